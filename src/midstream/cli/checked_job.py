@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.new_sink import new_sink
-from midstream.cli.source_columns import source_columns
+from midstream.cli.source_columns import check_table_path, source_columns
 from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.dropped_next import dropped_next
@@ -95,6 +95,7 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
     for name, table in job.tables.items():
         with found.at(places[f"tables.{name}"]):
             refuse_new_name("table", name, {"stream": job.streams, "table": tables}, lambda: newest)
+            check_table_path(name, table.path)
             tables[name] = unread(name, table_rows(name, table).schema)
     host = "" if embedded else "checked"
     begun = Manifest(host, streams=streams, tables=tables, lanes=job.lanes).under(

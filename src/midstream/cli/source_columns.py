@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from dataclasses import replace
@@ -27,6 +28,7 @@ _OWN = {
 """By format the columns that Spark always brings."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_FILE = re.compile(r"^file:(//(localhost)?(?=/))?")
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
 """What makes a path a pattern for Spark; braces are choices: `in/{2023,2024}`."""
 
@@ -77,7 +79,7 @@ def _path_here(path: str | None) -> str | None:
     """A path on this machine; None for a pattern, and for what is or may be on another file system."""
     if path is None or _PATTERN.search(path):
         return None
-    here = re.sub(r"^file:(//(localhost)?(?=/))?", "", path)
+    here = re.sub(_FILE, "", path)
     is_named = here != path
     return None if _SCHEME.match(here) or (not is_named and any(map(os.environ.get, _HADOOP))) else here
 
@@ -104,4 +106,15 @@ def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
             f"stream {name!r} reads {spec.path}, and there is no such file or folder",
             place=place,
             remedy="correct the path, which counts from the folder that the command is given in, or make the folder",
+        )
+
+
+def check_table_path(name: str, path: str) -> None:
+    """Raise where a static table's file is not there; URLs and patterns are looked at when they are read."""
+    here = re.sub(_FILE, "", path)
+    if here and not _SCHEME.match(here) and not glob.has_magic(here) and not os.path.exists(here):
+        raise InputError(
+            f"table {name!r} reads {path}, and there is no such file or folder",
+            place=f"[tables.{name}]",
+            remedy="correct the path, which counts from the folder that the command is given in",
         )

@@ -32,6 +32,7 @@ def table(
     """
     from midstream.checkpoint.reader import Checkpoint, upcoming
     from midstream.cli.send import send
+    from midstream.cli.source_columns import check_table_path
     from midstream.engine.file_formats import READERS
     from midstream.engine.table_source import table_rows
     from midstream.job.static_tables import set_table
@@ -46,6 +47,7 @@ def table(
         )
     checkpoint = Checkpoint.open(path)
     checkpoint.manifest()  # Where there is none yet, that is said before the file is read.
+    check_table_path(name, file)
     options = {"header": "true"} if kind == "csv" else {}
     rows = table_rows(name, TableSpec(kind, located(file), schema, options))
     with checkpoint.commands.bringing():

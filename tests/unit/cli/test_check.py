@@ -43,6 +43,11 @@ FAULTS = {
         "a stream is called 'A'",
         "[tables.a]",
     ),
+    'checkpoint = "ckpt"\nlanes = 2\n': (
+        'checkpoint = "ckpt"\nlanes = 2\n[tables.names]\nformat = "csv"\npath = "data/names.csv"\n',
+        "table 'names' reads data/names.csv, and there is no such file or folder",
+        "[tables.names]",
+    ),
     "WINDOW 20 SECONDS": ("WINDOW 20 SECNDS", "SECNDS", "[queries.triples]"),
     'sink = { format = "parquet"': (
         'optimizer = { mode = "sometimes" }\nsink = { format = "parquet"',

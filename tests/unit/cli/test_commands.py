@@ -182,3 +182,8 @@ def test_waiting_in_vain_is_a_failure(job: SmallJob, capsys: pytest.CaptureFixtu
     assert main(["drop", str(job.path), "pairs", "--wait", "0"]) == 1
     assert "not done after 0 seconds" in capsys.readouterr().err
     assert sent(job) == [DropQuery("pairs")]
+
+
+def test_a_table_whose_file_is_not_there_is_told_by_its_path(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["table", str(job.path), "rates", "no/rates.csv"]) != 0
+    assert "table 'rates' reads no/rates.csv, and there is no such file or folder" in capsys.readouterr().err
