@@ -21,13 +21,14 @@ from midstream.cli.dashboard import dashboard
 from midstream.cli.demo import demo
 from midstream.cli.doctor import doctor
 from midstream.cli.errors import failure_text
+from midstream.cli.explain import explain
 from midstream.cli.lab import lab
 from midstream.cli.metrics import metrics
 from midstream.cli.optimize import approve, optimize, pin, plans, reject, unpin
 from midstream.cli.run import run
 from midstream.cli.savepoint import fork, rewind, savepoint
 from midstream.cli.state import state
-from midstream.cli.status import explain, status
+from midstream.cli.status import status
 from midstream.cli.stop import stop
 from midstream.cli.table import table
 

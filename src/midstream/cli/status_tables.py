@@ -1,0 +1,106 @@
+"""What `midstream status` prints of a report: its first line, and a table for each kind of thing that a job has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from midstream.cli.output import print_table, say
+from midstream.model.words import counted, coverage_text, size_text, time_text
+
+if TYPE_CHECKING:
+    from midstream.checkpoint.report_values import LanesReport, MigrationReport, QueryReport, Report
+    from midstream.model.node_spread import NodeSpread
+
+STREAMS = ("stream", "rows", "late", "rejected", "greatest time", "watermark")
+TABLES = ("table", "version", "rows", "size", "since step")
+QUERIES = (
+    "query", "plan", "since step", "sees", "rows out", "rejected", "comparisons", "state rows", "optimizer", "results",
+)  # fmt: skip
+PROPOSALS = ("query", "from", "to plan", "by", "saves", "since step")
+SPREADS = (
+    "query", "by", "nodes", "shared with", "since step", "rows at nodes", "busiest against mean", "visits by hop",
+    "bytes by hop",
+)  # fmt: skip
+CHAINS = ("chain", "plan", "queries", "slices", "state rows")
+MIGRATIONS = (
+    "query", "strategy", "to plan", "since step", "phase", "old plan serves", "new plan serves", "done", "ends at",
+)  # fmt: skip
+
+
+def print_report(report: Report, place: str) -> None:
+    """Print how the job at a place stands."""
+    say(
+        f"job {report.job or '-'} at {place}: step {report.step:,}, {counted(report.lanes, 'lane')}, "
+        f"sharing {report.sharing}, {counted(report.state_rows, 'row')} in {counted(len(report.states), 'state')} "
+        f"({counted(report.chunks, 'chunk')}, {size_text(report.state_bytes)})"
+    )
+    _print_inputs(report)
+    _print_queries(report)
+    _say_lanes(report.lane_review)
+    chains = [(c.name, c.plan, len(c.queries), c.slices, c.state_rows) for c in report.chains.values()]
+    print_table("chains", CHAINS, chains)
+    moving = [_migration_row(migration, query) for migration in report.migrations for query in migration.queries]
+    print_table("migrations under way", MIGRATIONS, moving)
+
+
+def _print_inputs(report: Report) -> None:
+    streams = [
+        (s.name, s.rows, s.late, s.rejected, time_text(s.greatest), time_text(s.watermark))
+        for s in report.streams.values()
+    ]
+    print_table("streams", STREAMS, streams)
+    tables = [(t.name, t.version, t.rows, size_text(t.bytes), t.since) for t in report.tables.values()]
+    print_table("static tables", TABLES, tables)
+
+
+def _print_queries(report: Report) -> None:
+    queries = report.queries.values()
+    print_table("queries", QUERIES, [_query_row(query) for query in queries])
+    proposals = [
+        (query.name, one.old, one.plan, one.strategy, f"{one.gain:.0%}", one.step)
+        for query in queries
+        if query.optimizer.waits and (one := query.optimizer.proposal) is not None
+    ]
+    print_table("plans proposed: midstream approve, or reject, CKPT QUERY", PROPOSALS, proposals)
+    spreads = [_spread_row(query, query.nodes) for query in queries if query.nodes is not None]
+    print_table("spread over nodes", SPREADS, spreads)
+
+
+def _say_lanes(lanes: LanesReport) -> None:
+    if not lanes.decision:
+        return
+    say(f"lanes: {lanes.lanes}, optimizer {lanes.mode}, last review: {lanes.decision}: {lanes.reason}")
+    if lanes.waits and lanes.proposal is not None:
+        proposed = lanes.proposal
+        say(
+            f"{proposed.lanes} lanes proposed, saves {proposed.gain:.0%} of a step, since step {proposed.step}: "
+            f"midstream approve, or reject, CKPT --lanes {proposed.lanes}"
+        )
+
+
+def _query_row(query: QueryReport) -> tuple[Any, ...]:
+    seen, counters = coverage_text(query.sees, query.exact_from), query.counters
+    done = (counters.rows_out, query.rejected, counters.comparisons, query.state_rows)
+    mode = "pinned" if query.optimizer.pinned else query.optimizer.mode
+    return (query.name, query.plan, query.since, seen, *done, mode, query.sink.get("path"))
+
+
+def _spread_row(query: QueryReport, spread: NodeSpread) -> tuple[Any, ...]:
+    rows, sent = (", ".join(map(str, found)) for found in ([one.rows for one in spread.work], spread.sent))
+    balance = None if spread.balance is None else f"{spread.balance:.2f}"
+    size, mates = ", ".join(map(size_text, spread.bytes)), ", ".join(query.nodes_with) or None
+    return query.name, spread.scheme, spread.nodes, mates, spread.since, rows, balance, sent, size
+
+
+def _migration_row(migration: MigrationReport, query: str) -> tuple[Any, ...]:
+    return (
+        query,
+        migration.strategy,
+        migration.plan,
+        migration.begun,
+        migration.phase,
+        migration.old_serves,
+        migration.new_serves,
+        f"{migration.progress:.0%}",
+        time_text(migration.predicted_end),
+    )
