@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from midstream.checkpoint.report_values import Report
@@ -12,6 +12,7 @@ from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest, StateListing
 from midstream.operators.source import SourceOperator
+from midstream.runtime.box import Box
 from midstream.runtime.operator import Operator
 from midstream.state.specs import StateSpec
 from midstream.step.program import unit_of
@@ -34,21 +35,9 @@ def plan_graph(manifest: Manifest, report: Report, name: str, earlier: Manifest 
     """
     unit = unit_of(manifest, name)
     boxes = running_boxes(manifest, unit)
-    sides: dict[str, set[str]] = {}
-    found: dict[str, Operator] = {}
-    for box in boxes:
-        for root in box.operators():
-            for operator, side in _walk(root, ""):
-                found.setdefault(str(operator.id), operator)
-                sides.setdefault(str(operator.id), set()).update({side} - {""})
+    found, plans = _operators(boxes)
     shown = dict(list(found.items())[-NODES_SHOWN:])
-    key = {id: CounterKey(unit.group, operator.id) for id, operator in found.items()}
-    counted = {id: report.operators.get(key[id], Counters()) for id in found}
-    known = manifest.operators if earlier is None else earlier.operators
-    before = {id: known.get(key[id], Counters()) for id in found}
-    recent = {id: _difference(counted[id], before[id]) for id in found}
-    basis = recent if any(one["comparisons"] for one in recent.values()) else {i: vars(c) for i, c in counted.items()}
-    whole = sum(one["comparisons"] for one in basis.values())
+    work = _work(found, unit.group, report, earlier)
     lanes = lanes_of_group(manifest, unit.group)
     names = state_names(unit, boxes)
     listings = [lane.states for lane in lanes.values()]
@@ -58,13 +47,10 @@ def plan_graph(manifest: Manifest, report: Report, name: str, earlier: Manifest 
             "kind": _kind(operator),
             "label": operator.describe(),
             "sources": sorted(operator.labels),
-            "plans": sorted(sides[id]),
-            "counters": vars(counted[id]),
-            "recent": None if earlier is None else recent[id],
-            "selectivity": _ratio(basis[id]["rows_out"], basis[id]["rows_in"]),
-            "share": _ratio(basis[id]["comparisons"], whole),
+            "plans": sorted(plans[id]),
+            **work[id],
             "states": [
-                _state(spec, str(producer.id), names.get(spec.id, spec.id), listings, sides[id])
+                _state(spec, str(producer.id), names.get(spec.id, spec.id), listings, plans[id])
                 for producer, spec in operator.states()
             ],
         }
@@ -73,12 +59,7 @@ def plan_graph(manifest: Manifest, report: Report, name: str, earlier: Manifest 
     _share_states(nodes)
     return {
         "nodes": nodes,
-        "edges": [
-            {"from": str(child.id), "to": id}
-            for id, operator in shown.items()
-            for child in operator.children()
-            if str(child.id) in shown
-        ],
+        "edges": _edges(shown),
         "left_out": len(found) - len(shown),
         "places": [
             {"name": str(lane), "rows": sum(one.live for id, one in listed.items() if id in names)}
@@ -88,7 +69,52 @@ def plan_graph(manifest: Manifest, report: Report, name: str, earlier: Manifest 
     }
 
 
-def _walk(operator: Operator, side: str) -> Iterator[tuple[Operator, str]]:
+def _operators(boxes: Sequence[Box]) -> tuple[dict[str, Operator], dict[str, set[str]]]:
+    """The operators of boxes by id, children first, and of each the plans that it is part of."""
+    found: dict[str, Operator] = {}
+    plans: dict[str, set[str]] = {}
+    for box in boxes:
+        for root in box.operators():
+            for operator, plan in _walk(root, ""):
+                found.setdefault(str(operator.id), operator)
+                plans.setdefault(str(operator.id), set()).update({plan} - {""})
+    return found, plans
+
+
+def _work(
+    found: Mapping[str, Operator], group: str, report: Report, earlier: Manifest | None
+) -> dict[str, dict[str, Any]]:
+    """The counters of each operator and what follows from them, under the names that a node has for them."""
+    counted = {id: report.counted(group, operator.id) for id, operator in found.items()}
+    basis = {id: vars(counters) for id, counters in counted.items()}
+    recent: dict[str, dict[str, int]] = {}
+    if earlier is not None:
+        before = {id: earlier.operators.get(CounterKey(group, op.id), Counters()) for id, op in found.items()}
+        recent = {id: _difference(counters, before[id]) for id, counters in counted.items()}
+    if any(one["comparisons"] for one in recent.values()):
+        basis = recent
+    comparisons = sum(one["comparisons"] for one in basis.values())
+    return {
+        id: {
+            "counters": vars(counted[id]),
+            "recent": recent.get(id),
+            "selectivity": _ratio(one["rows_out"], one["rows_in"]),
+            "share": _ratio(one["comparisons"], comparisons),
+        }
+        for id, one in basis.items()
+    }
+
+
+def _edges(shown: Mapping[str, Operator]) -> list[dict[str, str]]:
+    return [
+        {"from": str(child.id), "to": id}
+        for id, operator in shown.items()
+        for child in operator.children()
+        if str(child.id) in shown
+    ]
+
+
+def _walk(operator: Operator, plan: str) -> Iterator[tuple[Operator, str]]:
     """The operators from here down, children first, with the plan of the innermost migration that each is part of."""
     if isinstance(operator, Transition):
         if operator.old is not None:
@@ -96,8 +122,8 @@ def _walk(operator: Operator, side: str) -> Iterator[tuple[Operator, str]]:
         yield from _walk(operator.new, NEW)
     else:
         for child in operator.children():
-            yield from _walk(child, side)
-    yield operator, side
+            yield from _walk(child, plan)
+    yield operator, plan
 
 
 def _kind(operator: Operator) -> str:
@@ -116,11 +142,11 @@ def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _state(spec: StateSpec, producer: str, name: str, listings: Sequence[Any], sides: set[str]) -> dict[str, Any]:
+def _state(spec: StateSpec, producer: str, name: str, listings: Sequence[Any], plans: set[str]) -> dict[str, Any]:
     rows = [listed.get(spec.id, StateListing()).live for listed in listings]
     return {
         "id": spec.id, "name": name, "of": producer, "rows": sum(rows), "lanes": rows,
-        "plans": sorted(sides), "complete": not spec.signature.view,
+        "plans": sorted(plans), "complete": not spec.signature.view,
     }  # fmt: skip
 
 
