@@ -14,6 +14,7 @@ from midstream.explain.drawing import draw_chain, reads_text
 from midstream.explain.nodes import draw_nodes, node_values
 from midstream.language.expression import infix
 from midstream.language.parse import parsed
+from midstream.language.query import Query
 from midstream.migration.under_way.transition import Transition
 from midstream.model.codec import encode
 from midstream.model.errors import QueryError
@@ -28,7 +29,9 @@ from midstream.step.program import unit_of
 
 
 def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str = "text") -> Any:
-    """A query's text, plan, lanes and operators; with `analyze` their live counters. `format` is `text` or `json`."""
+    """A query's text, plan, lanes and operators; with `analyze` their live counters. `format` is `text` or `json`: a
+    text to read, or JSON values. Raises `QueryError` where no query has this name.
+    """
     if format not in ("text", "json"):
         raise QueryError(f"unknown format {format!r}", place="explain", remedy="use 'text' or 'json'")
     found = report(manifest)
@@ -48,16 +51,7 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         "migration": query.migration_json(),
         "operators": [_operator(found, unit.group, root, analyze) for root in boxes[0].operators()],
     }
-    bound = parsed(manifest, query.sql)
-    if len(groups := tied_sources(bound)) > 1:
-        value["cross_join"] = [list(group) for group in groups]
-    if bound.outer is not None:
-        value["outer_join"] = {"kind": bound.outer.kind, "preserved": list(bound.outer.preserved)}
-    if bound.lookups:
-        value["looks_up"] = [
-            {"table": one.table, "kind": one.kind, "conditions": [infix(p.expression) for p in one.conditions]}
-            for one in bound.lookups
-        ]
+    value |= _text_values(parsed(manifest, query.sql))
     if query.operator is not None:
         value["on_top"] = query.operator
     if query.nodes is not None:
@@ -72,6 +66,21 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         own = [state for state in found.states if state.group == unit.group and state.id in query.states]
         value["states"] = {state.id: state.rows for state in own}
     return value if format == "json" else _text(value, state_names(unit, boxes))
+
+
+def _text_values(query: Query) -> dict[str, Any]:
+    """What the text of a query says of its joins, where that is more than that its sources are joined."""
+    value: dict[str, Any] = {}
+    if len(groups := tied_sources(query)) > 1:
+        value["cross_join"] = [list(group) for group in groups]
+    if query.outer is not None:
+        value["outer_join"] = {"kind": query.outer.kind, "preserved": list(query.outer.preserved)}
+    if query.lookups:
+        value["looks_up"] = [
+            {"table": one.table, "kind": one.kind, "conditions": [infix(p.expression) for p in one.conditions]}
+            for one in query.lookups
+        ]
+    return value
 
 
 def _operator(report: Report, group: str, operator: Operator, analyze: bool) -> dict[str, Any]:
