@@ -33,6 +33,14 @@ from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.reviewing.settings import declared_optimizer
 
+CHECKED_JOB = "checked"
+"""The id of a job on Spark that is only looked at; embedded ones have none."""
+
+_PLACES = {
+    "checkpoint": "checkpoint", "sharing": "sharing", "lanes": "lanes", "spark": "[spark]", "optimizer": "[optimizer]",
+}  # fmt: skip
+"""Where a setting would stand that the file leaves out."""
+
 
 @dataclass
 class CheckedJob:
@@ -58,51 +66,104 @@ class CheckedJob:
 
 def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
     """All that is wrong with a job, as far as its files tell; nothing is written, and Spark is not needed."""
-    found = CheckedJob()
-    places = {"checkpoint": "checkpoint", "sharing": "sharing", "lanes": "lanes", "spark": "[spark]", **job.places}
-    with found.at(places["lanes"]):
-        check_lanes(job.lanes)
-    with found.at(places["sharing"]):
-        scheme(job.sharing, places["sharing"])
-    with found.at(places["spark"]):
-        check_settings_of_spark(job.spark, "[spark]")
-    with found.at(places.get("optimizer", "[optimizer]")):
-        declared_optimizer(with_unit_costs(replace(job, queries={})))
-    folders, newest = None, None
-    with found.at(places["checkpoint"]):
-        folders = Folders(located(job.checkpoint))
-        newest = folders.manifests.latest() if folders.storage.names() else None
-        refuse_other_host(newest, EMBEDDED if embedded else SPARK, folders.root)
-        if newest is not None:
-            refuse_other_streams(newest.pushed_streams, job.streams, folders.root)
-    streams = {}
-    for name, spec in job.streams.items():
-        with found.at(places[f"streams.{name}"]):
-            known = None if newest is None or name not in newest.streams else newest.streams[name].columns
-            columns = source_columns(name, spec, known, embedded)
-            if columns is None:
-                found.unknown.append(name)
-            else:
-                streams[name] = StreamSchema(
-                    name, columns, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit
-                ).in_unit()
-    all_read = {*streams, *found.unknown} == job.streams.keys()
-    if newest is not None and folders is not None and all_read and newest.pushed_streams.keys() <= job.streams.keys():
-        with found.at(places["checkpoint"]):
-            there, now = folders, {**streams, **_as_declared(newest, job, streams)}
-            with_streams(newest, now, folders.root, lambda one: dropped_next(one, there))
-    tables: dict[str, StaticTable] = {}
-    for name, table in job.tables.items():
-        with found.at(places[f"tables.{name}"]):
-            refuse_new_name("table", name, {"stream": job.streams, "table": tables}, lambda: newest)
-            check_table_path(name, table.path)
-            tables[name] = unread(name, table_rows(name, table).schema)
-    host = "" if embedded else "checked"
-    begun = Manifest(host, streams=streams, tables=tables, lanes=job.lanes).under(
-        PRESENT if newest is None else newest.rules
-    )
-    _check_queries(found, job, places, folders, begun)
-    return found
+    check = _Check(job, embedded)
+    check.settings()
+    check.checkpoint()
+    streams = check.streams()
+    check.changes_of_streams(streams)
+    tables = check.tables()
+    id = "" if embedded else CHECKED_JOB
+    rules = PRESENT if check.newest is None else check.newest.rules
+    check.queries(Manifest(id, streams=streams, tables=tables, lanes=job.lanes).under(rules))
+    return check.found
+
+
+class _Check:
+    """A job file under examination, beside the checkpoint that it names; each part tells its faults to `found`."""
+
+    def __init__(self, job: JobFile, embedded: bool) -> None:
+        self.job, self.embedded, self.found = job, embedded, CheckedJob()
+        self.places = {**_PLACES, **job.places}
+        self.folders: Folders | None = None
+        self.newest: Manifest | None = None
+
+    def settings(self) -> None:
+        """What holds for the job as a whole."""
+        with self.found.at(self.places["lanes"]):
+            check_lanes(self.job.lanes)
+        with self.found.at(self.places["sharing"]):
+            scheme(self.job.sharing, self.places["sharing"])
+        with self.found.at(self.places["spark"]):
+            check_settings_of_spark(self.job.spark, "[spark]")
+        with self.found.at(self.places["optimizer"]):
+            declared_optimizer(with_unit_costs(replace(self.job, queries={})))
+
+    def checkpoint(self) -> None:
+        """Find what the job's checkpoint has, if there is one, and see that this job may go on with it."""
+        with self.found.at(self.places["checkpoint"]):
+            self.folders = Folders(located(self.job.checkpoint))
+            self.newest = self.folders.manifests.latest() if self.folders.storage.names() else None
+            refuse_other_host(self.newest, EMBEDDED if self.embedded else SPARK, self.folders.root)
+            if self.newest is not None:
+                refuse_other_streams(self.newest.pushed_streams, self.job.streams, self.folders.root)
+
+    def streams(self) -> dict[str, StreamSchema]:
+        """The streams whose columns can be known here."""
+        streams = {}
+        for name, spec in self.job.streams.items():
+            with self.found.at(self.places[f"streams.{name}"]):
+                newest = self.newest
+                known = None if newest is None or name not in newest.streams else newest.streams[name].columns
+                columns = source_columns(name, spec, known, self.embedded)
+                if columns is None:
+                    self.found.unknown.append(name)
+                else:
+                    streams[name] = StreamSchema(
+                        name, columns, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit
+                    ).in_unit()
+        return streams
+
+    def changes_of_streams(self, streams: Mapping[str, StreamSchema]) -> None:
+        """See that the checkpoint's queries can go on with its streams as they are declared now."""
+        newest, folders = self.newest, self.folders
+        all_read = {*streams, *self.found.unknown} == self.job.streams.keys()
+        if newest is None or folders is None or not all_read:
+            return
+        if newest.pushed_streams.keys() <= self.job.streams.keys():
+            with self.found.at(self.places["checkpoint"]):
+                now = {**streams, **_as_declared(newest, self.job, streams)}
+                with_streams(newest, now, folders.root, lambda one: dropped_next(one, folders))
+
+    def tables(self) -> dict[str, StaticTable]:
+        """The static tables whose rows can be read."""
+        tables: dict[str, StaticTable] = {}
+        for name, table in self.job.tables.items():
+            with self.found.at(self.places[f"tables.{name}"]):
+                refuse_new_name("table", name, {"stream": self.job.streams, "table": tables}, lambda: self.newest)
+                check_table_path(name, table.path)
+                tables[name] = unread(name, table_rows(name, table).schema)
+        return tables
+
+    def queries(self, manifest: Manifest) -> None:
+        """Add the queries one after the other to a manifest, which has the streams and tables that are known."""
+        job = self.job
+        missing = (job.streams.keys() - manifest.streams.keys()) | (job.tables.keys() - manifest.tables.keys())
+        for name, query in job.queries.items():
+            place = self.places[f"queries.{name}"]
+            with self.found.at(place):
+                declared_optimizer(with_unit_costs(replace(job, queries={name: query}, optimizer=None)))
+            with self.found.at(place):
+                # Together: the command allows its operator, so none may be made of one that this program has not
+                # allowed.
+                if query.operator is not None:
+                    OperatorSpec(query.operator, query.operator_options or {}).check_allowed()
+                if any(re.search(rf"\b{re.escape(stream)}\b", query.sql) for stream in missing):
+                    self.found.unchecked.append(name)
+                else:
+                    manifest = taken(manifest, _command(name, query))
+            with self.found.at(place):
+                if self.folders is not None:
+                    new_sink(self.folders, manifest, name, dict(query.sink))
 
 
 def _as_declared(newest: Manifest, job: JobFile, known: Mapping[str, StreamSchema]) -> dict[str, StreamSchema]:
@@ -126,27 +187,6 @@ def _with_zones(columns: pa.Schema, old: pa.Schema) -> pa.Schema:
         return field.with_type(before) if alike or pa.types.is_nested(before) else field
 
     return pa.schema([kept(field) for field in columns])
-
-
-def _check_queries(
-    found: CheckedJob, job: JobFile, places: Mapping[str, str], folders: Folders | None, manifest: Manifest
-) -> None:
-    missing = (job.streams.keys() - manifest.streams.keys()) | (job.tables.keys() - manifest.tables.keys())
-    for name, query in job.queries.items():
-        place = places[f"queries.{name}"]
-        with found.at(place):
-            declared_optimizer(with_unit_costs(replace(job, queries={name: query}, optimizer=None)))
-        with found.at(place):
-            # Together: the command allows its operator, so none may be made of one that this program has not allowed.
-            if query.operator is not None:
-                OperatorSpec(query.operator, query.operator_options or {}).check_allowed()
-            if any(re.search(rf"\b{re.escape(stream)}\b", query.sql) for stream in missing):
-                found.unchecked.append(name)
-            else:
-                manifest = taken(manifest, _command(name, query))
-        with found.at(place):
-            if folders is not None:
-                new_sink(folders, manifest, name, dict(query.sink))
 
 
 def _command(name: str, query: QuerySpec) -> AddQuery:
