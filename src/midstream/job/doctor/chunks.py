@@ -45,11 +45,16 @@ def orphans(patient: Patient) -> Iterator[Finding]:
     """No file is there that nobody will use. A job that runs has such, and removes them in time."""
     if patient.is_held or not patient.all_read:
         return
-    listing = {file_of(chunk) for one in patient.kept.values() for chunk in listed(one)}
-    saved = {ref["name"] for one in patient.kept.values() for ref in _tables(one)}
-    store = patient.folders.chunks
-    brought = partial(patient.folders.brought, patient.kept.values())
-    listing |= set(map(file_of, saved))
+    yield from _unlisted_chunks(patient)
+    yield from _tables_being_set(patient)
+    yield from _unfinished_files(patient)
+
+
+def _unlisted_chunks(patient: Patient) -> Iterator[Finding]:
+    kept = patient.kept.values()
+    saved = {ref["name"] for one in kept for ref in _tables(one)}
+    listing = {file_of(name) for name in (*saved, *(chunk for one in kept for chunk in listed(one)))}
+    store, brought = patient.folders.chunks, partial(patient.folders.brought, kept)
     loose = without_brought((name for name, _ in store.walk() if name not in listing and is_chunk(name)), brought)
     if loose and not saved:
         yield Finding(
@@ -58,29 +63,35 @@ def orphans(patient: Patient) -> Iterator[Finding]:
             store.url,
             "remove them; a job does so in time",
             harmless=True,
-            mend=lambda: sweep(store, patient.kept.values(), brought),
+            mend=lambda: sweep(store, kept, brought),
         )
+
+
+def _tables_being_set(patient: Patient) -> Iterator[Finding]:
+    storage = patient.folders.storage
     for file, holder in patient.folders.commands.bringers().items():
         name = f"commands/{file}"
         yield Finding(
             "orphans",
             f"{holder or 'a process'} began to give a static table its rows, and has not ended",
-            patient.folders.storage.place(name),
+            storage.place(name),
             "remove the file once the process is gone: until then what tables had before stays",
             harmless=True,
-            mend=partial(patient.folders.storage.remove, [name]) if holder and holder.is_gone else None,
+            mend=partial(storage.remove, [name]) if holder and holder.is_gone else None,
         )
-    halves = [
-        name for name, _ in patient.folders.storage.walk() if name.endswith(".tmp") and not name.startswith("spark/")
-    ]
+
+
+def _unfinished_files(patient: Patient) -> Iterator[Finding]:
+    storage = patient.folders.storage
+    halves = [name for name, _ in storage.walk() if name.endswith(".tmp") and not name.startswith("spark/")]
     if halves:
         yield Finding(
             "orphans",
             f"{len(halves)} files that were never finished, such as {halves[0]}",
-            patient.folders.storage.url,
+            storage.url,
             "remove them",
             harmless=True,
-            mend=lambda: patient.folders.storage.remove(halves),
+            mend=lambda: storage.remove(halves),
         )
 
 
