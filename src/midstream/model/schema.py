@@ -69,44 +69,43 @@ class StreamSchema(EncodedOnce):
     def __post_init__(self) -> None:
         columns = pa.schema([field.with_type(plain_type(field.type)) for field in self.columns])
         object.__setattr__(self, "columns", columns)
+        self._check_timestamp()
+        self._check_names()
+        if self.lateness < 0 or (self.idle_timeout is not None and self.idle_timeout < 0):
+            raise self._error("lateness and idle_timeout cannot be negative", "use a duration of zero or more")
+
+    def _check_timestamp(self) -> None:
         names = self.columns.names
         if self.timestamp not in names:
-            raise InputError(
+            raise self._error(
                 f"stream {self.name!r} has no timestamp column {self.timestamp!r}",
-                place=f"stream {self.name}",
-                remedy=f"name one of its columns: {', '.join(names)}",
+                f"name one of its columns: {', '.join(names)}",
             )
         kind = self.columns.field(self.timestamp).type
         if not (pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_integer(kind) or pt.is_string(kind)):
-            raise InputError(
+            raise self._error(
                 f"column {self.timestamp!r} of type {kind} cannot be a timestamp",
-                place=f"stream {self.name}",
-                remedy="use a TIMESTAMP, a DATE, a text of one, or an integer with its unit",
+                "use a TIMESTAMP, a DATE, a text of one, or an integer with its unit",
             )
         if self.unit is not None and (self.unit not in [*TIME_UNITS] or not pt.is_integer(kind)):
-            raise InputError(
+            raise self._error(
                 f"timestamp column {self.timestamp!r} of type {kind} cannot be in {self.unit!r}",
-                place=f"stream {self.name}",
-                remedy=f"leave the unit out, or use one of {', '.join(TIME_UNITS)} with an integer",
+                f"leave the unit out, or use one of {', '.join(TIME_UNITS)} with an integer",
             )
+
+    def _check_names(self) -> None:
+        names = self.columns.names
         reserved = [name for name in names if name in RESERVED or name.startswith(("_count:", "_given:"))]
         if reserved:
-            raise InputError(
-                f"column name {reserved[0]!r} is reserved", place=f"stream {self.name}", remedy="rename the column"
-            )
+            raise self._error(f"column name {reserved[0]!r} is reserved", "rename the column")
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
-            raise InputError(
-                f"stream {self.name!r} has columns of one name: {', '.join(doubled)}",
-                place=f"stream {self.name}",
-                remedy="rename one of them",
+            raise self._error(
+                f"stream {self.name!r} has columns of one name: {', '.join(doubled)}", "rename one of them"
             )
-        if self.lateness < 0 or (self.idle_timeout is not None and self.idle_timeout < 0):
-            raise InputError(
-                "lateness and idle_timeout cannot be negative",
-                place=f"stream {self.name}",
-                remedy="use a duration of zero or more",
-            )
+
+    def _error(self, message: str, remedy: str) -> InputError:
+        return InputError(message, place=f"stream {self.name}", remedy=remedy)
 
     @cached_property
     def with_texts(self) -> tuple[pa.Field, ...]:
@@ -126,17 +125,15 @@ class StreamSchema(EncodedOnce):
         """
         check_name("stream", self.name)
         if pt.is_integer(self.columns.field(self.timestamp).type) and self.unit is None:
-            raise InputError(
+            raise self._error(
                 f"nobody knows what the integer timestamp {self.timestamp!r} counts",
-                place=f"stream {self.name}",
-                remedy='say its unit: unit="s", "ms", "us" or "ns"',
+                'say its unit: unit="s", "ms", "us" or "ns"',
             )
         rounded = [f.name for f in self.columns if pt.is_decimal(f.type) and f.type.scale < 0]
         if rounded:
-            raise InputError(
+            raise self._error(
                 f"column {rounded[0]!r} is a decimal of a negative scale, with which Arrow does not compute",
-                place=f"stream {self.name}",
-                remedy="cast it to a decimal of scale 0",
+                "cast it to a decimal of scale 0",
             )
         return self
 
