@@ -12,12 +12,13 @@ from sqlglot import exp
 from midstream.language.coerce import cast, literal, name, number, plain
 from midstream.language.duration import parse_duration, unit_size
 from midstream.language.expression import Call, Column, Expression, Literal
-from midstream.language.function_nodes import HANDLERS, NODES, other_name
+from midstream.language.function_nodes import HANDLERS, NODES
 from midstream.language.functions import CATALOGUE, INTERNAL, call
 from midstream.language.kernels.cast import PARTS
 from midstream.language.nested import constant_of, field_of, part_of
 from midstream.language.place import place_of, word_at
 from midstream.language.scope import Scope
+from midstream.language.spark_names import other_name
 from midstream.language.types import BOOLEAN, DURATION, NEVER_CAST, family, from_sql
 from midstream.language.user_predicates import is_declared, registering, user_predicate
 from midstream.language.widening import checked_call, strict

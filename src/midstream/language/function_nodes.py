@@ -1,4 +1,4 @@
-"""Which function a node of sqlglot's tree is, and where its arguments stand; and what Spark calls by other names."""
+"""Which function a node of sqlglot's tree is, and where its arguments stand."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from midstream.language.coerce import cast, literal
 from midstream.language.expression import Expression, Literal
 from midstream.language.kernels.json import path_of
-from midstream.language.place import offset_of
 from midstream.language.rules import MOST_PLACES, PLACES
 from midstream.language.types import TIMESTAMP, family
 from midstream.model.errors import LanguageError
@@ -235,61 +232,3 @@ HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr, Builder], Expression]] = {
     exp.Pi: lambda node, build: literal(math.pi),
 }
 """Nodes whose arguments must be put in order first."""
-
-
-_DIFFERENCES = {"t1mestampdiff": "TIMESTAMPDIFF", "d4tediff": "DATEDIFF", "d4te_diff": "DATE_DIFF"}
-_DIFFERENCE_SHAPES = {
-    "t1mestampdiff": "TIMESTAMPDIFF(HOUR, earlier, later)",
-    "d4tediff": "DATEDIFF(later, earlier), or DATEDIFF('hour', earlier, later)",
-    "d4te_diff": "DATE_DIFF('hour', earlier, later), or DATE_DIFF(later, earlier)",
-}
-
-
-def other_name(node: exp.Expr) -> exp.Expr | None:
-    """What a function is that DuckDB does not know by its name, as Spark has it; None where Spark has none either.
-
-    >>> other_name(sqlglot.parse_one("DATE_FORMAT(ts, 'yyyy-MM')", read="duckdb")).sql("duckdb")
-    "STRFTIME(CAST(ts AS TIMESTAMP), '%Y-%m')"
-    """
-    name, arguments = node.name.lower(), [a.copy() for a in node.expressions]
-    if name in ("isnull", "isnotnull") and len(arguments) == 1:
-        found: exp.Expr = exp.Is(this=arguments[0], expression=exp.Null())
-        return found if name == "isnull" else exp.Not(this=found)
-    if name == "date_part" and len(arguments) == 2 and arguments[0].is_string:
-        return exp.Extract(this=exp.var(arguments[0].name), expression=arguments[1])
-    if name == "date_sub" and len(arguments) == 2 and isinstance(arguments[1], exp.Interval):
-        return exp.Sub(this=arguments[0], expression=arguments[1])
-    if name == "unix_timestamp" and len(arguments) == 1:
-        return exp.cast(exp.Floor(this=exp.TimeToUnix(this=arguments[0])), "bigint")
-    if name == "split_index" and len(arguments) == 3:
-        return exp.SplitPart(this=arguments[0], delimiter=arguments[1], part_index=arguments[2] + 1)
-    if name in ("t1mestampdiff", "date_sub", "datesub") and len(arguments) == 3:
-        unit = exp.var(arguments[0].name.upper())
-        return exp.TimestampDiff(this=arguments[2], expression=arguments[1], unit=unit)
-    if name in ("d4tediff", "d4te_diff") and len(arguments) == 3:
-        return exp.DateDiff(this=arguments[2], expression=arguments[1], unit=exp.var(arguments[0].name.upper()))
-    if name in ("d4tediff", "d4te_diff") and len(arguments) == 2:
-        days = [exp.cast(argument, "date") for argument in arguments]
-        return exp.DateDiff(this=days[0], expression=days[1], unit=exp.var("DAY"))
-    if name in _DIFFERENCES:
-        raise LanguageError(
-            f"{_DIFFERENCES[name]} of {len(arguments)} arguments", remedy=f"write {_DIFFERENCE_SHAPES[name]}"
-        )
-    if name == "cardinality" and len(arguments) == 1:
-        return exp.ArraySize(this=arguments[0])
-    if name == "isfinite" and len(arguments) == 1:
-        whole = exp.Or(this=exp.IsNan(this=arguments[0]), expression=exp.IsInf(this=arguments[0].copy()))
-        return exp.Not(this=exp.Paren(this=whole))
-    try:
-        text = sqlglot.transpile(node.sql("spark"), read="spark", write="duckdb")[0]
-        found = sqlglot.parse_one(text, read="duckdb")
-    except (SqlglotError, ValueError):  # A JSON path that sqlglot has read and cannot write is a ValueError.
-        return None
-    if any(isinstance(part, exp.Anonymous) for part in found.walk()):
-        return None
-    start = offset_of(node)
-    for part in found.walk():
-        part.meta.clear()  # They stand where the name of the whole stands.
-        if start is not None:
-            part.meta["start"] = start
-    return found

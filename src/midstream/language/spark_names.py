@@ -1,0 +1,108 @@
+"""Functions by the names and arguments that Spark and others have for them, as DuckDB has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from midstream.language.cql_tokens import STAND_INS
+from midstream.language.place import offset_of
+from midstream.model.errors import LanguageError
+
+TIMESTAMPDIFF, DATEDIFF, DATE_DIFF = (STAND_INS[name].lower() for name in ("TIMESTAMPDIFF", "DATEDIFF", "DATE_DIFF"))
+"""What these are called in the plain SQL."""
+
+_SHAPES = {
+    TIMESTAMPDIFF: ("TIMESTAMPDIFF", "TIMESTAMPDIFF(HOUR, earlier, later)"),
+    DATEDIFF: ("DATEDIFF", "DATEDIFF(later, earlier), or DATEDIFF('hour', earlier, later)"),
+    DATE_DIFF: ("DATE_DIFF", "DATE_DIFF('hour', earlier, later), or DATE_DIFF(later, earlier)"),
+}
+"""By the name in the plain SQL the user's, and how it is written."""
+
+
+def other_name(node: exp.Expr) -> exp.Expr | None:
+    """What a function is that DuckDB does not know by its name, as Spark has it; None where Spark has none either.
+
+    Raises LanguageError for a difference of times with too many arguments or too few.
+
+    >>> other_name(sqlglot.parse_one("DATE_FORMAT(ts, 'yyyy-MM')", read="duckdb")).sql("duckdb")
+    "STRFTIME(CAST(ts AS TIMESTAMP), '%Y-%m')"
+    """
+    name, arguments = node.name.lower(), [argument.copy() for argument in node.expressions]
+    rewrite = _REWRITES.get((name, len(arguments)))
+    found = None if rewrite is None else rewrite(*arguments)
+    if found is not None:
+        return found
+    if name in _SHAPES:
+        called, shape = _SHAPES[name]
+        raise LanguageError(f"{called} of {len(arguments)} arguments", remedy=f"write {shape}")
+    return _transpiled(node)
+
+
+def _transpiled(node: exp.Expr) -> exp.Expr | None:
+    """A function of Spark's as sqlglot translates it; None where it does not."""
+    try:
+        text = sqlglot.transpile(node.sql("spark"), read="spark", write="duckdb")[0]
+        found = sqlglot.parse_one(text, read="duckdb")
+    except (SqlglotError, ValueError):  # A JSON path that sqlglot has read and cannot write is a ValueError.
+        return None
+    if any(isinstance(part, exp.Anonymous) for part in found.walk()):
+        return None
+    start = offset_of(node)
+    for part in found.walk():
+        part.meta.clear()  # They stand where the name of the whole stands.
+        if start is not None:
+            part.meta["start"] = start
+    return found
+
+
+def _part(name: exp.Expr, time: exp.Expr) -> exp.Expr | None:
+    return exp.Extract(this=exp.var(name.name), expression=time) if name.is_string else None
+
+
+def _earlier(time: exp.Expr, length: exp.Expr) -> exp.Expr | None:
+    return exp.Sub(this=time, expression=length) if isinstance(length, exp.Interval) else None
+
+
+def _elapsed(unit: exp.Expr, earlier: exp.Expr, later: exp.Expr) -> exp.Expr:
+    return exp.TimestampDiff(this=later, expression=earlier, unit=exp.var(unit.name.upper()))
+
+
+def _boundaries(unit: exp.Expr, earlier: exp.Expr, later: exp.Expr) -> exp.Expr:
+    return exp.DateDiff(this=later, expression=earlier, unit=exp.var(unit.name.upper()))
+
+
+def _days(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
+    return exp.DateDiff(this=exp.cast(later, "date"), expression=exp.cast(earlier, "date"), unit=exp.var("DAY"))
+
+
+def _is_null(value: exp.Expr) -> exp.Expr:
+    return exp.Is(this=value, expression=exp.Null())
+
+
+def _is_finite(number: exp.Expr) -> exp.Expr:
+    either = exp.Or(this=exp.IsNan(this=number), expression=exp.IsInf(this=number.copy()))
+    return exp.Not(this=exp.Paren(this=either))
+
+
+_REWRITES: dict[tuple[str, int], Callable[..., exp.Expr | None]] = {
+    ("isnull", 1): _is_null,
+    ("isnotnull", 1): lambda value: exp.Not(this=_is_null(value)),
+    ("date_part", 2): _part,
+    ("date_sub", 2): _earlier,
+    ("unix_timestamp", 1): lambda time: exp.cast(exp.Floor(this=exp.TimeToUnix(this=time)), "bigint"),
+    ("split_index", 3): lambda text, mark, at: exp.SplitPart(this=text, delimiter=mark, part_index=at + 1),
+    (TIMESTAMPDIFF, 3): _elapsed,
+    ("date_sub", 3): _elapsed,
+    ("datesub", 3): _elapsed,
+    (DATEDIFF, 3): _boundaries,
+    (DATE_DIFF, 3): _boundaries,
+    (DATEDIFF, 2): _days,
+    (DATE_DIFF, 2): _days,
+    ("cardinality", 1): lambda array: exp.ArraySize(this=array),
+    ("isfinite", 1): _is_finite,
+}
+"""By name and number of arguments what sqlglot does not translate, or not as it is meant; None where it may."""
