@@ -69,7 +69,6 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
             condition = inner.condition(node.expression.this)
         without_null |= isinstance(node, exp.IgnoreNulls)
         node = node.this
-    share: float | None = None
     if isinstance(node, exp.WithinGroup):
         node = _within(node)
     function = node.args.get("function") or FUNCTIONS.get(type(node))
@@ -77,28 +76,14 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
         if condition is not None:
             raise LanguageError(f"FILTER after {node.key.upper()}", remedy=f"use {KNOWN} before FILTER")
         return None
+    share: float | None = None
     if function in _QUANTILES:
         share, node = _share(node), node.copy()
         node.set("expression", None)
-    argument, by, descending = node.this, None, False
-    if function in BY_ANOTHER:
-        by = plain(inner.bind(node.expression))
-    if function in FIRSTS:
-        by = Column(inner.scope.time or TIMESTAMP, "", TIME_COLUMN)
-        without_null |= node.args.get("expression") == exp.true()
-    if isinstance(argument, exp.Order) and function in LISTS | FIRSTS:
-        (ordered, *more), argument = argument.expressions, argument.this
-        if more or ordered.args.get("nulls_first"):
-            raise LanguageError(
-                f"{function.upper()} in order of several values, or with NULLS FIRST", remedy="order it by one value"
-            )
-        by, descending = plain(inner.bind(ordered.this)), bool(ordered.args.get("desc"))
+    argument, by, descending = _in_order(function, node, inner)
+    without_null |= function in FIRSTS and node.args.get("expression") == exp.true()
     argument, distinct = _distinct(function, argument)
-    if node.expressions:
-        raise LanguageError(f"{function.upper()} takes one argument", remedy=f"write {function.upper()}(x)")
-    value = None if argument is None or isinstance(argument, exp.Star) else plain(inner.bind(argument))
-    if value is None and function != "count":
-        raise LanguageError(f"{function.upper()}(*)", remedy=f"write {function.upper()}(column)")
+    value = _value(function, node, argument, inner)
     if function == "count_if" and value is not None:
         function, condition, value = "count", _both(condition, cast(value, BOOLEAN)), None
     if without_null:
@@ -112,6 +97,34 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
     distinct |= function == "collect_set"
     separator = _separator(node) if function == "string_agg" else None
     return AggregateCall(function, value, distinct, condition, share, by, descending, separator)
+
+
+def _in_order(function: str, node: exp.Expr, inner: Binder) -> tuple[exp.Expr | None, Expression | None, bool]:
+    """The argument of a call without its ORDER BY, what orders the rows, if anything does, and whether descending."""
+    argument, by = node.this, None
+    if function in BY_ANOTHER:
+        by = plain(inner.bind(node.expression))
+    if function in FIRSTS:
+        by = Column(inner.scope.time or TIMESTAMP, "", TIME_COLUMN)
+    if not isinstance(argument, exp.Order) or function not in LISTS | FIRSTS:
+        return argument, by, False
+    first, *more = argument.expressions
+    if more or first.args.get("nulls_first"):
+        raise LanguageError(
+            f"{function.upper()} in order of several values, or with NULLS FIRST", remedy="order it by one value"
+        )
+    return argument.this, plain(inner.bind(first.this)), bool(first.args.get("desc"))
+
+
+def _value(function: str, node: exp.Expr, argument: exp.Expr | None, inner: Binder) -> Expression | None:
+    """The argument, bound; None for COUNT(*)."""
+    if node.expressions:
+        raise LanguageError(f"{function.upper()} takes one argument", remedy=f"write {function.upper()}(x)")
+    if argument is not None and not isinstance(argument, exp.Star):
+        return plain(inner.bind(argument))
+    if function != "count":
+        raise LanguageError(f"{function.upper()}(*)", remedy=f"write {function.upper()}(column)")
+    return None
 
 
 def _distinct(function: str, argument: exp.Expr | None) -> tuple[exp.Expr | None, bool]:
