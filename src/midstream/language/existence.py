@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from midstream.language.anded import anded
 from midstream.language.cql_tokens import CqlText
-from midstream.language.place import place_of
+from midstream.language.error_at import error_at
 from midstream.language.scope import find_name
 from midstream.language.subqueries import common_tables, names_shown
 from midstream.language.tokens import DIALECT
@@ -154,4 +154,4 @@ def _qualified(node: exp.Expr, inner: Shown, outer: Sequence[Shown]) -> exp.Expr
 
 
 def _refused(found: CqlText, node: exp.Expr, message: str, remedy: str) -> LanguageError:
-    return LanguageError(f"{message} cannot stand here", place=place_of(found.text, node), remedy=remedy)
+    return error_at(found.text, node, f"{message} cannot stand here", remedy)

@@ -16,8 +16,9 @@ from sqlglot.errors import ParseError
 from midstream.language.bind import Binder
 from midstream.language.cql_tokens import SESSION_STAND_IN, WINDOW_STAND_IN, CqlText
 from midstream.language.duration import parse_duration
+from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN, Column
-from midstream.language.place import place, place_of
+from midstream.language.place import place
 from midstream.language.query import Source
 from midstream.language.session_window import SessionWindow
 from midstream.language.tokens import DIALECT
@@ -27,6 +28,7 @@ from midstream.model.language_rules import LanguageRules
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
 
+_BOUNDS = {"window_start": "start", "window_end": "end"}
 _SHAPES = "TUMBLE(ts, size), HOP(ts, slide, size), window(ts, size, slide) or SESSION(ts, gap)"
 _SESSIONS = (SESSION_STAND_IN, "SESSION_WINDOW")
 
@@ -75,7 +77,7 @@ def group_window(
         own = (node for node in tree.find_all(exp.Anonymous) if node.find_ancestor(exp.With) is None)
         stray = next((node for node in own if _name(node) in WINDOW_CALLS), None)
         if stray is not None:
-            raise _error(found, stray, f"{_shown(stray)} stands outside GROUP BY", f"group by {_SHAPES}")
+            raise error_at(found.text, stray, f"{_shown(stray)} stands outside GROUP BY", f"group by {_SHAPES}")
         return tree, sources, None
     node = calls[0]
     _check(found, calls, sources)
@@ -91,10 +93,9 @@ def group_window(
 
 def _with_function(found: CqlText, tree: exp.Select) -> exp.Select:
     """The query that reads TABLE(TUMBLE(...)), grouped by the window that `window_start` and `window_end` stand for."""
-    bounds = ("window_start", "window_end")
 
     def plain(node: exp.Expr) -> exp.Expr:
-        named = isinstance(node, exp.Column) and node.name.lower() in bounds
+        named = isinstance(node, exp.Column) and node.name.lower() in _BOUNDS
         return exp.column(node.name.lower()) if named else node
 
     rewritten = tree.copy()
@@ -104,39 +105,41 @@ def _with_function(found: CqlText, tree: exp.Select) -> exp.Select:
     rewritten.set("expressions", [item.transform(plain) for item in rewritten.expressions])
     clause = rewritten.args.get("group")
     groups = [node.transform(plain) for node in clause.expressions] if clause is not None else []
-    others = [node for node in groups if not (isinstance(node, exp.Column) and node.name in bounds)]
+    others = [node for node in groups if not (isinstance(node, exp.Column) and node.name in _BOUNDS)]
     sessions = found.window_function.startswith(SESSION_STAND_IN)
     if sessions and sorted(found.partition) != sorted(node.name.upper() for node in others):
         remedy = "name in PARTITION BY, after the stream, the columns that GROUP BY names beside the window"
-        raise _error(found, tree, "sessions of other groups than are asked for", remedy)
+        raise error_at(found.text, tree, "sessions of other groups than are asked for", remedy)
     if len(others) == len(groups):
         remedy = "GROUP BY window_start, window_end; or PARTITION BY them"
-        raise _error(found, tree, f"{_as_written(found)} by which nothing is grouped", remedy)
+        raise error_at(found.text, tree, f"{_as_written(found)} by which nothing is grouped", remedy)
     try:
         window = parse_one(found.window_function, read=DIALECT)
     except ParseError as error:
         remedy = "write TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECONDS))"
-        raise _error(found, tree, f"{_as_written(found)} is no window", remedy) from error
+        raise error_at(found.text, tree, f"{_as_written(found)} is no window", remedy) from error
     rewritten.set("group", exp.Group(expressions=[window, *others]))
     return rewritten
 
 
 def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -> None:
     if len(calls) > 1:
-        raise _error(found, calls[1], "two windows in GROUP BY", "group by one window")
+        raise error_at(found.text, calls[1], "two windows in GROUP BY", "group by one window")
     if found.every is not None:
         remedy = "leave EVERY out: the answer comes once the watermark passes the window's end"
         raise LanguageError(f"EVERY beside {_shown(calls[0])}", place=place(found.text, found.every[1]), remedy=remedy)
     if len(sources) > 1:
-        raise _error(
-            found,
+        raise error_at(
+            found.text,
             calls[0],
             f"{_shown(calls[0])} groups the rows of one stream, not of a join or difference",
             "write GROUP BY TUMBLE(_ts, INTERVAL '10' MINUTES) for the time of a join's results, or the timestamp of "
             "one of its streams; group the change log of a difference in a query that reads it",
         )
     if sources[0].window is not None:
-        raise _error(found, calls[0], f"{_shown(calls[0])} beside a window of the stream", "leave out [...] and WINDOW")
+        raise error_at(
+            found.text, calls[0], f"{_shown(calls[0])} beside a window of the stream", "leave out [...] and WINDOW"
+        )
 
 
 def _read(
@@ -149,13 +152,13 @@ def _read(
 ) -> GroupWindow | SessionWindow:
     name, arguments = _name(node), node.expressions
     if not 2 <= len(arguments) <= WINDOW_CALLS[name] or (name == "HOP" and len(arguments) != 3):
-        raise _error(found, node, f"{_shown(node)} with {len(arguments)} arguments", f"write {_SHAPES}")
+        raise error_at(found.text, node, f"{_shown(node)} with {len(arguments)} arguments", f"write {_SHAPES}")
     stream = streams[sources[0].stream]
     time = _time(arguments[0], sources[0], stream)
     column = binder.bind(time)
     if not isinstance(column, Column) or column.name != stream.timestamp:
         remedy = f"write {stream.timestamp}, the timestamp that stream {stream.name} is declared with"
-        raise _error(found, arguments[0], f"{_shown(node)} of what is no event time", remedy)
+        raise error_at(found.text, arguments[0], f"{_shown(node)} of what is no event time", remedy)
     durations = [_duration(found, argument) for argument in arguments[1:]]
     if name in _SESSIONS:
         return SessionWindow(durations[0], node, time if rules.utc_results else None)
@@ -176,9 +179,9 @@ def _duration(found: CqlText, node: exp.Expr) -> int:
     try:
         length = parse_duration(text, what="the window")
     except LanguageError as error:
-        raise _error(found, node, error.message, "write INTERVAL '10' MINUTES, or '10 minutes'") from error
+        raise error_at(found.text, node, error.message, "write INTERVAL '10' MINUTES, or '10 minutes'") from error
     if not length:
-        raise _error(found, node, "a window of no length", "use a duration above zero")
+        raise error_at(found.text, node, "a window of no length", "use a duration above zero")
     return length
 
 
@@ -201,18 +204,20 @@ def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow,
     """Whether a node is the `start` or the `end` of the group window; None where it is neither."""
     name = _name(node)
     if isinstance(node, exp.Column):
-        full = f"{node.table}.{node.name}".lower()
-        if node.table.upper() in FIELDS and node.name.lower() in ("start", "end"):
-            return node.name.lower()
+        called = node.name.lower()
+        if node.table.upper() in FIELDS and called in _BOUNDS.values():
+            return called
         own = {column.name.lower() for alias, _ in binder.scope.sources for column in binder.scope.columns(alias)}
-        return full[8:] if full in (".window_start", ".window_end") and full[1:] not in own else None
+        return None if node.table or called in own else _BOUNDS.get(called)
     if name in WINDOW_CALLS:
-        raise _error(found, node, f"{_shown(node)} in the select list or HAVING", "select window_start or window_end")
+        raise error_at(
+            found.text, node, f"{_shown(node)} in the select list or HAVING", "select window_start or window_end"
+        )
     base, _, end = name.rpartition("_")
     if base not in ("TUMBLE", "HOP", "SESSION") or end not in ("START", "END"):
         return None
     if base != _shown(made.node) or node.expressions != made.node.expressions:
-        raise _error(found, node, f"{name} of another window", f"write the arguments of {base} in GROUP BY")
+        raise error_at(found.text, node, f"{name} of another window", f"write the arguments of {base} in GROUP BY")
     return end.lower()
 
 
@@ -229,7 +234,3 @@ def _shown(node: exp.Expr) -> str:
 
 def _as_written(found: CqlText) -> str:
     return found.window_function.replace(SESSION_STAND_IN, "SESSION")
-
-
-def _error(found: CqlText, node: exp.Expr, message: str, remedy: str) -> LanguageError:
-    return LanguageError(message, place=place_of(found.text, node), remedy=remedy)

@@ -11,9 +11,10 @@ from midstream.language.aggregate_calls import FUNCTIONS, KNOWN, aggregate_call,
 from midstream.language.bind import Binder
 from midstream.language.coerce import name
 from midstream.language.cql_tokens import CqlText
+from midstream.language.error_at import error_at, not_in_language
 from midstream.language.expression import Call, Column, Expression
 from midstream.language.group_window import GroupWindow
-from midstream.language.place import place, place_of, word_at
+from midstream.language.place import place, word_at
 from midstream.language.query import GROUPED, START, Aggregate, AggregateCall, Output
 from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import named_item, star, unique
@@ -35,21 +36,8 @@ def grouped(
         tree = tree.copy()
         tree.set("expressions", [item.transform(as_known) for item in tree.expressions])
     group, having = tree.args.get("group"), tree.args.get("having")
-    calls = [node for item in tree.expressions for node in item.find_all(exp.AggFunc) if type(node) in FUNCTIONS]
-    over = next((node for item in tree.expressions for node in item.find_all(exp.Window)), None)
-    if over is not None:
-        raise LanguageError(
-            f"{word_at(found.text, over).upper() or 'a window function'} ... OVER is not part of the language",
-            place=place_of(found.text, over),
-            remedy="GROUP BY and EVERY, or GROUP BY TUMBLE(...), compute over windows of time",
-        )
-    unknown = [node for item in tree.expressions for node in item.find_all(exp.AggFunc) if type(node) not in FUNCTIONS]
-    if unknown:
-        raise LanguageError(
-            f"unknown aggregate {(word_at(found.text, unknown[0]) or unknown[0].sql_name()).upper()!r}",
-            place=place_of(found.text, unknown[0]),
-            remedy=f"use {KNOWN}",
-        )
+    _refuse_other_functions(found, tree)
+    calls = (node for item in tree.expressions for node in item.find_all(exp.AggFunc))
     if isinstance(window, SessionWindow):
         outputs, aggregate = _Grouping(found, tree, scope).run(0)
         return outputs, replace(aggregate, session=window.gap)
@@ -65,13 +53,28 @@ def grouped(
             )
         return None
     if found.every is None:
-        raise LanguageError(
+        raise error_at(
+            found.text,
+            first,
             "aggregates over a stream need EVERY",
-            place=place_of(found.text, first),
-            remedy="say at which instants to compute them, such as EVERY 10 SECONDS at the end of the query; or, over "
+            "say at which instants to compute them, such as EVERY 10 SECONDS at the end of the query; or, over "
             "one stream, GROUP BY TUMBLE(ts, INTERVAL 10 SECONDS)",
         )
     return _Grouping(found, tree, scope).run(found.every[0])
+
+
+def _refuse_other_functions(found: CqlText, tree: exp.Select) -> None:
+    """Refuse what computes over many rows and is none of the aggregates known here."""
+    for item in tree.expressions:
+        if (over := item.find(exp.Window)) is not None:
+            called = word_at(found.text, over).upper() or "a window function"
+            remedy = "GROUP BY and EVERY, or GROUP BY TUMBLE(...), compute over windows of time"
+            raise not_in_language(found.text, over, f"{called} ... OVER", remedy)
+    for item in tree.expressions:
+        for node in item.find_all(exp.AggFunc):
+            if type(node) not in FUNCTIONS:
+                called = (word_at(found.text, node) or node.sql_name()).upper()
+                raise error_at(found.text, node, f"unknown aggregate {called!r}", f"use {KNOWN}")
 
 
 class _Grouping:
@@ -123,18 +126,22 @@ class _Grouping:
             return ()
         extra = next((k for k, v in clause.args.items() if v and k != "expressions"), None)
         if extra is not None:
-            raise self.error(clause, f"GROUP BY {extra.upper()} is not part of the language", "list the groups")
+            raise not_in_language(self.text, clause, f"GROUP BY {extra.upper()}", "list the groups")
         groups = tuple(self.group(node) for node in clause.expressions)
         for node, group in zip(clause.expressions, groups, strict=True):
             if family(group.type) == "other":
-                raise self.error(node, f"values of type {name(group.type)} do not group", "group by plain types")
+                raise error_at(
+                    self.text, node, f"values of type {name(group.type)} do not group", "group by plain types"
+                )
         return groups
 
     def group(self, node: exp.Expr) -> Expression:
         items = self.tree.expressions
         if isinstance(node, exp.Literal) and not node.is_string:
             if not node.name.isdigit() or not 1 <= int(node.name) <= len(items):
-                raise self.error(node, f"there is no column {node.name} in the select list", f"use 1 to {len(items)}")
+                raise error_at(
+                    self.text, node, f"there is no column {node.name} in the select list", f"use 1 to {len(items)}"
+                )
             return self.inner.bind(items[int(node.name) - 1].unalias())
         return self.inner.bind(self.written_out(node))
 
@@ -169,10 +176,7 @@ class _Grouping:
             return Call(expression.type, expression.function, inner)
         if isinstance(expression, Column) and expression.alias not in ("", GROUPED):
             shown = expression.text()
-            raise self.error(
-                node, f"column {shown} is not grouped", f"add {shown} to GROUP BY, or put it in an aggregate"
+            raise error_at(
+                self.text, node, f"column {shown} is not grouped", f"add {shown} to GROUP BY, or put it in an aggregate"
             )
         return expression
-
-    def error(self, node: exp.Expr, message: str, remedy: str) -> LanguageError:
-        return LanguageError(message, place=place_of(self.text, node), remedy=remedy)

@@ -8,11 +8,10 @@ from sqlglot import exp
 
 from midstream.language.bind import Binder
 from midstream.language.cql_tokens import CqlText
+from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN, Call, Column, Expression
 from midstream.language.join_order import JoinOrder
-from midstream.language.place import place_of
 from midstream.language.window_words import is_window_call, is_window_function
-from midstream.model.errors import LanguageError
 
 
 def by_answers(found: CqlText, tree: exp.Select, order: JoinOrder) -> tuple[exp.Select, str | None]:
@@ -32,13 +31,17 @@ def by_answers(found: CqlText, tree: exp.Select, order: JoinOrder) -> tuple[exp.
             f"{one}.{order.streams[_stream(order, one)].timestamp}" for one in sorted(order.times.always)
         )
         remedy = f"write {TIME_COLUMN}, the time of a result{f'; or one of {sources}' if sources else ''}"
-        raise _error(found, asked, "a window to group by of what is no event time", remedy)
+        raise error_at(found.text, asked, "a window to group by of what is no event time", remedy)
     if alias not in order.times.always:
         remedy = f"group by {TIME_COLUMN}, the time of a result"
-        raise _error(found, asked, f"a window to group by of the time of {alias!r}, which the join may pad", remedy)
+        raise error_at(
+            found.text, asked, f"a window to group by of the time of {alias!r}, which the join may pad", remedy
+        )
     if order.times.late[alias] == inf:
         remedy = f"write [RANGE n unit], or group by {TIME_COLUMN}, the time of a result"
-        raise _error(found, asked, f"a window to group by of the time of {alias!r}, whose rows stay for ever", remedy)
+        raise error_at(
+            found.text, asked, f"a window to group by of the time of {alias!r}, whose rows stay for ever", remedy
+        )
 
     def timed(part: exp.Expr) -> exp.Expr:
         if is_window_function(part) and part.expressions and part.expressions[0] == asked:
@@ -69,7 +72,3 @@ def _source_of(time: Expression, order: JoinOrder) -> str | None:
 
 def _stream(order: JoinOrder, alias: str) -> str:
     return next(source.stream for source in order.sources if source.alias == alias)
-
-
-def _error(found: CqlText, node: exp.Expr, message: str, remedy: str) -> LanguageError:
-    return LanguageError(message, place=place_of(found.text, node), remedy=remedy)

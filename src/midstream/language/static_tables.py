@@ -16,6 +16,7 @@ from sqlglot import exp
 from midstream.language.bind import Binder
 from midstream.language.checks import beside
 from midstream.language.cql_tokens import CqlText
+from midstream.language.error_at import not_in_language
 from midstream.language.evaluate import can_fail
 from midstream.language.expression import Expression, infix, is_strict
 from midstream.language.place import offset_of, place, place_of
@@ -105,11 +106,13 @@ class _Taker:
             return self.tree, TablesNamed((), ())
         if all(tables):
             remedy = "join it with a stream, whose rows say when there is something to answer"
-            raise self._error(self.items[0], "a query over static tables alone", remedy)
+            raise not_in_language(self.found.text, self.items[0], "a query over static tables alone", remedy)
         first = next(at for at, names in enumerate(tables) if not names)
         self._check_windows([bool(names) for names in tables])
         if first and (self._word(first, "side") or self._word(first, "kind") in _KINDS):
-            raise self._error(self.items[first], "an outer join of a table with a stream", "write the stream first")
+            raise not_in_language(
+                self.found.text, self.items[first], "an outer join of a table with a stream", "write the stream first"
+            )
         for one, names in zip(unwrapped, tables, strict=True):
             if names:
                 self._check_bare(one.table)
@@ -138,13 +141,15 @@ class _Taker:
             if extra == ["version"]:
                 what = "FOR SYSTEM_TIME AS OF"
             remedy = "leave it out: a row meets the version that stands when it comes in; t._version says which"
-            raise self._error(node, what, remedy)
+            raise not_in_language(self.found.text, node, what, remedy)
 
     def _kind(self, at: int) -> LookupKind:
         side, kind, method = (self._word(at, key) for key in ("side", "kind", "method"))
         if side in ("RIGHT", "FULL") or method or kind not in ("", "INNER", "CROSS", "OUTER", *_KINDS):
             remedy = "write JOIN, LEFT JOIN, SEMI JOIN or ANTI JOIN: the rows of a table come with those of a stream"
-            raise self._error(self.items[at], f"{side or method or kind} JOIN of a static table", remedy)
+            raise not_in_language(
+                self.found.text, self.items[at], f"{side or method or kind} JOIN of a static table", remedy
+            )
         return _KINDS.get(kind) or ("left" if side else "inner")
 
     def _on(self, at: int) -> Iterator[exp.Expr]:
@@ -156,7 +161,9 @@ class _Taker:
             shown = [names_shown(item, self.common, self.known) for item in self.items[: at + 1]]
             other = next((n for n, names in enumerate(shown[:at]) if find_name(name.name, names)), None)
             if other is None or not find_name(name.name, shown[at]):
-                raise self._error(name, f"USING names column {name.name!r}, which not both sides have", "write ON")
+                raise not_in_language(
+                    self.found.text, name, f"USING names column {name.name!r}, which not both sides have", "write ON"
+                )
             sides = [self.items[n].alias_or_name for n in (other, at)]
             columns = [exp.column(exp.to_identifier(name.name), alias, quoted=True) for alias in sides]
             yield exp.EQ(this=columns[0], expression=columns[1])
@@ -165,7 +172,9 @@ class _Taker:
         for name in self.joins[at - 1].args["using"]:
             before = [names_shown(self.items[n], self.common, self.known) for n in range(at) if not tables[n]]
             if not any(find_name(name.name, names) for names in before):
-                raise self._error(name, f"USING names column {name.name!r} of a static table", "write ON")
+                raise not_in_language(
+                    self.found.text, name, f"USING names column {name.name!r} of a static table", "write ON"
+                )
 
     def _check_windows(self, is_table: Sequence[bool]) -> None:
         offsets = [offset_of(item) or 0 for item in self.items]
@@ -178,10 +187,6 @@ class _Taker:
 
     def _word(self, at: int, key: str) -> str:
         return str(self.joins[at - 1].args.get(key) or "").upper()
-
-    def _error(self, node: exp.Expr, message: str, remedy: str) -> LanguageError:
-        spot = place_of(self.found.text, node)
-        return LanguageError(f"{message} is not part of the language", place=spot, remedy=remedy)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from midstream.language.bind import Binder
+from midstream.language.error_at import not_in_language
 from midstream.language.expression import Column, Expression
-from midstream.language.place import place_of
 from midstream.language.scope import NOT_STARRED, Scope, find_name, starred
 from midstream.language.select_list import outputs_of
-from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema, TableSchema
 
 _KEPT = frozenset({"expressions", "from_", "where"})
@@ -67,9 +66,11 @@ def common_tables(text: str, tree: exp.Select) -> dict[str, exp.Select]:
     for table in clause.expressions:
         named = table.args.get("alias")
         if clause.args.get("recursive") or (named is not None and named.args.get("columns")):
-            raise _error(text, table, "a recursive WITH, or one that names its columns", "name them in the SELECT")
+            raise not_in_language(
+                text, table, "a recursive WITH, or one that names its columns", "name them in the SELECT"
+            )
         if not isinstance(table.this, exp.Select):
-            raise _error(text, table, f"{table.this.key.upper()} in WITH", REMEDY)
+            raise not_in_language(text, table, f"{table.this.key.upper()} in WITH", REMEDY)
         select = table.this.copy()
         for inner in list(select.find_all(exp.Table)):
             if (other := found.get(inner.name.lower())) is not None:
@@ -106,12 +107,12 @@ def selected(text: str, node: exp.Expr, tables: Mapping[str, exp.Select]) -> Sel
     extra = next((key for key, value in select.args.items() if value and key not in _KEPT), None)
     if extra is not None or select.args.get("from_") is None:
         word = (extra or "no stream").upper().strip("_")
-        raise _error(text, select, f"{'JOIN' if word == 'JOINS' else word} in a subquery", REMEDY)
+        raise not_in_language(text, select, f"{'JOIN' if word == 'JOINS' else word} in a subquery", REMEDY)
     if any(select.find_all(exp.Window)):
         remedy = "take the first n rows by WHERE around it, and nothing else; group or join that in a query around both"
-        raise _error(text, select, "a window function in a subquery of which more is asked", remedy)
+        raise not_in_language(text, select, "a window function in a subquery of which more is asked", remedy)
     if any(select.find_all(exp.AggFunc)):
-        raise _error(text, select, "an aggregate in a subquery", REMEDY)
+        raise not_in_language(text, select, "an aggregate in a subquery", REMEDY)
     inner = selected(text, select.args["from_"].this, {})
     return Selected(inner.table, (*inner.selects, select))
 
@@ -140,7 +141,3 @@ def shown_of(text: str, alias: str, schema: pa.Schema, selects: tuple[exp.Select
         unstarred = frozenset(name for name, _ in passed if name.lower() not in names)
         columns += tuple((name, column) for name, column in passed if name in unstarred)
     return Shown(columns, conditions, unstarred)
-
-
-def _error(text: str, node: exp.Expr, message: str, remedy: str) -> LanguageError:
-    return LanguageError(f"{message} is not part of the language", place=place_of(text, node), remedy=remedy)

@@ -14,17 +14,16 @@ from sqlglot import exp
 from midstream.language.bind import Binder
 from midstream.language.coerce import name, plain
 from midstream.language.cql_tokens import CqlText
+from midstream.language.error_at import error_at
 from midstream.language.evaluate import can_fail
 from midstream.language.expression import Column, Expression
 from midstream.language.group_window import GroupWindow
-from midstream.language.place import place_of
 from midstream.language.query import GROUPED, Aggregate, Output, TopN
 from midstream.language.rank_limit import RANKS, rank_asked
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of
 from midstream.language.session_window import SessionWindow
 from midstream.language.types import INT64, family
-from midstream.model.errors import LanguageError
 
 RANK = Column(INT64, GROUPED, "rank")
 """The number of a row in its group, from 1, as outputs read it."""
@@ -49,9 +48,9 @@ def top_n_of(found: CqlText, tree: exp.Select) -> tuple[exp.Select, TopNClause |
         return tree, None
     asked = rank_asked(clause.this, {item.alias: item.unalias() for item in tree.expressions if item.alias})
     if asked is None or asked.count < 1:
-        raise _error(found, clause.this, "QUALIFY of anything but the first n rows", SHAPE)
+        raise error_at(found.text, clause.this, "QUALIFY of anything but the first n rows", SHAPE)
     if tree.args.get("group") is not None or tree.args.get("having") is not None:
-        raise _error(found, clause.this, "QUALIFY beside GROUP BY", "rank the answers of a subquery that groups")
+        raise error_at(found.text, clause.this, "QUALIFY beside GROUP BY", "rank the answers of a subquery that groups")
     window = asked.window
     rewritten = tree.copy()
     rewritten.set("qualify", None)
@@ -70,12 +69,12 @@ def ranked(
     every, offset = (found.every[0], 0) if found.every is not None else (0, 0)
     if isinstance(window, SessionWindow):
         remedy = "select the sessions in a subquery that groups by them, and rank what it answers"
-        raise _error(found, clause.window, "ROW_NUMBER within sessions", remedy)
+        raise error_at(found.text, clause.window, "ROW_NUMBER within sessions", remedy)
     if window is not None:
         every, offset = window.slide, window.offset
     if not every:
-        raise _error(
-            found,
+        raise error_at(
+            found.text,
             clause.window,
             "ROW_NUMBER over a stream needs EVERY",
             "say at which instants to rank, such as EVERY 10 SECONDS at the end of the query; or, over one stream, "
@@ -90,7 +89,7 @@ def ranked(
     failing = next((n for n, e in computed if RANK in e.columns() and can_fail(e)), None)
     if failing is not None:
         remedy = "select the number of the row itself, and compute with it in a query around this one"
-        raise _error(found, clause.window, f"{failing!r}, which may have no value for a row's number", remedy)
+        raise error_at(found.text, clause.window, f"{failing!r}, which may have no value for a row's number", remedy)
     order = clause.window.args.get("order")
     keys = tuple(_key(found, inner, node) for node in (order.expressions if order is not None else ()))
     groups = tuple(_group(found, inner, node) for node in tree.args["group"].expressions)
@@ -101,16 +100,16 @@ def ranked(
 def _group(found: CqlText, binder: Binder, node: exp.Expr) -> Expression:
     group = binder.bind(node)
     if family(group.type) == "other":
-        raise _error(found, node, f"values of type {name(group.type)} do not group", "PARTITION BY plain values")
+        raise error_at(found.text, node, f"values of type {name(group.type)} do not group", "PARTITION BY plain values")
     return group
 
 
 def _key(found: CqlText, binder: Binder, node: exp.Expr) -> tuple[Expression, bool]:
     value = plain(binder.bind(node.this))
     if family(value.type) in ("other", "null"):
-        raise _error(found, node, f"values of type {name(value.type)} have no order", "order by plain values")
+        raise error_at(found.text, node, f"values of type {name(value.type)} have no order", "order by plain values")
     if node.args.get("nulls_first"):
-        raise _error(found, node, "NULLS FIRST", "leave it out: NULL comes last")
+        raise error_at(found.text, node, "NULLS FIRST", "leave it out: NULL comes last")
     return value, bool(node.args.get("desc"))
 
 
@@ -118,7 +117,7 @@ def _with_rank(found: CqlText, item: exp.Expr, asked: exp.Window) -> exp.Expr:
     """An item of the select list with the column of ranks in the place of the window function."""
     other = next((node for node in item.find_all(exp.Window) if node != asked), None)
     if other is not None:
-        raise _error(found, other, "a window function that QUALIFY does not ask", SHAPE)
+        raise error_at(found.text, other, "a window function that QUALIFY does not ask", SHAPE)
     shown = _ranks_read(item)
     return exp.alias_(shown, RANKS[type(item.this)], quoted=True) if isinstance(item, exp.Window) else shown
 
@@ -130,7 +129,3 @@ def _ranks_read(node: exp.Expr) -> exp.Expr:
 
 def _is_rank(node: exp.Expr) -> bool:
     return isinstance(node, exp.Column) and node.table == GROUPED
-
-
-def _error(found: CqlText, node: exp.Expr, message: str, remedy: str) -> LanguageError:
-    return LanguageError(message, place=place_of(found.text, node), remedy=remedy)
