@@ -13,6 +13,7 @@ from midstream.language.bind import Binder
 from midstream.language.checks import may_reject, with_checks
 from midstream.language.clauses import Clauses, clauses_of
 from midstream.language.enrichment import EnrichedStream
+from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN, Column, Expression, Literal, is_result_time
 from midstream.language.functions import always, asks_user, call
 from midstream.language.group_window import group_window
@@ -23,9 +24,9 @@ from midstream.language.join_times import whole
 from midstream.language.moments import moments
 from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
 from midstream.language.parts import errors_placed
-from midstream.language.place import place, place_of
+from midstream.language.place import place
 from midstream.language.predicates import classify
-from midstream.language.query import Query
+from midstream.language.query import Query, Source
 from midstream.language.result_time import result_time
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of
@@ -128,7 +129,7 @@ def _derived_parts(
 ) -> tuple[EnrichedStream | JoinPart, ...]:
     """Those of a text over these streams, found once: engines are started again, and forked, with texts they had."""
     known, over = {table.name: table for table in tables}, {stream.name: stream for stream in streams}
-    return clauses_of(sql, over, known, Scope((), registered=False, checked=rules.checked, edges=rules.strict)).parts
+    return clauses_of(sql, over, known, _no_names(rules, registered=False)).parts
 
 
 def _parse(
@@ -138,24 +139,14 @@ def _parse(
     registered: bool,
     rules: LanguageRules,
 ) -> Query:
-    checked = rules.checked
-    opened = Scope((), registered=registered, checked=checked, edges=rules.strict)
-    clauses = clauses_of(text, streams, tables, opened)
-    text, found, tree, top = clauses.text, clauses.found, clauses.tree, clauses.top
-    sources, scope, enrichment, join = clauses.sources(streams), clauses.names, clauses.enrichment, clauses.join
-    check_rows_windows(found, tree, sources, streams)
-    tables_named = clauses.tables
-    opened = tables_named.opened(scope)
-    tree, sources, window = group_window(found, tree, Binder(text, opened), sources, streams, rules)
+    clauses = clauses_of(text, streams, tables, _no_names(rules, registered=registered))
+    text, found, scope, named = clauses.text, clauses.found, clauses.names, clauses.tables
+    sources, join = clauses.sources(streams), clauses.join
+    check_rows_windows(found, clauses.tree, sources, streams)
+    opened = named.opened(scope)
+    tree, sources, window = group_window(found, clauses.tree, Binder(text, opened), sources, streams, rules)
     if window is None:
         sources, window = moments(found, tree, Binder(text, opened), sources, streams)
-    named_in_text = {(source.alias, source.stream) for source in clauses.source.sources}
-    conditions = [
-        condition
-        for source in sources
-        if source.alias in clauses.shown and (source.alias, source.stream) in named_in_text
-        for condition in clauses.shown[source.alias].conditions
-    ]
     outer = outer_join_of(tree, sources, () if join is None else join.until)
     seen = opened if outer is None else scope_above(outer, opened, sources, streams)
     joined = [Binder(text, opened).condition(node) for node in clauses.on]
@@ -163,39 +154,49 @@ def _parse(
     filters = [Binder(text, seen).condition(node) for node in clauses.where]
     if outer is not None:
         joined, filters, outer = placed(outer, joined, filters, sources, streams)
-    looks_up = bool(tables_named.tables) and enrichment is None
-    found_rows = looked_up(text, tables_named, clauses.shown, scope, filters) if looks_up else LookedUp(tuple(filters))
-    conditions += [*joined, *found_rows.before]
-    ties, difference = difference_of(found, tables_named.streams_alone(scope))
-    selections, predicates = classify(_all((*conditions, *ties)))
+    looks_up = bool(named.tables) and clauses.enrichment is None
+    found_rows = looked_up(text, named, clauses.shown, scope, filters) if looks_up else LookedUp(tuple(filters))
+    ties, difference = difference_of(found, named.streams_alone(scope))
+    conditions = (*_conditions_of_subqueries(clauses, sources), *joined, *found_rows.before, *ties)
+    selections, predicates = classify(_all(conditions))
     check_predicates(found, predicates, len(ties))
     if difference is None and found.every is None:
         sources = with_implied_windows(sources, predicates, streams)
     check_windows(found, sources, clauses.offsets)
-    subtracted = () if difference is None else difference.subtrahends
-    time = result_time(sources, streams, rules)
-    selected = replace(seen, sources=tuple(one for one in seen.sources if one[0] not in subtracted), time=time)
-    if checked:
+    if rules.checked:
         keys = keys_of_streams(found_rows.lookups)
         times = event_times(sources, streams) if rules.edges else None
         selections, kept = with_checks(selections, (*predicates, *keys), times)
         predicates = kept[: len(predicates)]
     if outer is not None:
         check_evaluable(found, tree, predicates)
-    named = tuple(dict.fromkeys(table.table.name for table in tables_named.tables))
+    time = result_time(sources, streams, rules)
+    subtracted = () if difference is None else difference.subtrahends
+    selected = replace(seen, sources=tuple(one for one in seen.sources if one[0] not in subtracted), time=time)
+    read = tuple(dict.fromkeys(table.table.name for table in named.tables))
+    query = Query(text, sources, (), selections, predicates, checked=rules.checked, tables=read, time=time)
+    top = clauses.top
     aggregated = grouped(found, tree, selected, window) if top is None else ranked(found, tree, selected, window, top)
     if aggregated is None:
-        outputs = outputs_of(Binder(text, selected), tree)
-        query = Query(text, sources, outputs, selections, predicates, None, difference, checked, outer=outer, time=time)
-        query = replace(query, timed=_timed(clauses, streams, selected, query) if difference is None else None)
-        return _complete(replace(query, lookups=found_rows.lookups, kept_if=found_rows.kept_if, tables=named))
+        query = replace(query, outputs=outputs_of(Binder(text, selected), tree), difference=difference, outer=outer)
+        timed = _timed(clauses, streams, selected, query) if difference is None else None
+        return _complete(replace(query, timed=timed, lookups=found_rows.lookups, kept_if=found_rows.kept_if))
     if difference is not None:
-        raise LanguageError(
-            "aggregates over EXCEPT", place=place_of(text, tree), remedy="aggregate its change log instead"
-        )
+        raise error_at(text, tree, "aggregates over EXCEPT", "aggregate its change log instead")
     outputs, aggregate = aggregated
-    query = Query(text, sources, outputs, selections, predicates, aggregate, None, checked, tables=named, time=time)
-    return _complete(query)
+    return _complete(replace(query, outputs=outputs, aggregate=aggregate))
+
+
+def _no_names(rules: LanguageRules, *, registered: bool) -> Scope:
+    """How expressions are to be bound, before it is known what names mean."""
+    return Scope((), registered=registered, checked=rules.checked, edges=rules.strict)
+
+
+def _conditions_of_subqueries(clauses: Clauses, sources: tuple[Source, ...]) -> list[Expression]:
+    """The conditions of the subqueries that the text reads as sources, but for those that are parts."""
+    named = {(source.alias, source.stream) for source in clauses.source.sources}
+    shown = (clauses.shown.get(source.alias) for source in sources if (source.alias, source.stream) in named)
+    return [condition for one in shown if one is not None for condition in one.conditions]
 
 
 def _timed(clauses: Clauses, streams: Mapping[str, StreamSchema], scope: Scope, query: Query) -> tuple[int, int] | None:
