@@ -27,6 +27,10 @@ Read = TypeVar("Read")
 INCLUDE = "include"
 """Under it a job file names others, relative to itself, whose streams, queries and settings are its own."""
 
+_KEYS = (
+    INCLUDE, "checkpoint", "lanes", "sharing", "patience", "streams", "tables", "queries", "optimizer", "spark",
+)  # fmt: skip
+
 
 class JobFileError(LanguageError):
     """Several faults of a job file, told together; `faults` has each."""
@@ -110,58 +114,73 @@ def _included(path: Path, within: tuple[Path, ...], seen: dict[Path, None]) -> I
 
 
 def _job(texts: Sequence[TomlText]) -> JobFile:
-    faults: list[LanguageError] = []
-    tops = [text.table() for text in texts]
-    places: dict[str, str] = {}
+    read = _Reader([text.table() for text in texts])
+    a_text = f"a text such as {DEFAULT_SHARING!r}"
+    job = JobFile(
+        checkpoint=read.one("checkpoint", lambda top: top.required("checkpoint"), ""),
+        lanes=read.one("lanes", _lanes, 1),
+        sharing=read.one("sharing", lambda top: str(top.get("sharing", str, a_text, DEFAULT_SHARING)), DEFAULT_SHARING),
+        patience=read.one("patience", lambda top: top.duration("patience"), None),
+        streams=read.each("streams", source_spec),
+        queries=read.each("queries", query_spec),
+        tables=read.each("tables", table_spec),
+        optimizer=read.one("optimizer", lambda top: top.get("optimizer", dict, "a table", None), None),
+        spark=read.one("spark", spark_settings, {}),
+        places=read.places,
+    )
+    read.end()
+    return job
 
-    def attempt(read: Callable[[], Read]) -> Read | None:
-        try:
-            return read()
-        except LanguageError as error:
-            faults.append(error)
-            return None
 
-    def each(key: str, read: Callable[[TomlTable], Read]) -> dict[str, Read]:
+class _Reader:
+    """Reads a job of several tables, the first levels of its files; what is wrong is kept, and told at the `end`."""
+
+    def __init__(self, tops: Sequence[TomlTable]) -> None:
+        self.tops = tops
+        self.places: dict[str, str] = {}
+        self.faults: list[LanguageError] = []
+
+    def one(self, key: str, read: Callable[[TomlTable], Read], default: Read) -> Read:
+        """The value of a key, which one file may have."""
+        having = [top for top in self.tops if key in top.content]
+        for top in having:
+            self.places[key] = top.place(key)
+        if len(having) > 1:
+            there = having[0].place(key)
+            self.faults.append(having[1].error(key, f"is in {there} already", "leave one of them out"))
+        value = self._attempt(lambda: read((having or self.tops)[0]))
+        return default if value is None else value
+
+    def each(self, key: str, read: Callable[[TomlTable], Read]) -> dict[str, Read]:
+        """The values by name of the tables under a key, in all files."""
         found: dict[str, Read] = {}
-        for top in tops:
-            for name, table in attempt(lambda top=top: list(top.tables(key))) or ():  # type: ignore[misc]
-                if (other := places.get(f"{key}.{name}")) is not None:
-                    faults.append(table.error(name, f"is in {other} already", "name one of them otherwise"))
+        for top in self.tops:
+            for name, table in self._attempt(lambda top=top: list(top.tables(key))) or ():  # type: ignore[misc]
+                if (other := self.places.get(f"{key}.{name}")) is not None:
+                    self.faults.append(table.error(name, f"is in {other} already", "name one of them otherwise"))
                     continue
-                places[f"{key}.{name}"] = table.place()
-                value = attempt(lambda table=table: read(table))  # type: ignore[misc]
+                self.places[f"{key}.{name}"] = table.place()
+                value = self._attempt(lambda table=table: read(table))  # type: ignore[misc]
                 if value is not None:
                     found[name] = value
         return found
 
-    def one(key: str, read: Callable[[TomlTable], Read], default: Read) -> Read:
-        having = [top for top in tops if key in top.content]
-        for top in having:
-            places[key] = top.place(key)
-        if len(having) > 1:
-            there = having[0].place(key)
-            faults.append(having[1].error(key, f"is in {there} already", "leave one of them out"))
-        value = attempt(lambda: read((having or tops)[0]))
-        return default if value is None else value
+    def end(self) -> None:
+        """Raise what was wrong, unknown keys and a lack of streams included."""
+        for top in self.tops:
+            top.known = list(_KEYS)
+            self._attempt(top.close)
+        if not any(key.startswith("streams.") for key in self.places) and not self.faults:
+            self.faults.append(self.tops[0].error("streams", "names no stream", "add a table such as [streams.A]"))
+        if self.faults:
+            raise self.faults[0] if len(self.faults) == 1 else JobFileError.of(self.faults)
 
-    checkpoint = one("checkpoint", lambda top: top.required("checkpoint"), "")
-    lanes = one("lanes", _lanes, 1)
-    a_text = f"a text such as {DEFAULT_SHARING!r}"
-    sharing = one("sharing", lambda top: str(top.get("sharing", str, a_text, DEFAULT_SHARING)), DEFAULT_SHARING)
-    patience = one("patience", lambda top: top.duration("patience"), None)
-    streams, queries = each("streams", source_spec), each("queries", query_spec)
-    tables = each("tables", table_spec)
-    optimizer = one("optimizer", lambda top: top.get("optimizer", dict, "a table", None), None)
-    spark: dict[str, str] = one("spark", spark_settings, {})
-    for top in tops:
-        top.known = [INCLUDE, "checkpoint", "lanes", "sharing", "patience", "streams", "tables", "queries", "optimizer"]
-        top.known.append("spark")
-        attempt(top.close)
-    if not any(key.startswith("streams.") for key in places) and not faults:
-        faults.append(tops[0].error("streams", "names no stream", "add a table such as [streams.A]"))
-    if faults:
-        raise faults[0] if len(faults) == 1 else JobFileError.of(faults)
-    return JobFile(checkpoint, lanes, streams, queries, sharing, patience, optimizer, spark, places, tables)
+    def _attempt(self, read: Callable[[], Read]) -> Read | None:
+        try:
+            return read()
+        except LanguageError as error:
+            self.faults.append(error)
+            return None
 
 
 def _lanes(top: TomlTable) -> int:
