@@ -38,41 +38,73 @@ def coverage_of(manifest: Manifest, shape: Shape, label: str, name: str, history
     slices are disjunctions), so the best of those counts.
     """
     stream, text, size = shape.query.source(label).stream, shape.texts[label], shape.sizes[label]
-    fresh = next_time(manifest, stream)
-    # Rows yet to come may be older than others that have, but not than this.
-    mark = watermarks(manifest.streams, manifest.progress)[stream]
-    source = manifest.shared_sources.get(name, SharedSource(stream, shape.kind(label), manifest.step))
-    purged, conjuncts = purged_to(manifest, name), tuple(sorted(c.text() for c in shape.filters[label]))
-    columns = [source.columns.get(c, fresh) for c in shape.columns[label]]
-    best: int | None = None
-    for other in source.filters.values():
-        if set(other.conjuncts) <= set(conjuncts):
-            start = max((_start(other, purged, source.kind, size), *columns))
-            best = start if best is None else min(best, start)
+    source = _source(manifest, shape, label, name)
+    times = _Times.of(manifest, stream, purged_to(manifest, name))
+    conjuncts = tuple(sorted(c.text() for c in shape.filters[label]))
+    columns = max((source.columns.get(c, times.fresh) for c in shape.columns[label]), default=ALWAYS)
+    starts = [
+        max(_start(one, times.purged, source.kind, size), columns)
+        for one in source.filters.values()
+        if set(one.conjuncts) <= set(conjuncts)
+    ]
+    best = min(starts, default=None) if history else None
     known = source.filters.get(text)
     if known is None:
-        future_only = best is None or not history
-        complete_from = fresh if best is None or future_only else best
-        used = {other.bit for other in source.filters.values()}
-        bit = next(bit for bit in range(MOST_FILTERS) if bit not in used)
-        kept_from = ALWAYS if future_only else min(complete_from, mark)
-        rows_kept = size if ALWAYS in (complete_from, fresh) else 0
-        new = SourceFilter(bit, conjuncts, size, manifest.step, complete_from, kept_from, future_only, rows_kept)
-        return Coverage(best if history else None, new)
-    grown = known
-    if history and best is not None and best < max((_start(known, purged, source.kind, size), *columns)):
+        return Coverage(best, _new_filter(source, manifest.step, conjuncts, size, best, times))
+    if best is not None and best < max(_start(known, times.purged, source.kind, size), columns):
         # Other filters keep rows that were not tested by this one yet: from this step on they are.
         rows_kept = max(known.rows_kept, size if best == ALWAYS else 0)
-        grown = SourceFilter(
-            known.bit, conjuncts, known.size, manifest.step, best, min(best, mark), rows_kept=rows_kept
+        known = SourceFilter(
+            known.bit, conjuncts, known.size, manifest.step, best, min(best, times.mark), rows_kept=rows_kept
         )
-    elif size > known.size and source.kind == "range":
-        young = _less(purged, known.size)
-        grown = replace(known, complete_from=max(known.complete_from, young), kept_from=max(known.kept_from, young))
-    elif size > known.size:
-        rows_kept = size if fresh == ALWAYS else known.rows_kept
-        grown = replace(known, complete_from=max(known.complete_from, fresh), rows_kept=rows_kept)
-    return Coverage(best if history else None, replace(grown, size=max(size, known.size)))
+        return Coverage(best, replace(known, size=max(size, known.size)))
+    return Coverage(best, _widened(known, source.kind, size, times))
+
+
+@dataclass(frozen=True)
+class _Times:
+    """How far a stream has come: `fresh` is after every row that it has brought; rows yet to come may be older than
+    those, but not than `mark`; rows whose lifetime ended by `purged` may be gone.
+    """
+
+    fresh: int
+    mark: int
+    purged: int
+
+    @staticmethod
+    def of(manifest: Manifest, stream: str, purged: int) -> _Times:
+        mark = watermarks(manifest.streams, manifest.progress)[stream]
+        return _Times(next_time(manifest, stream), mark, purged)
+
+
+def _source(manifest: Manifest, shape: Shape, label: str, name: str) -> SharedSource:
+    """A shared source; a new one, where there is none of that name yet."""
+    new = SharedSource(shape.query.source(label).stream, shape.kind(label), manifest.step)
+    return manifest.shared_sources.get(name, new)
+
+
+def _new_filter(
+    source: SharedSource, step: int, conjuncts: tuple[str, ...], size: int, best: int | None, times: _Times
+) -> SourceFilter:
+    """A filter that is new on a source, of whose rows to pass it those are there from `best` on."""
+    complete_from = times.fresh if best is None else best
+    kept_from = ALWAYS if best is None else min(complete_from, times.mark)
+    rows_kept = size if ALWAYS in (complete_from, times.fresh) else 0
+    used = {other.bit for other in source.filters.values()}
+    bit = next(bit for bit in range(MOST_FILTERS) if bit not in used)
+    return SourceFilter(bit, conjuncts, size, step, complete_from, kept_from, best is None, rows_kept)
+
+
+def _widened(known: SourceFilter, kind: str, size: int, times: _Times) -> SourceFilter:
+    """A filter with a window of this size among those of its queries."""
+    if size <= known.size:
+        return known
+    if kind == "range":
+        young = _less(times.purged, known.size)
+        complete_from, kept_from = max(known.complete_from, young), max(known.kept_from, young)
+        return replace(known, size=size, complete_from=complete_from, kept_from=kept_from)
+    rows_kept = size if times.fresh == ALWAYS else known.rows_kept
+    return replace(known, size=size, complete_from=max(known.complete_from, times.fresh), rows_kept=rows_kept)
 
 
 def _start(one: SourceFilter, purged: int, kind: str, size: int) -> int:
@@ -84,9 +116,8 @@ def _start(one: SourceFilter, purged: int, kind: str, size: int) -> int:
 
 def extended(manifest: Manifest, shape: Shape, label: str, name: str, coverage: Coverage) -> SharedSource:
     """The shared source with what a query reads of it."""
-    stream = shape.query.source(label).stream
-    source = manifest.shared_sources.get(name, SharedSource(stream, shape.kind(label), manifest.step))
-    fresh = next_time(manifest, stream)
+    source = _source(manifest, shape, label, name)
+    fresh = next_time(manifest, source.stream)
     columns = {**dict.fromkeys(shape.columns[label], fresh), **source.columns}
     filters = {**source.filters, shape.texts[label]: coverage.filter}
     return replace(source, filters=filters, columns=columns, purged_to=purged_to(manifest, name))
