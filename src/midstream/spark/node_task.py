@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -49,11 +49,23 @@ from midstream.step.spreading.nodes_done import NodesDone
 from midstream.step.spreading.partition import Partition, answers_of, moment_before, read, visited
 from midstream.step.spreading.spread_step import spread_unit
 
-Comes = tuple[int, int, JoinedRows, Visits]
-"""What comes to a node at a hop: the number of the input, the node, partial results and their visits."""
 
-Met = tuple[int, int, list[JoinedRows]]
-"""What those that come to a node have found there: the number of the input, and the node."""
+class Coming(NamedTuple):
+    """Partial results of an input, by its number, that come to a node at a hop, and their visits."""
+
+    start: int
+    node: int
+    joined: JoinedRows
+    visits: Visits
+
+
+class Met(NamedTuple):
+    """What those of an input, by its number, that came to a node have found there."""
+
+    start: int
+    node: int
+    pieces: list[JoinedRows]
+
 
 MANY_RESULTS = 1 << 14
 """From so many results on the driver's cores sort and write them side by side, each for some of the nodes and into a
@@ -169,8 +181,8 @@ class _Work:
         for at in part.hops_of(hop):
             coming = list(_unpacked(visits) if at == hop else _staying(deployed, at, _whole(found)))
             found = self._met(deployed, nodes, at, coming)
-            sent.append(sum(len(here) for _, _, _, here in coming))
-            size.append(sum(joined.size(here.partial) for _, _, joined, here in coming))
+            sent.append(sum(len(one.visits) for one in coming))
+            size.append(sum(one.joined.size(one.visits.partial) for one in coming))
             step.writes.crash.reach(f"amid_hop_{at + 1}", step.clock.step)
         done = NodesDone(tuple(visited(node) for node in nodes.values()), sent=tuple(sent), bytes=tuple(size))
         if FIRST_HOP + hop == part.last:
@@ -186,16 +198,20 @@ class _Work:
         self._done[part.name] = encode(done)
         return going
 
-    def _met(self, deployed: Deployed, nodes: Mapping[int, RingNode], hop: int, coming: Sequence[Comes]) -> list[Met]:
+    def _met(self, deployed: Deployed, nodes: Mapping[int, RingNode], hop: int, coming: Sequence[Coming]) -> list[Met]:
         """What those that come to nodes at a hop find there, in the order in which they come."""
 
-        def met(number: int) -> list[tuple[int, Met]]:
-            own = [(at, one) for at, one in enumerate(coming) if one[1] == number]
-            return [(at, (start, number, list(deployed.hops.met(start, hop, nodes[number], joined, here))))
-                    for at, (start, _, joined, here) in own]  # fmt: skip
+        def at_node(number: int) -> list[tuple[int, Met]]:
+            """What is found at one node, each with its place in the order."""
+            own = [(place, one) for place, one in enumerate(coming) if one.node == number]
+            hops, node = deployed.hops, nodes[number]
+            return [
+                (place, Met(one.start, number, list(hops.met(one.start, hop, node, one.joined, one.visits))))
+                for place, one in own
+            ]
 
-        found = dict(one for own in self._each(met, sorted({one[1] for one in coming})) for one in own)
-        return [found[at] for at in range(len(coming))]
+        found = dict(one for own in self._each(at_node, sorted({one.node for one in coming})) for one in own)
+        return [found[place] for place in range(len(coming))]
 
     def _nodes(
         self, part: SpreadPart, deployed: Deployed, hop: int, parcels: Sequence[Parcel], visits: Sequence[Parcel]
@@ -229,7 +245,7 @@ class _Work:
         """
         step, unit, numbers = self._step, deployed.unit, partition.numbers
         held = [self._store.files.get(ref) for ref in part.held] if 0 in numbers else []
-        found = {number: [piece for _, at, pieces in results if at == number for piece in pieces] for number in numbers}
+        found = {number: [piece for met in results if met.node == number for piece in met.pieces] for number in numbers}
         many = sum(len(piece) for pieces in found.values() for piece in pieces) >= MANY_RESULTS
         apart = min(self._cores, len(numbers)) if many else 1
         groups = [numbers[core::apart] for core in range(apart)]
@@ -274,23 +290,23 @@ def _new(parcels: Sequence[Parcel], labels: Sequence[str]) -> dict[str, Groups]:
     }
 
 
-def _unpacked(parcels: Sequence[Parcel]) -> Iterator[Comes]:
+def _unpacked(parcels: Sequence[Parcel]) -> Iterator[Coming]:
     for parcel in parcels:
         start, node, parts = parcel.words
-        yield start, node, *unpacked_visits(parcel.body, node, parts)
+        yield Coming(start, node, *unpacked_visits(parcel.body, node, parts))
 
 
-def _staying(deployed: Deployed, hop: int, joined_by: Mapping[int, JoinedRows]) -> Iterator[Comes]:
+def _staying(deployed: Deployed, hop: int, joined_by: Mapping[int, JoinedRows]) -> Iterator[Coming]:
     """What goes on to a hop within the partition."""
     for start, joined in joined_by.items():
-        yield from ((start, node, joined, here) for node, here in deployed.hops.visits(start, hop, joined))
+        yield from (Coming(start, node, joined, here) for node, here in deployed.hops.visits(start, hop, joined))
 
 
 def _whole(found: Sequence[Met]) -> dict[int, JoinedRows]:
     """What each input has found, in one piece; the last hop does without, for there the inputs are put together too."""
     by_start: dict[int, list[JoinedRows]] = {}
-    for start, _, pieces in found:
-        by_start.setdefault(start, []).extend(pieces)
+    for met in found:
+        by_start.setdefault(met.start, []).extend(met.pieces)
     return {start: concatenated(pieces) for start, pieces in by_start.items() if pieces}
 
 
