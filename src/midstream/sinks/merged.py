@@ -141,10 +141,7 @@ class MergedResults:
 
     def _turn(self, storage: LocalStorage, newest: MergedList) -> None:
         root, view = storage.url, f"{VIEWS}/{newest.number:08d}"
-        current, turned = (
-            os.path.join(root, CURRENT),
-            os.path.join(root, f"{VIEWS}/{newest.number:08d}-{secrets.token_hex(4)}"),
-        )
+        current, turned = os.path.join(root, CURRENT), os.path.join(root, f"{view}-{secrets.token_hex(4)}")
         try:
             if os.path.islink(current) and os.readlink(current) == view:
                 return
@@ -182,15 +179,20 @@ class MergedResults:
 
 def _sweep(root: str, oldest: int) -> None:
     """Remove the views before the oldest list, and what merges for it that were killed have left half made."""
-    for folder in (LOG, PARTS, VIEWS):
+    gone = {LOG: (_UNFINISHED,), PARTS: (_UNFINISHED,), VIEWS: (_UNFINISHED, _VIEW)}
+    for folder, kinds in gone.items():
         for name in os.listdir(os.path.join(root, folder)):
-            path = os.path.join(root, folder, name)
-            if _is_before(oldest, name, _UNFINISHED) or (folder == VIEWS and _is_before(oldest, name, _VIEW)):
-                if os.path.isdir(path) and not os.path.islink(path):
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    with suppress(FileNotFoundError):
-                        os.unlink(path)
+            if any(_is_before(oldest, name, kind) for kind in kinds):
+                _remove(os.path.join(root, folder, name))
+
+
+def _remove(path: str) -> None:
+    """Remove a folder with all in it, a file or a link, as far as it is still there."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def kept(parts: Sequence[MergedPart], counts: Callable[[Stamp], bool]) -> tuple[MergedPart, ...]:
