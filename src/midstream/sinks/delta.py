@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -133,19 +133,10 @@ class DeltaSink(Sink):
         return going_back((_version(commit, name) for commit in history), step, self._place, lost=lost)
 
     def _newest(self, table: DeltaTable, name: str) -> Stamp | None:
+        """The stamp of the newest step; of job "" where the table's history does not tell whose it is."""
         with self._failing():
             step = table.transaction_version(_application(name))
-            if step is None or step < 0:
-                return None
-            seen, limit = -1, COMMITS_AT_ONCE
-            while True:
-                commits = table.history(limit)
-                for commit in commits:
-                    if (stamp := _version(commit, name).stamp) is not None:
-                        return stamp
-                if len(commits) == seen:
-                    return Stamp("", "", step)
-                seen, limit = len(commits), limit * COMMITS_AT_ONCE
+            return None if step is None or step < 0 else next(_stamps(table, name), Stamp("", "", step))
 
     def _check_columns(self, table: DeltaTable, schema: pa.Schema) -> None:
         """Delta would take whatever it can cast, and round what does not fit."""
@@ -205,3 +196,11 @@ def _version(commit: dict[str, Any], name: str) -> TableVersion:
     own = commit.get(APPLICATION) == _application(name)
     stamp = Stamp(commit.get(JOB, ""), commit.get(EPOCH, ""), int(commit[STEP])) if own else None
     return TableVersion(commit["version"], stamp, commit["operation"] in MAINTENANCE)
+
+
+def _stamps(table: DeltaTable, name: str) -> Iterator[Stamp]:
+    """The stamps of a query's steps in the history of a table, the newest first; only what is asked for is read."""
+    read, limit = 0, COMMITS_AT_ONCE
+    while len(commits := table.history(limit)) > read:
+        yield from (stamp for commit in commits[read:] if (stamp := _version(commit, name).stamp) is not None)
+        read, limit = len(commits), limit * COMMITS_AT_ONCE
