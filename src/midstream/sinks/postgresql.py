@@ -220,13 +220,6 @@ class PostgresqlSink(Sink):
 
         return Identifier(*self.table.split(".")[:-1], STEPS)
 
-    @staticmethod
-    def _patience(dsn: Mapping[str, str]) -> dict[str, int]:
-        given = set(dsn)
-        if "PGCONNECT_TIMEOUT" in os.environ:
-            given.add("connect_timeout")
-        return {name: value for name, value in CONNECTING.items() if name not in given}
-
     @contextmanager
     def _transaction(self) -> Iterator[Connection[Any]]:
         """A connection whose transaction is committed at the end of the block, or rolled back where that fails."""
@@ -234,13 +227,19 @@ class PostgresqlSink(Sink):
 
         dsn = check_dsn(self.dsn)
         check_password_goes_to(dsn, os.environ, self._place)
-        made: dict[str, Any] = {"client_encoding": "UTF8", "application_name": "midstream", **self._patience(dsn)}
+        made: dict[str, Any] = {"client_encoding": "UTF8", "application_name": "midstream", **_connecting(dsn)}
         try:
             with psycopg.connect(self.dsn, **made) as connection:
                 connection.execute("SET LOCAL TimeZone = 'UTC'")
                 yield connection
         except psycopg.Error as error:
             raise _failed(error, self._place) from error
+
+
+def _connecting(dsn: Mapping[str, str]) -> dict[str, int]:
+    """What of `CONNECTING` neither the connection string nor the environment says."""
+    given = {*dsn, *(["connect_timeout"] if "PGCONNECT_TIMEOUT" in os.environ else [])}
+    return {name: value for name, value in CONNECTING.items() if name not in given}
 
 
 def _composed(text: str, *parts: Identifier | Composed) -> Composed:
