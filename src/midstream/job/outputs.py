@@ -15,12 +15,13 @@ from midstream.checkpoint.new_sink import new_sink
 from midstream.job.absent_function import not_here, refusing
 from midstream.job.dropped_next import dropped_next
 from midstream.job.left_by import left_by
+from midstream.job.left_staged import clear_former, clear_later
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, as_sink, restored
-from midstream.sinks.contract import STAGING, step_of
+from midstream.sinks.contract import STAGING
 from midstream.sinks.file_sink import check_apart
 from midstream.sinks.formats import check_types
 from midstream.state.store.storage import Storage
@@ -138,20 +139,26 @@ class Outputs:
 
         What a broken-off attempt has left there has other names, and no manifest lists it.
         """
-        found = {}
-        if not self._ready.issuperset(self._outputs(manifest)):
+        outputs = tuple(self._outputs(manifest))
+        if not self._ready.issuperset(outputs):
             self._refuse_shared(manifest)
-        for output, sink in self._all(manifest):
+        found = {}
+        for output in outputs:
+            sink = self._sink(output, manifest)
             if output not in self._ready:
-                sink.open()
-                if output.kind == RESULTS:
-                    new = output.name not in before.queries
-                    if new:
-                        self._begin(output, sink, before)
-                    self._check_columns(output, sink, manifest, new=new)
+                self._make_ready(output, sink, before, manifest)
             found[output] = self._staging(output, sink).of(manifest.time_line.stamp(manifest.step))
         self._ready = frozenset(found)
         return found
+
+    def _make_ready(self, output: JobOutput, sink: Sink, before: Manifest, manifest: Manifest) -> None:
+        """Open a sink, and see that it takes what comes."""
+        sink.open()
+        if output.kind == RESULTS:
+            new = output.name not in before.queries
+            if new:
+                self._begin(output, sink, before)
+            self._check_columns(output, sink, manifest, new=new)
 
     def stage_tables(
         self, before: Manifest, manifest: Manifest, tables: Mapping[JobOutput, pa.Table], attempt: str
@@ -247,7 +254,7 @@ class Outputs:
         """Remove what drivers of former epochs have staged and nobody will commit any more: the step of the manifest
         is in the sinks.
         """
-        self._for_each(manifest, lambda output, sink: self._clear_former(self._staging(output, sink), manifest))
+        self._for_each(manifest, lambda output, sink: clear_former(self._staging(output, sink), manifest))
 
     def _begin(self, output: JobOutput, sink: Sink, before: Manifest) -> None:
         """Make sure of the sink of a query that is new after a manifest.
@@ -256,14 +263,7 @@ class Outputs:
         """
         self._check(output, sink, before)
         if len(before.epochs) > 1:
-            self._clear_former(self._staging(output, sink), before)
-
-    @staticmethod
-    def _clear_former(staging: Staging, manifest: Manifest) -> None:
-        former = {epoch.token for epoch in manifest.epochs[:-1]}
-        for folder in staging.storage.names():
-            if folder.partition(".")[0] in former or folder.startswith("step="):  # There were no epochs then.
-                staging.storage.remove_folder(folder)
+            clear_former(self._staging(output, sink), before)
 
     def give_up_later(self, manifest: Manifest) -> None:
         """Remove what others have staged of later steps than the manifest's, with which an epoch has begun: they do not
@@ -272,18 +272,10 @@ class Outputs:
         """
 
         def give_up(output: JobOutput, sink: Sink) -> None:
-            self._clear_later(self._staging(output, sink), manifest)
+            clear_later(self._staging(output, sink), manifest)
             self._check(output, sink, manifest)
 
         self._for_each(manifest, give_up)
-
-    @staticmethod
-    def _clear_later(staging: Staging, manifest: Manifest) -> None:
-        tokens = {epoch.token for epoch in manifest.epochs}
-        for token in tokens & set(staging.storage.names()):
-            for folder in staging.storage.names(token):
-                if step_of(folder) > manifest.step:
-                    staging.storage.remove_folder(f"{token}/{folder}")
 
     def check_forget(self, manifest: Manifest, others: Iterable[Manifest] = ()) -> None:
         """See that every sink can take back what `forget_after` will have it take back; raises where one cannot."""
@@ -297,23 +289,30 @@ class Outputs:
         Raises `LostCheckpointError` where another driver has taken over since the job went back: what that one did
         stays.
         """
-        manifests, before = (*others, manifest), set[Stamp]()
+        manifests, known = (*others, manifest), set[Stamp]()
         for output, sink in self._each_once(manifests):
-            left = left_by(manifest, sink)
-
-            def given_up(stamp: Stamp, left: Callable[[Stamp], bool] = left) -> bool:
-                """What bears the stamp was there before it is asked who writes the checkpoint; so if this is still the
-                writer, no later one made it.
-                """
-                if left(stamp) and stamp not in before:
-                    self.folders.manifests.epochs.check(manifest.epochs[-1].number)
-                    before.add(stamp)
-                return left(stamp)
-
-            self._clear_later(self._staging(output, sink), manifest)
+            given_up = self._while_writing(left_by(manifest, sink), manifest, known)
+            clear_later(self._staging(output, sink), manifest)
             sink.forget_after(output.name, manifest.step, given_up)
         entries = (item for one in manifests for item in one.queries.items())
         return tuple(sorted({query for query, entry in entries if "function" in (entry.sink or {})}))
+
+    def _while_writing(
+        self, left: Callable[[Stamp], bool], manifest: Manifest, known: set[Stamp]
+    ) -> Callable[[Stamp], bool]:
+        """The same question, which raises `LostCheckpointError` where another driver may have made what is asked of;
+        `known` are the stamps of which that is known already.
+        """
+
+        def given_up(stamp: Stamp) -> bool:
+            # What bears the stamp was there before it is asked who writes the checkpoint; so if this is still the
+            # writer, no later one made it.
+            if left(stamp) and stamp not in known:
+                self.folders.manifests.epochs.check(manifest.epochs[-1].number)
+                known.add(stamp)
+            return left(stamp)
+
+        return given_up
 
     def _each_once(self, manifests: Iterable[Manifest]) -> Iterator[tuple[JobOutput, Sink]]:
         """The outputs of some manifests and their sinks, but for functions."""
@@ -337,9 +336,6 @@ class Outputs:
         for query, entry in manifest.queries.items():
             if "function" in (entry.sink or {}):
                 yield self.folders.scratch(query).at(STAGING)
-
-    def _all(self, manifest: Manifest) -> Iterator[tuple[JobOutput, Sink]]:
-        yield from ((output, self._sink(output, manifest)) for output in self._outputs(manifest))
 
     def _for_each(self, manifest: Manifest, act: Callable[[JobOutput, Sink], None]) -> None:
         for output in self._outputs(manifest):
