@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -163,7 +163,23 @@ class OpenCheckpoint:
         manifest, place = self.manifest(step), located(new)
         waiting = (one.query for one in manifest.pending if isinstance(one, AddQuery))
         queries = dict.fromkeys((*manifest.queries, *waiting))
-        unknown = sorted(set(sinks or {}) - set(queries))
+        target = self._fork_target(manifest, place, queries, sinks or {})
+        copied(self._folders.chunks, target.chunks, sorted({file_of(chunk) for chunk in listed(manifest)}))
+        if not target.is_remote:
+            fork_log(self._folders.spark, f"{work_folder(target.storage)}/spark", manifest.step)
+        given = {name: as_sink(sink, target.results(name)).to_json() for name, sink in (sinks or {}).items()}
+        forked = _forked(manifest, given, target)
+        copy_carried(manifest, self._folders, target)
+        for stream in manifest.pushed_streams:
+            notes = self._folders.sources(stream).by_step(manifest.time_line, manifest.step)
+            for at, noted in notes:
+                target.sources(stream).note(at, forked.time_line, noted)
+        target.manifests.publish(forked)
+        return forked.job
+
+    def _fork_target(self, manifest: Manifest, place: str, queries: Collection[str], sinks: Collection[str]) -> Folders:
+        """The folders of a fork; raises where the manifest cannot be forked there, with sinks for such queries."""
+        unknown = sorted(set(sinks) - set(queries))
         if unknown:
             known = ", ".join(queries)
             raise QueryError(f"there is no query {unknown[0]!r}", place="sinks", remedy=f"use one of: {known}")
@@ -178,18 +194,7 @@ class OpenCheckpoint:
                 place=place,
                 remedy="name a place of the same kind as the checkpoint",
             )
-        copied(self._folders.chunks, target.chunks, sorted({file_of(chunk) for chunk in listed(manifest)}))
-        if not target.is_remote:
-            fork_log(self._folders.spark, f"{work_folder(target.storage)}/spark", manifest.step)
-        given = {name: as_sink(sink, target.results(name)).to_json() for name, sink in (sinks or {}).items()}
-        forked = _forked(manifest, given, target)
-        copy_carried(manifest, self._folders, target)
-        for stream in manifest.pushed_streams:
-            notes = self._folders.sources(stream).by_step(manifest.time_line, manifest.step)
-            for at, noted in notes:
-                target.sources(stream).note(at, forked.time_line, noted)
-        target.manifests.publish(forked)
-        return forked.job
+        return target
 
     def _refuse_if_gone(self, manifest: Manifest) -> None:
         """Raise where the step of a savepoint that is being made is kept no more.
