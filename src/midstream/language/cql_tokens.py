@@ -93,6 +93,12 @@ class _Splitter:
 
     def run(self) -> CqlText:
         self.table_function()
+        self.pieces()
+        self.found.sql = self.plain_sql()
+        return self.found
+
+    def pieces(self) -> None:
+        """Read the pieces one after the other, and note where each stands."""
         depth, seen_from = 0, False
         while self.at < len(self.tokens):
             token, start = self.tokens[self.at], self.at
@@ -108,6 +114,9 @@ class _Splitter:
                 self.spans.append((self.tokens[start].start, self.tokens[self.at - 1].end + 1))
             else:
                 self.at += 1
+
+    def plain_sql(self) -> str:
+        """The text with stand-ins for functions, and blanks for pieces."""
         sql = list(self.quoted)
         for token, follower in zip(self.tokens, self.tokens[1:], strict=False):
             stand_in = STAND_INS.get(token.text.upper(), "")
@@ -116,8 +125,7 @@ class _Splitter:
                 sql[token.start : token.end + 1] = stand_in
         for begin, end in self.spans:
             sql[begin:end] = [c if c == "\n" else " " for c in sql[begin:end]]
-        self.found.sql = "".join(sql)
-        return self.found
+        return "".join(sql)
 
     def table_function(self) -> None:
         """Take out Flink's `TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL ...))`, but for the name of the stream."""
@@ -147,6 +155,7 @@ class _Splitter:
         self.tokens[at : end + 1] = [self.tokens[stream]]
 
     def clause(self, token: Token) -> None:
+        """The piece that begins with a token of FROM or after it, if one does."""
         word, follower = token.text.upper(), self.peek(1)
         if token.token_type == TokenType.L_BRACKET and self.tokens[self.at - 1].token_type != TokenType.COMMA:
             # A subscript is a number or a text: attrs['k'].
@@ -158,16 +167,21 @@ class _Splitter:
         elif word in _SET_OPERATIONS and self.ends_operand():
             raise self.error(token, f"{word} is not part of the language", _SET_OPERATIONS[word])
         elif word in ("WINDOW", "EVERY") and self.ends_operand() and not self.names_something(follower):
-            self.at += 1
-            size = self.duration(word)
-            if (self.found.window if word == "WINDOW" else self.found.every) is not None:
-                raise self.error(token, f"{word} is given twice", f"keep one {word}")
-            if word == "WINDOW":
-                self.found.window = WindowClause(token.start, Window("range", size))
-            elif size == 0:
-                raise self.error(token, "EVERY 0 never comes to an end", "use a duration above zero")
-            else:
-                self.found.every = (size, token.start)
+            self.time_clause(token, word)
+
+    def time_clause(self, token: Token, word: str) -> None:
+        """`WINDOW duration`, or `EVERY duration`."""
+        self.at += 1
+        size = self.duration(word)
+        given = self.found.window if word == "WINDOW" else self.found.every
+        if given is not None:
+            raise self.error(token, f"{word} is given twice", f"keep one {word}")
+        if word == "WINDOW":
+            self.found.window = WindowClause(token.start, Window("range", size))
+            return
+        if size == 0:
+            raise self.error(token, "EVERY 0 never comes to an end", "use a duration above zero")
+        self.found.every = (size, token.start)
 
     def begins_window(self, in_from: bool) -> bool:
         """Whether a window of a stream in a subquery begins here, and no subscript."""
