@@ -21,10 +21,9 @@ from midstream.language.place import place_of
 from midstream.language.predicates import conjuncts
 from midstream.language.query import Query, Source
 from midstream.language.scope import Scope, find_name
-from midstream.language.select_list import as_written
 from midstream.language.static_tables import NamedTable, TablesNamed
 from midstream.language.subqueries import as_subquery, common_tables
-from midstream.language.tokens import DIALECT
+from midstream.language.written import quoted, sql_of
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 
@@ -171,18 +170,18 @@ class _Attacher:
         read = self._names_read(rest)
         first = [name for name in self._columns(home) if read is None or name.lower() in read]
         first += [] if self.times[home] in first else [self.times[home]]
-        items = [f"{_quoted(home)}.{_quoted(name)} AS {_quoted(name)}" for name in first]
+        items = [f"{quoted(home)}.{quoted(name)} AS {quoted(name)}" for name in first]
         columns: dict[tuple[str, str], Column] = {}
         for table in tables:
             for name, kind in self._columns(table.alias).items() if table.is_visible else ():
                 if read is None or name.lower() in read:
                     title = self._free(f"{table.alias}.{name}", self._columns(home))
-                    items.append(f"{_quoted(table.alias)}.{_quoted(name)} AS {_quoted(title)}")
+                    items.append(f"{quoted(table.alias)}.{quoted(name)} AS {quoted(title)}")
                     columns[table.alias, name] = Column(kind, home, title)
         words = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN"}
         joins = [
             f"{words[table.kind]} {self._source(table.node, table.alias)} ON "
-            f"{' AND '.join(_text(node) for node, _ in own[table.alias]) or 'TRUE'}"
+            f"{' AND '.join(sql_of(node) for node, _ in own[table.alias]) or 'TRUE'}"
             for table in tables
         ]
         sql = f"SELECT {', '.join(items)} FROM {self._source(self.nodes[home], home)} {' '.join(joins)}"
@@ -206,10 +205,10 @@ class _Attacher:
         """An item of FROM as the part names it, with what WITH says of it."""
         select = self.common.get(node.name.lower()) if isinstance(node, exp.Table) else None
         if select is not None:
-            return as_subquery(select, node).transform(as_written).sql(DIALECT)
+            return sql_of(as_subquery(select, node))
         if isinstance(node, exp.Subquery):
-            return f"({_text(node.this)}) AS {_quoted(alias)}"
-        return f"{_quoted(node.name)} AS {_quoted(alias)}"
+            return f"({sql_of(node.this)}) AS {quoted(alias)}"
+        return f"{quoted(node.name)} AS {quoted(alias)}"
 
     @staticmethod
     def _free(title: str, taken: Mapping[str, object]) -> str:
@@ -244,11 +243,3 @@ def _anded(node: exp.Expr) -> Iterator[exp.Expr]:
         yield from _anded(inner.expression)
     else:
         yield node
-
-
-def _text(node: exp.Expr) -> str:
-    return node.transform(as_written).sql(DIALECT)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

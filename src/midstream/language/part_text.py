@@ -16,9 +16,9 @@ from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.join_order import JoinedSource, JoinOrder
 from midstream.language.place import place_of
 from midstream.language.scope import Scope, find_name
-from midstream.language.select_list import as_written
 from midstream.language.subqueries import as_subquery, common_tables
 from midstream.language.tokens import DIALECT
+from midstream.language.written import quoted, sql_of
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 
@@ -129,9 +129,9 @@ class PartWriter:
         if alias in self.streams:
             text = f"{quoted(self.streams[alias])} AS {quoted(alias)}"
         elif isinstance(node, exp.Table) and common is not None:
-            text = _sql(as_subquery(common, node))
+            text = sql_of(as_subquery(common, node))
         elif isinstance(node, exp.Subquery):
-            text = f"({_sql(node.this)}) AS {quoted(alias)}"
+            text = f"({sql_of(node.this)}) AS {quoted(alias)}"
         else:
             text = f"{quoted(one.source.stream)} AS {quoted(alias)}"
         if window is None:
@@ -152,7 +152,7 @@ class PartWriter:
                 written = exp.Dot(this=written, expression=exp.to_identifier(name, quoted=True))
             return written
 
-        text = f"({_sql(node.transform(named))})"
+        text = f"({sql_of(node.transform(named))})"
         again = Binder(text, self._over_parts(binder.scope))
         if again.condition(parse_one(text, read=DIALECT)).text() != meant:
             raise LanguageError(
@@ -175,12 +175,3 @@ class PartWriter:
 def is_part_of(name: str, stream: StreamSchema, alias: str) -> bool:
     """Whether a stream, by its name, is the answers of a part that is read under an alias."""
     return stream.answers_of == (name,) and name.startswith(f"{alias.lower()}-")
-
-
-def quoted(name: str) -> str:
-    """A name in double quotes."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _sql(node: exp.Expr) -> str:
-    return node.transform(as_written).sql(DIALECT)

@@ -19,11 +19,11 @@ from midstream.language.anded import anded
 from midstream.language.cql_tokens import split_cql
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.rank_limit import RANKS, is_rank
-from midstream.language.select_list import as_written
 from midstream.language.set_operations import OPERATIONS
 from midstream.language.tokens import DIALECT, outside_brackets, select_list_end, tokens_of
 from midstream.language.traced import Traced
 from midstream.language.window_words import is_window_bound
+from midstream.language.written import quoted, sql_of
 from midstream.model.errors import LanguageError
 
 
@@ -58,7 +58,9 @@ def with_groups_apart(text: Traced) -> Traced:
         ends = (token.start for token in tokens if token.start > start and token.text.upper() in ("EVERY", "WINDOW"))
         rest = text.joined([text.replaced(source, start, written), text[next(ends, len(text)) :]])
         qualify = text.joined([" QUALIFY ", groups.condition(clause.this)])
-    below = text.listed(text.joined([text.rewritten(_sql(n), n), f" AS {_quoted(t)}"]) for t, n in groups.shown.items())
+    below = text.listed(
+        text.joined([text.rewritten(sql_of(n), n), f" AS {quoted(t)}"]) for t, n in groups.shown.items()
+    )
     inner = text.joined([" FROM (SELECT ", below, " ", rest.stripped(), ") AS grouped"])
     before = text[: _first(tokens, TokenType.SELECT)]
     return text.joined([before, "SELECT ", text.listed(groups.items), inner, qualify])
@@ -98,7 +100,7 @@ def _columns_named(text: Traced, tokens: Sequence[Token], tree: exp.Select) -> l
             message = f"column {node.name} of the select list, a rank, in GROUP BY"
             raise LanguageError(message, place=place, remedy="group by what is ranked")
         named[-1] = item.copy()
-        replaced.append((token.start, token.end + 1, text.rewritten(_sql(item), item)))
+        replaced.append((token.start, token.end + 1, text.rewritten(sql_of(item), item)))
     group.set("expressions", [*named, *group.expressions[len(named) :]])
     return replaced
 
@@ -120,13 +122,13 @@ class _Groups:
         if is_rank(node):
             return self._titled(item, self._over(node), item.alias or RANKS[type(node.this)])
         if node.find(exp.Window):
-            return self._titled(item, node.transform(self._over), item.alias or _sql(node))
+            return self._titled(item, node.transform(self._over), item.alias or sql_of(node))
         if item.name == TIME_COLUMN and not item.alias:
             return self.text.rewritten(TIME_COLUMN, item)  # That of the rank's groups is that of their answers.
         return self.text.rewritten(self._title(node, item.alias).sql(DIALECT), item)
 
     def _titled(self, item: exp.Expr, node: exp.Expr, title: str) -> Traced:
-        return self.text.joined([self.text.rewritten(_sql(node), item), f" AS {_quoted(title)}"])
+        return self.text.joined([self.text.rewritten(sql_of(node), item), f" AS {quoted(title)}"])
 
     def condition(self, clause: exp.Expr) -> Traced:
         """The condition of QUALIFY over the groups: what is not about ranks is one more column of theirs."""
@@ -136,7 +138,7 @@ class _Groups:
             return part.find(exp.Window) is not None or any(map(is_rank, names))
 
         shown = ((one, one.transform(self._over) if is_about_rank(one) else self._title(one)) for one in anded(clause))
-        parts = [self.text.joined(["(", self.text.rewritten(_sql(new), one), ")"]) for one, new in shown]
+        parts = [self.text.joined(["(", self.text.rewritten(sql_of(new), one), ")"]) for one, new in shown]
         return self.text.listed(parts, " AND ")
 
     def _over(self, node: exp.Expr) -> exp.Expr:
@@ -173,12 +175,4 @@ def _name_of(node: exp.Expr) -> str:
     """What an item of the select list without a name is called."""
     if is_window_bound(node):
         return f"window_{node.name.lower().rpartition('_')[2]}"
-    return node.name if isinstance(node, exp.Column) else _sql(node)
-
-
-def _sql(node: exp.Expr) -> str:
-    return node.transform(as_written).sql(DIALECT)
-
-
-def _quoted(name: str) -> str:
-    return exp.to_identifier(name, quoted=True).sql(DIALECT)
+    return node.name if isinstance(node, exp.Column) else sql_of(node)

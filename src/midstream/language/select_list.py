@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import STAND_INS, CqlText
+from midstream.language.cql_tokens import CqlText
 from midstream.language.expression import Expression
 from midstream.language.place import place, place_of
 from midstream.language.query import Output
@@ -17,6 +17,7 @@ from midstream.language.scope import Scope
 from midstream.language.set_operations import operation_of
 from midstream.language.tokens import DIALECT
 from midstream.language.window_words import is_window_bound, is_window_call
+from midstream.language.written import sql_of
 from midstream.model.errors import LanguageError
 
 _REFUSED = {
@@ -150,18 +151,7 @@ def named_item(binder: Binder, node: exp.Expr) -> tuple[str, Expression]:
         return node.alias, expression
     if isinstance(inner, exp.Column):
         return binder.title(inner), expression
-    return inner.transform(as_written).sql(DIALECT), expression
-
-
-def as_written(node: exp.Expr) -> exp.Expr:
-    """A function under its own name, where SQL text would show what stands for it, and without IGNORE NULLS."""
-    if isinstance(node, exp.Initcap):
-        return exp.Anonymous(this="INITCAP", expressions=[node.this])
-    if isinstance(node, exp.IgnoreNulls):
-        found: exp.Expr = node.this
-        return found
-    shown = next((name for name, stand_in in STAND_INS.items() if stand_in == node.name), None)
-    return node if shown is None else exp.Anonymous(this=shown, expressions=node.expressions)
+    return sql_of(inner), expression
 
 
 def unique(named: list[tuple[str, Expression]]) -> tuple[Output, ...]:

@@ -1,0 +1,29 @@
+"""The SQL text of names and nodes, as the parts of a query are written out."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from midstream.language.cql_tokens import STAND_INS
+from midstream.language.tokens import DIALECT
+
+
+def sql_of(node: exp.Expr) -> str:
+    """The text of a node, with functions under their own names."""
+    return node.transform(_under_own_name).sql(DIALECT)
+
+
+def quoted(name: str) -> str:
+    """A name in double quotes, those within it doubled."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _under_own_name(node: exp.Expr) -> exp.Expr:
+    """A function under its own name, where SQL text would show what stands for it, and without IGNORE NULLS."""
+    if isinstance(node, exp.Initcap):
+        return exp.Anonymous(this="INITCAP", expressions=[node.this])
+    if isinstance(node, exp.IgnoreNulls):
+        found: exp.Expr = node.this
+        return found
+    shown = next((name for name, stand_in in STAND_INS.items() if stand_in == node.name), None)
+    return node if shown is None else exp.Anonymous(this=shown, expressions=node.expressions)
