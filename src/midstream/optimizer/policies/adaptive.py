@@ -222,6 +222,7 @@ class Adaptive(Policy):
     def _too_early(
         self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost | None
     ) -> str:
+        """Why the reviews so far do not suffice for a switch; "" where they do, or where it pays at once."""
         bar = ledger.bar(review.running.plan, best.plan)
         needed = ceil(self.option(review, "reviews") * bar)
         step = review.statistics.step
@@ -231,6 +232,7 @@ class Adaptive(Policy):
         return f"{best.plan} saves {_share(review.running, best):.0%}, at {ledger.beaten} reviews of {needed} in a row"
 
     def _too_dear(self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost) -> str:
+        """Why a switch does not pay; "" where it does."""
         bar, horizon = ledger.bar(review.running.plan, best.plan), self._horizon(review, ledger)
         if gain * horizon > bar * price.work:
             return ""
@@ -241,6 +243,7 @@ class Adaptive(Policy):
         )
 
     def _why(self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost) -> str:
+        """Why the plan is to be switched to."""
         horizon, switch = self._horizon(review, ledger), ledger.switch
         before = ""
         if switch is not None and switch.old == best.plan and switch.balance < 0:
