@@ -65,7 +65,7 @@ def run(
         report = _run_embedded(job, pause, _threads(cores), take_over, as_json)
     else:
         trigger = {"availableNow": True} if once else {"processingTime": interval}
-        report = _run(job, trigger, cores, master, take_over, as_json)
+        report = _run_on_spark(job, trigger, cores, master, take_over, as_json)
     if as_json:
         print_json(report)
         return
@@ -77,7 +77,7 @@ def run(
         say(f"{name}: {query['counters']['rows_out']:,} rows in {where}")
 
 
-def _run(
+def _run_on_spark(
     job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, take_over: bool, quiet: bool
 ) -> dict[str, Any]:
     from midstream.checkpoint.folders import Folders

@@ -139,7 +139,7 @@ def test_an_error_of_sparks_readers_names_its_place(source: SourceSpec, remedy: 
 def test_a_job_file_with_a_scheme_that_is_not_there_starts_no_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("midstream.cli.run._run", MagicMock(side_effect=AssertionError("it was started")))
+    monkeypatch.setattr("midstream.cli.run._run_on_spark", MagicMock(side_effect=AssertionError("it was started")))
     path = tmp_path / "job.toml"
     path.write_text('checkpoint = "c"\nsharing = "some"\n[streams.A]\nformat = "rate"\ntimestamp = "timestamp"\n')
     assert main(["run", str(path)]) == 2
@@ -186,7 +186,7 @@ def test_a_source_that_the_program_allows_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started = MagicMock(side_effect=InputError("it was started", place="here", remedy="none"))
-    monkeypatch.setattr("midstream.cli.run._run", started)
+    monkeypatch.setattr("midstream.cli.run._run_on_spark", started)
     path = tmp_path / "job.toml"
     where = '"kafka.bootstrap.servers" = "k:1", subscribe = "a"'
     options = f'options = {{ "kafka.sasl.jaas.config" = "x", {where} }}'
