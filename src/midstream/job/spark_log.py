@@ -25,7 +25,7 @@ NOTHING_READ = "-"
 _SAVEPOINT = "savepoint="
 _BATCH = re.compile(r"\d{1,18}", re.ASCII)
 _LOG = re.compile(r"epoch=\d+", re.ASCII)
-_COMPACT = re.compile(r"\d{1,9}\.compact", re.ASCII)
+_COMPACT = re.compile(r"(\d{1,9})\.compact", re.ASCII)
 
 MOST = 1 << 24
 """No source of files has seen as many batches."""
@@ -127,20 +127,24 @@ def unread_offsets(root: str, step: int) -> list[str]:
 
     Spark numbers what a source of files has seen, a file of its log each number; now and then one holds all before.
     """
-    found = list[str]()
     log = next((log for log in _logs(root) if step in _batches(f"{log}/offsets")), None)
-    for number, end in enumerate(_file_offsets(f"{log}/offsets/{step}") if log is not None else ()):
+    if log is None:
+        return []
+    found = []
+    for number, end in enumerate(_file_offsets(f"{log}/offsets/{step}")):
         folder = f"{log}/sources/{number}"
-        names = [name for name in names_in(folder) if not name.endswith((".tmp", ".crc"))]
-        whole = max(
-            (int(name[:-8]) for name in names if _COMPACT.fullmatch(name) and int(name[:-8]) <= end), default=-1
-        )
-        after = {int(name) for name in names if _BATCH.fullmatch(name)} | {
-            int(n[:-8]) for n in names if _COMPACT.fullmatch(n)
-        }
-        if missing := sorted(set(range(max(whole, 0), end + 1)) - after):
-            found.append(f"{folder}/{missing[0]}")
+        missing = _first_missing(folder, end)
+        if missing is not None:
+            found.append(f"{folder}/{missing}")
     return found
+
+
+def _first_missing(folder: str, end: int) -> int | None:
+    """The first number up to `end` that the log of a source lacks, but for those that a file with all before it has."""
+    compact = {int(found[1]) for name in names_in(folder) if (found := _COMPACT.fullmatch(name))}
+    there = _batches(folder) | compact
+    first = max((number for number in compact if number <= end), default=0)
+    return next((number for number in range(first, end + 1) if number not in there), None)
 
 
 def _file_offsets(path: str) -> list[int]:
