@@ -65,14 +65,9 @@ class Gathering:
     manifest: Manifest
     observed: Observed
 
-    @property
-    def names(self) -> Mapping[str, str]:
-        """The labels of the query's aliases."""
-        return self.observed.labels
-
     def statistics(self) -> Statistics:
         """All figures together."""
-        sources = {alias: self._source(label) for alias, label in self.names.items()}
+        sources = {alias: self._source(label) for alias, label in self.observed.labels.items()}
         joins = tuple(join for operator in self._operators for join in self._joins(operator))
         return Statistics(sources, self._conditions(), joins, self._states(sources), self._elapsed / self._steps)
 
@@ -134,7 +129,7 @@ class Gathering:
         return found
 
     def _alive(self, alias: str) -> int:
-        return self._live(self._rows[self.names[alias]].id)
+        return self._live(self._rows[self.observed.labels[alias]].id)
 
     @cached_property
     def _intermediate(self) -> Mapping[frozenset[str], int]:
@@ -189,7 +184,7 @@ class Gathering:
         return self.manifest.operators.get(CounterKey(self.observed.group, operator.id), Counters())
 
     def _aliases(self, labels: Iterable[str]) -> Sources:
-        back = {label: alias for alias, label in self.names.items()}
+        back = {label: alias for alias, label in self.observed.labels.items()}
         return frozenset(back[label] for label in labels)
 
 
