@@ -1,9 +1,9 @@
-"""The dashboard as a web application: routes, the page's files, what every answer carries."""
+"""The dashboard as a web application: its routes, and what is computed once for many requests."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.api import Api
 from midstream.dashboard.extra import from_dashboard_extra
+from midstream.dashboard.failure import failed, failure
+from midstream.dashboard.guard import Guard
 from midstream.dashboard.prometheus import metrics_of
-from midstream.dashboard.safety import HEADERS, READ_ONLY, TOKEN_HEADER, Access
+from midstream.dashboard.safety import READ_ONLY, TOKEN_HEADER, Access
 from midstream.explain.prometheus import CONTENT_TYPE
-from midstream.model.errors import MidstreamError, NoCheckpointError, QueryError, ReadError
+from midstream.model.errors import MidstreamError, QueryError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 STATIC = Path(__file__).parent / "static"
 LARGEST_COMMAND = 1 << 20
@@ -83,12 +84,8 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
         return Response(text, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
     async def send(request: Request) -> Response:
-        if access.token is None:
-            return _failure(403, "control is off", "", READ_ONLY)
-        if not access.controls(request.headers.get(TOKEN_HEADER, "")):
-            return _failure(403, "the token is wrong", TOKEN_HEADER, "open the address that the dashboard printed")
-        if int(request.headers.get("content-length") or LARGEST_COMMAND + 1) > LARGEST_COMMAND:
-            return _failure(413, "the command is too long", "", "shorten it")
+        if (refusal := _refused(request, access)) is not None:
+            return refusal
         value = json.loads(await request.body())
         return JSONResponse(await run_in_threadpool(api.send, _number(request, "index"), value), status_code=201)
 
@@ -96,12 +93,6 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
         since = int(request.query_params.get("since", -1))
         found = await run_in_threadpool(api.outcome, _number(request, "index"), _number(request, "id"), since)
         return JSONResponse(found, headers={"Cache-Control": "no-store"})
-
-    async def failed(request: Request, error: Exception) -> Response:
-        if isinstance(error, MidstreamError):
-            status = 404 if isinstance(error, NoCheckpointError) else 503 if isinstance(error, ReadError) else 400
-            return _failure(status, error.message, error.place, error.remedy)
-        return _failure(400, f"the request does not read: {error}", str(request.url.path), "reload the page")
 
     return Starlette(
         routes=[
@@ -119,32 +110,15 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
     )
 
 
-class Guard:
-    """Refuses requests that name another host, and sets the headers of every answer."""
-
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app, self._access = app, access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message.get("headers", ()), *own]
-            await send(message)
-
-        given = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        host, origin = given.get(b"host", ""), given.get(b"origin")
-        app: Callable[[Scope, Receive, Send], Awaitable[None]] = self._app
-        if not self._access.permits(host):
-            app = _failure(421, f"this is not {host!r}", "Host", "use its address, or name it with --allow-host")
-        elif origin is not None and origin.partition("://")[2] != host:
-            app = _failure(403, f"a page of {origin!r} asks", "Origin", "open the dashboard's own page")
-        await app(scope, receive, guarded)
+def _refused(request: Request, access: Access) -> Response | None:
+    """The answer to a command that is not to be looked at; None for the others."""
+    if access.token is None:
+        return failure(403, "control is off", "", READ_ONLY)
+    if not access.controls(request.headers.get(TOKEN_HEADER, "")):
+        return failure(403, "the token is wrong", TOKEN_HEADER, "open the address that the dashboard printed")
+    if int(request.headers.get("content-length") or LARGEST_COMMAND + 1) > LARGEST_COMMAND:
+        return failure(413, "the command is too long", "", "shorten it")
+    return None
 
 
 def _number(request: Request, name: str) -> int:
@@ -152,9 +126,3 @@ def _number(request: Request, name: str) -> int:
     if not isinstance(number, int):
         raise QueryError(f"{number!r} is no number", place=name, remedy="use a number")
     return number
-
-
-def _failure(status: int, message: str, place: str, remedy: str) -> Response:
-    from starlette.responses import JSONResponse
-
-    return JSONResponse({"error": message, "place": place, "remedy": remedy}, status_code=status)
