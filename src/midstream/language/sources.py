@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlglot import exp
 
 from midstream.language.cql_tokens import WINDOW_REMEDY, CqlText, WindowClause
+from midstream.language.error_at import error_at
 from midstream.language.expression import Expression
 from midstream.language.functions import call
 from midstream.language.place import offset_of, place, place_of
@@ -58,21 +60,9 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
     unwrapped = [selected(text, table, common) for table in tables]
     named = [_table(text, table, one) for table, one in zip(tables, unwrapped, strict=True)]
     windows = _windows(found, [offset for _, _, offset in named])
-    everyone = [(s, a, o, w) for (s, a, o), w in zip(named, windows, strict=True)]
-    everyone += [(s.stream, s.alias, s.offset, s.window) for s in found.subtrahends]
-    sources: list[Source] = []
-    for stream, alias, offset, window in everyone:
-        known = find_name(stream, streams)
-        if len(known) != 1:
-            remedy = suggest(stream, streams) if streams else "create the stream first"
-            raise LanguageError(f"unknown stream {stream!r}", place=place(text, offset), remedy=remedy)
-        if find_name(alias, (s.alias for s in sources)):
-            raise LanguageError(
-                f"two sources are called {alias!r}", place=place(text, offset), remedy="give each an alias of its own"
-            )
-        if window is None:
-            window = found.window
-        sources.append(Source(alias, known[0], window.window if window else None))
+    items = [_Item(*one, window) for one, window in zip(named, windows, strict=True)]
+    items += [_Item(one.stream, one.alias, one.offset, one.window) for one in found.subtrahends]
+    sources = _resolved(found, items, streams)
     for at, name in used:
         shown = {
             source.alias: names_shown(table, common, streams) for source, table in zip(sources, tables, strict=False)
@@ -82,11 +72,33 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
     selects = {alias: one.selects for (_, alias, _), one in zip(named, unwrapped, strict=True) if one.selects}
     for source in sources:
         if selects.get(source.alias) and source.window is not None and source.window.kind == "rows":
-            raise LanguageError(
-                f"a ROWS window on the subquery {source.alias!r}", place=place_of(text, tree), remedy="use RANGE"
-            )
-    offsets = tuple(offset for _, _, offset, _ in everyone)
-    return FromClause(tuple(sources), tuple(conditions), offsets, selects)
+            raise error_at(text, tree, f"a ROWS window on the subquery {source.alias!r}", "use RANGE")
+    return FromClause(tuple(sources), tuple(conditions), tuple(item.offset for item in items), selects)
+
+
+class _Item(NamedTuple):
+    """A stream as FROM or EXCEPT names it, with its alias, where that stands, and a window of its own."""
+
+    stream: str
+    alias: str
+    offset: int
+    window: WindowClause | None
+
+
+def _resolved(found: CqlText, items: Sequence[_Item], streams: Mapping[str, StreamSchema]) -> list[Source]:
+    """The sources that are named; raises LanguageError where there is no such stream, or an alias is not unique."""
+    sources: list[Source] = []
+    for item in items:
+        known, spot = find_name(item.stream, streams), place(found.text, item.offset)
+        if len(known) != 1:
+            remedy = suggest(item.stream, streams) if streams else "create the stream first"
+            raise LanguageError(f"unknown stream {item.stream!r}", place=spot, remedy=remedy)
+        if find_name(item.alias, (source.alias for source in sources)):
+            message = f"two sources are called {item.alias!r}"
+            raise LanguageError(message, place=spot, remedy="give each an alias of its own")
+        window = item.window or found.window
+        sources.append(Source(item.alias, known[0], None if window is None else window.window))
+    return sources
 
 
 def _used(text: str, name: exp.Expr, before: list[str], joined: str, shown: Mapping[str, tuple[str, ...]]) -> exp.Expr:
