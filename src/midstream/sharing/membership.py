@@ -29,16 +29,16 @@ def enrol(
     this step. Where a source has no bit left for one more filter, the query runs by itself.
     """
     shape = shape_in(manifest, entry.sql)
-    if any(_is_full(manifest, shape, label, f"{entry.group} {base}") for label, base in shape.bases.items()):
-        return unshared(manifest, name, replace(entry, chain="", demands={}))
     names = {label: f"{entry.group} {base}" for label, base in shape.bases.items()}
+    if any(_is_full(manifest, shape, label, source) for label, source in names.items()):
+        return unshared(manifest, name, replace(entry, chain="", demands={}))
     coverages = {label: coverage_of(manifest, shape, label, names[label], history) for label in names}
     sources = {**manifest.shared_sources}
     for label, coverage in coverages.items():
         sources[names[label]] = extended(manifest, shape, label, names[label], coverage)
     sees, exact_from = visible_past(manifest, shape, coverages, history)
-    chain = chain or _chain_for(manifest, shape, entry, name)
     notation = canonical_plan(manifest, entry.sql, entry.plan)
+    chain = chain or _chain_for(manifest, name, shape.family, entry.group, notation)
     chains = {**manifest.chains}
     if chain not in chains:
         chains[chain] = Chain(shape.family, entry.group, notation, shape.streams, names, since=manifest.step)
@@ -145,10 +145,10 @@ def _columns_of(shape: Shape) -> list[tuple[str, object]]:
     return [(o.name, o.expression.type) for o in shape.query.outputs]
 
 
-def _chain_for(manifest: Manifest, shape: Shape, entry: QueryEntry, name: str) -> str:
-    notation = canonical_plan(manifest, entry.sql, entry.plan)
+def _chain_for(manifest: Manifest, name: str, family: str, group: str, plan: str) -> str:
+    """The chain of queries with these in common, or one that begins with the query of this name."""
     for found, chain in manifest.chains.items():
-        if (chain.family, chain.group, chain.plan) == (shape.family, entry.group, notation):
+        if (chain.family, chain.group, chain.plan) == (family, group, plan):
             return found
     return new_chain_name(manifest, name)
 
