@@ -99,8 +99,7 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
         if exchange.has_filters and seen is None:
             observation = Observation()
             batch = batch.observe(observation, *filtered_tallies(streams))
-        task = _task(before, plan, setting, exchange, 0, clock, writes)
-        task = replace(task, returning=returned(before, plan, writes.store), read_above=setting.read_above)
+        task = _first_task(before, plan, setting, exchange, clock, writes)
         writes.store.finish()
         reports = _none_failed(reports_over_rows(exchange.apply(batch, marks, setting.counted), task))
         by_tasks = _seen_by_tasks(streams, reports)
@@ -127,8 +126,7 @@ def run_over_files(
     if setting.needs_watermarks:
         newest = newest_in_files(files, {name: plan.manifest.streams[name].timestamp for name in streams}, marks)
         clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, newest)))
-    task = _task(before, plan, setting, exchange, 0, clock, writes)
-    task = replace(task, returning=returned(before, plan, writes.store), read_above=setting.read_above)
+    task = _first_task(before, plan, setting, exchange, clock, writes)
     task = replace(task, files=files, dealt=exchange.dealt, parcel_files=_parcel_files(task))
     writes.store.finish()
     reports = _none_failed(reports_here(task) if few else reports_without_rows(session, task))
@@ -187,6 +185,14 @@ def _parcel_files(task: StepTask) -> ParcelFiles | None:
     return ParcelFiles.of(task.writes.store, task.clock.step) if task.spreads else None
 
 
+def _first_task(
+    before: Manifest, plan: StepPlan, setting: Setting, exchange: Exchange, clock: StepClock, writes: Writes
+) -> StepTask:
+    """The step as the tasks of level 0 know it, which have the rows of the batch, and what comes back from nodes."""
+    task = _task(before, plan, setting, exchange, 0, clock, writes)
+    return replace(task, returning=returned(before, plan, writes.store), read_above=setting.read_above)
+
+
 def _task(
     before: Manifest,
     plan: StepPlan,
@@ -197,16 +203,14 @@ def _task(
     writes: Writes,
 ) -> StepTask:
     """The step as the tasks of a level know it."""
-    names, layout = tuple(group.name for group in exchange.groups), exchange.layout
-    manifest = plan.manifest
+    manifest, groups, layout = plan.manifest, exchange.groups, exchange.layout
     streams = tuple(StreamSlots.of(manifest.streams[name], layout, manifest.rules) for name in layout.streams)
-    groups = exchange.groups
     counting = {
         s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups)) for s in layout.streams
     }
     return StepTask(
         plan=stripped(plan),
-        groups=names,
+        groups=tuple(group.name for group in groups),
         lanes=tuple(tuple(exchange.lanes(p)) for p in range(exchange.partitions)),
         streams=streams,
         tags=exchange.tags,
@@ -214,7 +218,7 @@ def _task(
         counting=counting,
         clock=clock,
         writes=writes,
-        operators=_operators(plan.manifest),
+        operators=_operators(manifest),
         predicates=ShippedPredicates.of(setting.asked),
         counts=tuple(group.lanes for group in groups),
         spreads=spread_parts(before, plan, level, clock, writes.store, exchange.partitions),
@@ -277,17 +281,26 @@ def _with_rows_left_out(
     outputs: Mapping[LaneId, LaneOutput],
 ) -> dict[LaneId, LaneOutput]:
     """Count the rows that Spark left out before the shuffle as the sources of their group would have counted them."""
-    counted = dict(outputs)
+    counted, entered = dict(outputs), _entered(reports)
     for at, group in enumerate(setting.exchange.groups):
         lane = LaneId(group.name, 0)
         counters = dict(counted[lane].counters)
         for source in _sources(setting.programs[group.name]):
             stream = source.spec.stream
-            left_out = seen[stream].rows - sum(report["entered"].get(f"{at}:{stream}", 0) for report in reports)
+            left_out = seen[stream].rows - entered.get((at, stream), 0)
             more = Counters(rows_in=left_out, predicates=left_out * source.filters)
             counters[source.id] = counters.get(source.id, Counters()) + more
         counted[lane] = replace(counted[lane], counters=counters)
     return counted
+
+
+def _entered(reports: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], int]:
+    """How many rows the lanes of a group, by its number, got of a stream."""
+    found: dict[tuple[int, str], int] = {}
+    for report in reports:
+        for group, stream, rows in report["entered"]:
+            found[group, stream] = found.get((group, stream), 0) + rows
+    return found
 
 
 def _sources(program: Program) -> list[SourceOperator]:

@@ -147,7 +147,7 @@ class _Work:
         cache = list(ChunkCache.here().use.since(self._used_before))
         files, nodes = self._files.finish(), self._done
         kept = [encode(one) for one in self._kept]
-        return {"lanes": {}, "files": files, "seen": {}, "entered": {}, "nodes": nodes, "cache": cache, "kept": kept}
+        return {"lanes": {}, "files": files, "seen": {}, "entered": [], "nodes": nodes, "cache": cache, "kept": kept}
 
     def _place(self, part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
         """Find how the query is spread in this step, and send its rows home."""

@@ -284,7 +284,7 @@ class StepTask:
 
 @dataclass
 class TaskReport:
-    """What a partition reports to the driver, as it is put together."""
+    """What a partition reports to the driver, as it is put together; `entered` are rows by group number and stream."""
 
     task: StepTask
     partition: int
@@ -292,7 +292,7 @@ class TaskReport:
     used_before: CacheUse
     seen: dict[str, Seen] = field(default_factory=dict)
     lanes: dict[LaneId, LaneOutput] = field(default_factory=dict)
-    entered: dict[str, int] = field(default_factory=dict)
+    entered: dict[tuple[int, str], int] = field(default_factory=dict)
     nodes: dict[str, NodesDone] = field(default_factory=dict)
     kept: list[KeptRows] = field(default_factory=list)
 
@@ -303,8 +303,7 @@ class TaskReport:
         stream, task = share.stream, self.task
         watermark = task.clock.before[stream.name]
         judged = judge(share.rows.column(TIME), watermark)
-        key = f"{group}:{stream.name}"
-        self.entered[key] = self.entered.get(key, 0) + judged.seen.rows
+        self.entered[group, stream.name] = self.entered.get((group, stream.name), 0) + judged.seen.rows
         if task.counting[stream.name] == group:
             if judged.late is not None:
                 self._put_apart(JobOutput(LATE, stream.name), share.late(judged.late, watermark))
@@ -347,7 +346,8 @@ class TaskReport:
         cache = list(ChunkCache.here().use.since(self.used_before))
         files, nodes = self.staged.finish(), {name: encode(done) for name, done in self.nodes.items()}
         lanes = {str(name): encode(output) for name, output in self.lanes.items()}
-        found = {"lanes": lanes, "files": files, "seen": seen, "entered": self.entered, "nodes": nodes}
+        entered = [[*of, rows] for of, rows in self.entered.items()]
+        found = {"lanes": lanes, "files": files, "seen": seen, "entered": entered, "nodes": nodes}
         return {**found, "cache": cache, "kept": [encode(one) for one in self.kept]}
 
 
