@@ -236,7 +236,7 @@ def names_read(nodes: Sequence[object]) -> set[str] | None:
 
 
 def _anded(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The conditions that AND binds together."""
+    """The conditions that AND binds together, unlike `anded` in their brackets: AND comes between their texts again."""
     inner = node.unnest()
     if isinstance(inner, exp.And):
         yield from _anded(inner.this)
