@@ -26,6 +26,9 @@ _INT64, _MICROSECONDS = pa.int64(), pa.timestamp("us")
 BLOCK = 1 << 22
 """Letters hashed at once."""
 
+FEW = 1_024
+"""So few values are sorted sooner than they are packed into words."""
+
 
 def is_exact(types: Sequence[pa.DataType]) -> bool:
     """Whether equal codes mean equal keys; otherwise candidates must be compared once more.
@@ -74,6 +77,9 @@ def stable_sort(values: Codes, *, in_runs: bool = False) -> tuple[Indices, Codes
     count = len(values)
     if count < 2:
         return np.arange(count), values
+    if count <= FEW:
+        order = values.argsort(kind="stable")
+        return order, values.take(order)
     if values.dtype == np.int64:
         low, high = int(values.min()), int(values.max())
         bits = (count - 1).bit_length()

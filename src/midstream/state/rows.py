@@ -158,6 +158,12 @@ class BaseRows:
         sparse = any(s.is_numbered for s in self._runs)
         return np.concatenate([s.numbers for s in self._runs]) if sparse else None
 
+    def read(self, name: str, label: str, combinations: Combinations) -> pa.Array:
+        """The values of a column for combinations of this source, which has this label in them, and others."""
+        if combinations is self.new.held:
+            return self._column(self.new, name)
+        return self.fetch(name, combinations.refs[label])
+
     def fetch(self, name: str, refs: Words) -> pa.Array:
         """The values of a column for the rows of these numbers, in their order."""
         if not len(refs):
