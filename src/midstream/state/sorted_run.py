@@ -13,8 +13,8 @@ import pyarrow as pa
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.state.combinations import Combinations, Selector, concatenate, indices
-from midstream.state.gather import column_of
-from midstream.state.keys import FEW, Codes, stable_sort
+from midstream.state.gather import all_of, column_of, extremes
+from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
 
 
@@ -53,8 +53,7 @@ def sort_run(
     codes: Codes | None, combinations: Combinations, left_out: int = 0, *, in_runs: bool = False
 ) -> SortedRun:
     """A run of these combinations, put in the order of their codes; they may be in runs of ascending ones already."""
-    # Few are sorted as soon as it is found that they are in order.
-    if codes is None or len(codes) < 2 or (len(codes) > FEW and bool((codes[1:] >= codes[:-1]).all())):
+    if codes is None or len(codes) < 2 or all_of(codes[1:] >= codes[:-1]):
         return SortedRun(codes, combinations, left_out=left_out)
     order, ascending = stable_sort(codes, in_runs=in_runs)
     return SortedRun(ascending, combinations.at(order), left_out=left_out)
