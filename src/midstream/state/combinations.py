@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from midstream.model.window import Clock
+from midstream.state.gather import all_of, extremes
 
 Words = npt.NDArray[np.int64]
 Selector = npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice
@@ -180,7 +181,7 @@ class Combinations:
             if clock in bounds:
                 here = self.words[row] >= bounds[clock]
                 mask = here if mask is None else mask & here
-        return None if mask is None or bool(_all(mask)) else mask
+        return None if mask is None or all_of(mask) else mask
 
     def purge(self, bounds: Mapping[Clock, int]) -> Combinations:
         """The combinations that are alive."""
@@ -192,10 +193,7 @@ class Combinations:
         if not self.count:
             return {}
         words, until = self.words, self.heading.until
-        return {
-            clock: (int(_least(words[row])), int(_greatest(words[row])))
-            for row, clock in enumerate(self.heading.ends, until)
-        }
+        return {clock: extremes(words[row]) for row, clock in enumerate(self.heading.ends, until)}
 
 
 class _Joined(Mapping[Any, Words]):
@@ -220,8 +218,8 @@ class _Joined(Mapping[Any, Words]):
 
 _new = object.__new__
 
-# What numpy's methods call in the end; the way there takes longer than a handful of words.
-_all, _least, _greatest = np.logical_and.reduce, np.minimum.reduce, np.maximum.reduce
+# What numpy's method calls in the end; the way there takes longer than a handful of words.
+_all = np.logical_and.reduce
 
 
 def indices(which: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Words:
