@@ -15,6 +15,7 @@ from midstream.model.manifest import StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.state.combinations import Combinations, Words, empty, heading_of
 from midstream.state.compaction import MOST_CHUNKS, is_sparse, rows_to_merge
+from midstream.state.gather import POOL, is_word
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
 from midstream.state.sorted_run import before_relived, is_alive, is_dead
@@ -261,4 +262,8 @@ def _words(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:
 
 
 def _copy(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch on memory of its own, and no more of that than its rows need."""
+    if all([is_word(kind) for kind in batch.schema.types]):
+        return pa.concat_batches([batch, batch.slice(0, 0)], memory_pool=POOL)  # A batch alone would be left as it is.
+    # The bytes of texts and lists, which a manifest has, are counted with what Arrow allots for them.
     return batch.take(pa.array(np.arange(batch.num_rows)))
