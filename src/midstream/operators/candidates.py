@@ -82,7 +82,7 @@ def count_equal_pairs(left: Codes, right: Codes) -> int:
 
 def few_equal_pairs(left: Codes, right: Codes) -> Sequence[tuple[Indices, Indices]]:
     """The same of few codes, in any order, by comparing each with each; a block, or none."""
-    left_at, right_at = np.equal.outer(left, right).nonzero()
+    left_at, right_at = (left[:, np.newaxis] == right).nonzero()
     return ((left_at, right_at),) if left_at.size else ()
 
 

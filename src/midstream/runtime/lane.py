@@ -27,6 +27,7 @@ from midstream.runtime.resting import RestingStates
 from midstream.runtime.watermark import StepClock
 from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
+from midstream.state.found_codes import FoundCodes
 from midstream.state.join_state import JoinState
 from midstream.state.lineage import LINEAGE, Lineage
 from midstream.state.rows import BaseRows, RowRun, one_batch
@@ -66,6 +67,8 @@ class Lane:
         self._events: list[Event] = []
         self.deltas: dict[OperatorId, Combinations] = {}
         """The step's delta of each operator that has advanced; in phase *advance*."""
+        self.codes: dict[OperatorId, FoundCodes] = {}
+        """The codes by which joins found their deltas, for the joins above them; in phase *advance*."""
         self.pours: dict[OperatorId, Pour] = {}
         """Where an operator may give out what it finds, instead of as its delta, which nobody else reads."""
         self._notes: dict[str, Any] = {}
@@ -178,7 +181,7 @@ class Lane:
             self.deltas = aside
 
     def note(self, operator: str, value: Any) -> None:
-        """Keep what an operator found out, for others to read within this step; nothing of it is stored."""
+        """Keep what an operator found out, for others to read within this step."""
         self._notes[operator] = value
 
     def noted(self, operator: str, default: Any = None) -> Any:
@@ -311,7 +314,7 @@ class Lane:
         def read(column: Column) -> pa.Array:
             at = (column.alias, column.name)
             if at not in fetched:
-                fetched[at] = self.rows(rows[column.alias]).fetch(column.name, combinations.refs[column.alias])
+                fetched[at] = self.rows(rows[column.alias]).read(column.name, column.alias, combinations)
             return fetched[at]
 
         return read

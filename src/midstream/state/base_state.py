@@ -15,6 +15,7 @@ from midstream.model.manifest import StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.state.combinations import Combinations, Words, empty, heading_of
 from midstream.state.compaction import MOST_CHUNKS, is_sparse, rows_to_merge
+from midstream.state.gather import POOL, is_word
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
 from midstream.state.sorted_run import before_relived, is_alive, is_dead
@@ -94,7 +95,9 @@ class BaseState:
 
     def append(self, batch: pa.RecordBatch) -> Combinations:
         """Number the step's rows; gives them as combinations of one."""
-        arrived = self.combinations(batch, self.next_row)
+        lineage, numbers = self.spec.lineage, np.arange(self.next_row, self.next_row + batch.num_rows)
+        bits = None if lineage is None or lineage.passed_by_all else _words(batch, LINEAGE)
+        arrived = self._combined(batch, numbers, bits)
         self.rows = BaseRows(self.old, RowRun(self.next_row, batch, None, arrived.lifetimes(), arrived))
         return arrived
 
@@ -110,16 +113,23 @@ class BaseState:
         return RowRun(self.next_row, self.old[-1].batch.slice(0, 0))
 
     def combinations(self, batch: pa.RecordBatch, first: int) -> Combinations:
-        """Rows of consecutive numbers as combinations of one, with their lifetimes."""
-        spec, refs = self.spec, RowRun(first, batch).numbers
-        now = {clock: _words(batch, TIME if clock == EVENT_TIME else clock_column(clock)) for clock in spec.clocks}
+        """Rows of a run as combinations of one, with their lifetimes."""
+        bits = None if self.spec.lineage is None else _words(batch, LINEAGE)
+        return self._combined(batch, RowRun(first, batch).numbers, bits)
+
+    def _combined(self, batch: pa.RecordBatch, numbers: Words, bits: Words | None) -> Combinations:
+        """Rows of these numbers as combinations of one; where there is a lineage, `bits` says which filters they pass,
+        and without `bits` they pass all.
+        """
+        spec = self.spec
+        now = {clock: _words(batch, clock_column(clock)) for clock in spec.clocks}
         if spec.lineage is not None:
-            until = spec.lineage.ends(now, _words(batch, LINEAGE))
+            until = spec.lineage.ends(now, bits)
         else:
             until = {clock: self._until(clock, now[clock]) for clock in spec.clocks}
         heading = heading_of((spec.label,), spec.clocks, spec.clocks)
-        words = np.empty((heading.width, len(refs)), np.int64)
-        words[0] = refs
+        words = np.empty((heading.width, len(numbers)), np.int64)
+        words[0] = numbers
         for at, clock in enumerate(spec.clocks):
             words[heading.now + at], words[heading.until + at] = now[clock], until[clock]
         return Combinations.of(heading, words)
@@ -137,7 +147,7 @@ class BaseState:
             for clock in bounds:
                 if clock not in lifetimes or lifetimes[clock][0] < bounds[clock]:
                     mask = self._alive(run, bounds)
-                    total += run.batch.num_rows if mask is None else int(np.count_nonzero(mask))
+                    total += run.batch.num_rows if mask is None else len(mask.nonzero()[0])
                     break
             else:
                 total += run.batch.num_rows
@@ -171,7 +181,7 @@ class BaseState:
         lifetimes = run.known_lifetimes
         if lifetimes is None:
             lifetimes = self.combinations(run.batch, run.first).lifetimes()
-        ref = store_chunk(store, name, run.batch, first=run.first, lifetimes=dict(lifetimes))
+        ref = store_chunk(store, name, run.batch, first=run.first, lifetimes=lifetimes)
         return RowRun(run.first, run.batch, ref, None, run.held)
 
     def _thinned(self, runs: list[RowRun], bounds: Mapping[Clock, int]) -> list[RowRun]:
@@ -192,7 +202,9 @@ class BaseState:
         gaps = [1 for one, other in pairwise(runs) if one.end != other.first]
         if gaps or [1 for run in runs if run.is_numbered]:
             runs = [replace(s, batch=numbered(s)) for s in runs]
-        names = {n for s in runs for n in s.batch.schema.names if n[:1] == "_"} | {*self.spec.columns}
+        first = runs[0].batch.schema
+        schemas = [first, *[s.batch.schema for s in runs if s.batch.schema != first]]
+        names = {n for schema in schemas for n in schema.names if n[:1] == "_"} | {*self.spec.columns}
         lifetimes = _united([s.known_lifetimes for s in runs])
         return [RowRun(runs[0].first, united([s.batch for s in runs], sorted(names)), lifetimes=lifetimes)]
 
@@ -245,9 +257,13 @@ def _united(lifetimes: Sequence[Lifetimes | None]) -> Lifetimes | None:
 
 
 def _words(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:
-    words: npt.NDArray[np.int64] = batch.column(name).to_numpy(zero_copy_only=True)
+    words: npt.NDArray[np.int64] = batch.column(name).to_numpy()
     return words
 
 
 def _copy(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch on memory of its own, and no more of that than its rows need."""
+    if all([is_word(kind) for kind in batch.schema.types]):
+        return pa.concat_batches([batch, batch.slice(0, 0)], memory_pool=POOL)  # A batch alone would be left as it is.
+    # The bytes of texts and lists, which a manifest has, are counted with what Arrow allots for them.
     return batch.take(pa.array(np.arange(batch.num_rows)))

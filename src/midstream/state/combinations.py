@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from midstream.model.window import Clock
+from midstream.state.gather import all_of, extremes
 
 Words = npt.NDArray[np.int64]
 Selector = npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice
@@ -180,7 +181,7 @@ class Combinations:
             if clock in bounds:
                 here = self.words[row] >= bounds[clock]
                 mask = here if mask is None else mask & here
-        return None if mask is None or bool(_all(mask)) else mask
+        return None if mask is None or all_of(mask) else mask
 
     def purge(self, bounds: Mapping[Clock, int]) -> Combinations:
         """The combinations that are alive."""
@@ -192,10 +193,7 @@ class Combinations:
         if not self.count:
             return {}
         words, until = self.words, self.heading.until
-        return {
-            clock: (int(_least(words[row])), int(_greatest(words[row])))
-            for row, clock in enumerate(self.heading.ends, until)
-        }
+        return {clock: extremes(words[row]) for row, clock in enumerate(self.heading.ends, until)}
 
 
 class _Joined(Mapping[Any, Words]):
@@ -220,8 +218,8 @@ class _Joined(Mapping[Any, Words]):
 
 _new = object.__new__
 
-# What numpy's methods call in the end; the way there takes longer than a handful of words.
-_all, _least, _greatest = np.logical_and.reduce, np.minimum.reduce, np.maximum.reduce
+# What numpy's method calls in the end; the way there takes longer than a handful of words.
+_all = np.logical_and.reduce
 
 
 def indices(which: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Words:
@@ -248,18 +246,23 @@ def concatenate(pieces: Sequence[Combinations]) -> Combinations:
     return Combinations.of(heading, np.concatenate([piece.under(heading).words for piece in pieces], 1))
 
 
+class Candidates(NamedTuple):
+    """Pairs of rows of two blocks that may belong together: (left[i], right[j]) for (i, j) of the index arrays."""
+
+    left: Combinations
+    left_at: Words
+    right: Combinations
+    right_at: Words
+
+
 def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Words) -> Combinations:
     """The pairs (left[i], right[j]) for (i, j) of the index arrays that are within their windows."""
-    one, other = left.heading, right.heading
-    if not one.begins == one.ends == other.begins == other.ends:
-        left = left.under(heading_of(one.labels, one.begins, one.begins))
-        right = right.under(heading_of(other.labels, one.begins, one.begins))
-        one, other = left.heading, right.heading
-    here, there = left.words, right.words
+    one, other = _on_the_same_clocks(left.heading, right.heading)
+    here, there = left.under(one).words, right.under(other).words
     now = np.maximum(here[one.now : one.until].take(left_at, 1), there[other.now : other.until].take(right_at, 1))
     until = np.minimum(here[one.until :].take(left_at, 1), there[other.until :].take(right_at, 1))
     within = (now <= until)[0] if len(now) == 1 else _all(now <= until, 0)
-    if not _all(within):
+    if np.count_nonzero(within) < len(within):
         at = indices(within)
         left_at, right_at = left_at[at], right_at[at]
         now, until = now.take(at, 1), until.take(at, 1)
@@ -271,3 +274,33 @@ def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Word
     words[heading.now : heading.until] = now
     words[heading.until :] = until
     return Combinations.of(heading, words)
+
+
+def pair_few(pieces: Sequence[Candidates]) -> tuple[Combinations, Words | None]:
+    """The same for the candidates of several blocks, in order, with the indices of those that are within their windows;
+    None where all are.
+
+    Takes whole rows before it looks at windows: of few candidates in each block that is fewer calls, of many more work.
+    """
+    one, other = _on_the_same_clocks(pieces[0].left.heading, pieces[0].right.heading)
+    lefts = [left.under(one).words.take(at, 1) for left, at, _, _ in pieces]
+    rights = [right.under(other).words.take(at, 1) for _, _, right, at in pieces]
+    here, there = (lefts[0], rights[0]) if len(pieces) == 1 else (np.concatenate(lefts, 1), np.concatenate(rights, 1))
+    heading = heading_of_pairs(one, other)
+    words = np.empty((heading.width, here.shape[1]), np.int64)
+    words[: one.now], words[one.now : heading.now] = here[: one.now], there[: other.now]
+    now, until = words[heading.now : heading.until], words[heading.until :]
+    np.maximum(here[one.now : one.until], there[other.now : other.until], out=now)
+    np.minimum(here[one.until :], there[other.until :], out=until)
+    within = (now <= until)[0] if len(now) == 1 else _all(now <= until, 0)
+    if np.count_nonzero(within) == len(within):
+        return Combinations.of(heading, words), None
+    kept = indices(within)
+    return Combinations.of(heading, words.take(kept, 1)), kept
+
+
+def _on_the_same_clocks(one: Heading, other: Heading) -> tuple[Heading, Heading]:
+    """The headings of two sides of pairs, both on the clocks of the left one."""
+    if one.begins == one.ends == other.begins == other.ends:
+        return one, other
+    return heading_of(one.labels, one.begins, one.begins), heading_of(other.labels, one.begins, one.begins)

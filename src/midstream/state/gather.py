@@ -23,6 +23,40 @@ def column_of(words: Words) -> pa.Array:
     return pa.Array.from_buffers(_INT64, len(words), [None, pa.py_buffer(words)])
 
 
+def all_of(mask: npt.NDArray[np.bool_]) -> bool:
+    """Whether a mask, which is not empty, marks all; it is looked through up to the first that it does not mark.
+
+    >>> all_of(np.array([True, True])), all_of(np.array([True, False])), all_of(np.array([False, True]))
+    (True, False, False)
+    """
+    return bool(mask[mask.argmin()])
+
+
+FEW = 32
+"""Of so many words Python finds the least and the greatest before numpy has begun to."""
+
+
+def extremes(words: Words) -> tuple[int, int]:
+    """The least and the greatest of some words.
+
+    >>> extremes(np.array([5, 3, 4])), extremes(np.arange(FEW + 1))
+    ((3, 5), (0, 32))
+    """
+    if words.size <= FEW:
+        few: list[int] = words.tolist()
+        return min(few), max(few)
+    return int(np.minimum.reduce(words)), int(np.maximum.reduce(words))
+
+
+def greatest(words: Words) -> int:
+    """The greatest of some words.
+
+    >>> greatest(np.array([5, 3, 4])), greatest(np.arange(FEW + 1))
+    (5, 32)
+    """
+    return max(words.tolist()) if words.size <= FEW else int(np.maximum.reduce(words))
+
+
 def gather(words: Words, order: Words) -> Words:
     """The words in this order, which is one of their own; a place outside of them is not looked for.
 

@@ -52,7 +52,7 @@ class RowRun:
     @property
     def is_numbered(self) -> bool:
         """Whether the batch has the numbers in a column."""
-        return NUMBER in self.batch.schema.names
+        return self.batch.schema.get_field_index(NUMBER) >= 0
 
     @property
     def numbers(self) -> Words:
@@ -157,6 +157,12 @@ class BaseRows:
     def _numbers(self) -> Words | None:
         sparse = any(s.is_numbered for s in self._runs)
         return np.concatenate([s.numbers for s in self._runs]) if sparse else None
+
+    def read(self, name: str, label: str, combinations: Combinations) -> pa.Array:
+        """The values of a column for combinations of this source, which has this label in them, and others."""
+        if combinations is self.new.held:
+            return self._column(self.new, name)
+        return self.fetch(name, combinations.refs[label])
 
     def fetch(self, name: str, refs: Words) -> pa.Array:
         """The values of a column for the rows of these numbers, in their order."""

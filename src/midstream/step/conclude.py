@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from midstream.language.parse import parsed
 from midstream.model.counters import NOTHING, Counters
 from midstream.model.events import Event, ResultsRejected, RowsLate, RowsRejected, StepDone
 from midstream.model.ids import CounterKey, LaneId, OperatorId, StateKind
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
 from midstream.model.revised import revised
 from midstream.runtime.watermark import BEGINNING, Seen, advance, watermarks
-from midstream.step.answers import pushed_below
 from midstream.step.lane_load import worked
 from midstream.step.lane_step import LaneOutput
+from midstream.step.layout import concluded_layout
 from midstream.step.living import state_rows
 from midstream.step.migrations import account
 from midstream.step.plan_step import StepPlan
@@ -23,14 +22,7 @@ from midstream.step.plan_step import StepPlan
 
 def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:
     """The progress of each stream once the step's rows are counted."""
-    manifest = plan.manifest
-    alone = [entry.sql for entry in manifest.queries.values() if not entry.shares]
-    queries = [frozenset(s.stream for s in parsed(manifest, sql).sources) for sql in alone]
-    queries += [frozenset(chain.streams) for chain in manifest.chains.values()]
-    if len(manifest.pushed_streams) < len(manifest.streams):
-        known: dict[str, frozenset[str]] = {}
-        queries = [pushed_below(manifest, read, known) for read in queries]
-    return advance(manifest.streams, manifest.progress, seen, queries)
+    return advance(plan.manifest.streams, plan.manifest.progress, seen, plan.layout.read)
 
 
 def conclude(
@@ -47,11 +39,10 @@ def conclude(
     """
     manifest, step = plan.manifest, plan.manifest.step
     progress = progress_after(plan, seen) if progress is None else progress
-    counted = _counted(outputs)
+    counted, work = _counted(outputs), _work_of(outputs)
     if plan.lanes_before != manifest.shares:
         counted = _plus(counted, _dropped(before, outputs, counted))
     queries, moved = dict[str, QueryEntry](), list[Event]()
-    work = _work_of(outputs)
     rows_out, refused = _rows_out(manifest, outputs), _rejected(outputs)
     for name, entry in manifest.queries.items():
         unit = entry.unit(name)
@@ -76,7 +67,7 @@ def conclude(
     after = revised(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
     )
-    after = worked(after, outputs)
+    after = concluded_layout(manifest, worked(after, outputs))
     marks = watermarks(manifest.streams, progress)
     done = StepDone(
         step,

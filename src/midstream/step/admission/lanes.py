@@ -31,16 +31,20 @@ FEW = 8
 
 def counted_streams(plan: StepPlan) -> tuple[str, ...]:
     """The streams whose arrivals a ROWS window of any query counts, in order of the streams."""
-    units = [unit for group in plan.groups() for unit in plan.program(group).units]
-    counted = {stream for unit in units if not unit.ordered for stream in unit.counted}
-    return tuple(stream for stream in plan.manifest.streams if stream in counted)
+    known = plan.layout.counted
+    if not known:
+        units = [unit for group in plan.groups() for unit in plan.program(group).units]
+        counted = {stream for unit in units if not unit.ordered for stream in unit.counted}
+        known.append(tuple(stream for stream in plan.manifest.streams if stream in counted))
+    return known[0]
 
 
-def numbered(plan: StepPlan, rows: Mapping[str, pa.RecordBatch]) -> dict[str, pa.RecordBatch]:
-    """The step's rows with their arrival numbers, where a ROWS window counts them."""
-    progress = plan.manifest.progress
-    counts = {s: progress[s].rows if s in progress else 0 for s in counted_streams(plan)}
-    return with_arrival_numbers(rows, counts)
+def numbered(plan: StepPlan, rows: dict[str, pa.RecordBatch]) -> dict[str, pa.RecordBatch]:
+    """The step's rows with their arrival numbers, where a ROWS window counts them; the rows themselves where none."""
+    counted, progress = counted_streams(plan), plan.manifest.progress
+    if not counted:
+        return rows
+    return with_arrival_numbers(rows, {s: progress[s].rows if s in progress else 0 for s in counted})
 
 
 def spread(

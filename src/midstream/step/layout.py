@@ -1,0 +1,100 @@
+"""What follows from the queries and streams of a manifest alone: found once for as long as these stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from midstream.language.parse import parsed
+from midstream.model.manifest import Manifest
+from midstream.model.schema import StreamSchema
+from midstream.step.answers import level_of, pushed_below, streams_by_level
+from midstream.step.program import Program
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the queries of a manifest lie in a step.
+
+    `groups` are the lane groups in use, sorted, and `level_of` has the levels of those that are not of level 0;
+    `in_lanes` are those with queries that are not spread over nodes, and `some_spread` says whether there are others.
+    `answering` has by level the streams of answers that are known before it runs, `read` for each query by itself and
+    each chain the pushed streams that it reads. `programs` has the programs of groups that were compiled, and `counted`
+    the streams whose arrivals count, once that is known.
+    """
+
+    groups: tuple[str, ...]
+    level_of: Mapping[str, int]
+    in_lanes: frozenset[str]
+    some_spread: bool
+    answering: tuple[tuple[StreamSchema, ...], ...]
+    read: tuple[frozenset[str], ...]
+    programs: dict[str, Program] = field(default_factory=dict)
+    counted: list[tuple[str, ...]] = field(default_factory=list)
+
+    @staticmethod
+    def of(manifest: Manifest) -> Layout:
+        """That of a manifest."""
+        entries = manifest.queries.values()
+        return Layout(
+            tuple(sorted({entry.group for entry in entries})),
+            _levels(manifest),
+            frozenset(entry.group for entry in entries if entry.nodes is None),
+            any(entry.nodes is not None for entry in entries),
+            tuple(map(tuple, streams_by_level(manifest))),
+            _read(manifest),
+        )
+
+
+def layout_of(manifest: Manifest) -> Layout:
+    """The layout of a manifest, found once."""
+    known: Layout | None = manifest.__dict__.get(_LAYOUT)
+    if known is None:
+        known = manifest.__dict__[_LAYOUT] = Layout.of(manifest)
+    return known
+
+
+def keep_layout(before: Manifest, after: Manifest) -> Manifest:
+    """The later manifest, which has the layout of the one before it if that is known and what it follows from has
+    stayed the same.
+    """
+    known = before.__dict__.get(_LAYOUT)
+    same = (
+        after.queries is before.queries
+        and after.streams is before.streams
+        and after.chains is before.chains
+        and after.shared_sources is before.shared_sources
+        and after.tables is before.tables
+        and (after.rules, after.sharing, after.reshared) == (before.rules, before.sharing, before.reshared)
+    )
+    # A chain runs by another plan in the step that it begins with.
+    if known is not None and same and not [1 for chain in after.chains.values() if chain.since >= before.step]:
+        after.__dict__[_LAYOUT] = known
+    return after
+
+
+def concluded_layout(before: Manifest, after: Manifest) -> Manifest:
+    """The manifest after a step, which has the layout of the one that it ran by: only what was counted has changed."""
+    if _LAYOUT in before.__dict__:
+        after.__dict__[_LAYOUT] = before.__dict__[_LAYOUT]
+    return after
+
+
+_LAYOUT = "_layout"
+
+
+def _levels(manifest: Manifest) -> dict[str, int]:
+    if len(manifest.pushed_streams) == len(manifest.streams):
+        return {}
+    known: dict[str, int] = {}
+    return {e.group: level_of(manifest, parsed(manifest, e.sql), known) for e in manifest.queries.values()}
+
+
+def _read(manifest: Manifest) -> tuple[frozenset[str], ...]:
+    alone = [entry.sql for entry in manifest.queries.values() if not entry.shares]
+    queries = [frozenset(s.stream for s in parsed(manifest, sql).sources) for sql in alone]
+    queries += [frozenset(chain.streams) for chain in manifest.chains.values()]
+    if len(manifest.pushed_streams) == len(manifest.streams):
+        return tuple(queries)
+    known: dict[str, frozenset[str]] = {}
+    return tuple(pushed_below(manifest, read, known) for read in queries)
