@@ -14,7 +14,7 @@ from midstream.language.evaluate import all_hold
 from midstream.model.manifest import StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.state.combinations import Combinations, Words, empty, heading_of
-from midstream.state.compaction import MOST_CHUNKS, is_sparse, rows_to_merge
+from midstream.state.compaction import is_sparse, rows_to_merge
 from midstream.state.gather import POOL, is_word
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
@@ -161,7 +161,7 @@ class BaseState:
         if new.batch.num_rows:
             runs = [*runs, new]
         # The bounds of these chunks tell the rate of a stream, so small ones are left apart.
-        while len(runs) > MOST_CHUNKS and (found := rows_to_merge([run.batch for run in runs])):
+        while found := rows_to_merge([run.batch for run in runs]):
             runs[found[0] : found[1]] = self._merge(runs[found[0] : found[1]])
         runs = [run if run.ref else self._stored(store, f"{name}-{at}", run) for at, run in enumerate(runs)]
         chunks = tuple([run.ref for run in runs if run.ref is not None])
