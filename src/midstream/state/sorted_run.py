@@ -49,9 +49,7 @@ class SortedRun:
         return SortedRun(None if self.codes is None else self.codes[at], self.combinations.take(at))
 
 
-def sort_run(
-    codes: Codes | None, combinations: Combinations, left_out: int = 0, *, in_runs: bool = False
-) -> SortedRun:
+def sort_run(codes: Codes | None, combinations: Combinations, left_out: int = 0, *, in_runs: bool = False) -> SortedRun:
     """A run of these combinations, put in the order of their codes; they may be in runs of ascending ones already."""
     if codes is None or len(codes) < 2 or all_of(codes[1:] >= codes[:-1]):
         return SortedRun(codes, combinations, left_out=left_out)
