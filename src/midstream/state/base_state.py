@@ -223,7 +223,10 @@ class BaseState:
             dead = len(mask)
         if not is_sparse(len(mask) - dead, len(mask)):
             return runs
-        return [RowRun(first.first + dead, _copy(first.batch.slice(dead))), *runs[1:]]
+        assert first.held is not None
+        held = Combinations.of(first.held.heading, first.held.words[:, dead:].copy())
+        left = RowRun(first.first + dead, _copy(first.batch.slice(dead)), None, held.lifetimes(), held)
+        return [left, *runs[1:]]
 
     def _until(self, clock: Clock, now: Words) -> Words:
         window = self.spec.window
