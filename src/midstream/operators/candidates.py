@@ -24,7 +24,7 @@ BLOCK = 1 << 18
 """Pairs of one block, unless a single needle has more: what is made of them in between stays near the processor."""
 
 
-HANDFUL = 64
+HANDFUL = 512
 """So many needles are searched for one by one."""
 
 DENSE, FEW = 4, 8
