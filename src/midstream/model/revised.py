@@ -19,9 +19,9 @@ def revised(value: Value, **changes: Any) -> Value:
     made = object.__new__(type(value))
     fields: dict[str, Any] = type(value).__dataclass_fields__  # type: ignore[attr-defined]
     own = {**value.__dict__, **changes}
-    if not own.keys() <= fields.keys():
-        # What a value remembers beside its fields is of the value as it was.
-        own = {name: one for name, one in own.items() if name in fields}
+    # What a value remembers beside its fields is of the value as it was.
+    for name in own.keys() - fields.keys():
+        del own[name]
     object.__setattr__(made, "__dict__", own)
     return made
 

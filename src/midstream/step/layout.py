@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 
 from midstream.language.parse import parsed
 from midstream.model.manifest import Manifest
+from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.step.answers import level_of, pushed_below, streams_by_level
 from midstream.step.program import Program
+
+Quiet = tuple[Mapping[str, Optimization], OptimizerSettings, int]
+"""What is kept of queries for the optimizer, the job's settings, and the event time before which nothing is due."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,8 @@ class Layout:
     `in_lanes` are those with queries that are not spread over nodes, and `some_spread` says whether there are others.
     `answering` has by level the streams of answers that are known before it runs, `read` for each query by itself and
     each chain the pushed streams that it reads. `programs` has the programs of groups that were compiled, and `counted`
-    the streams whose arrivals count, once that is known.
+    the streams whose arrivals count, once that is known; `quiet` says of what was kept of the queries, and by which
+    settings, until when no plan is looked at.
     """
 
     groups: tuple[str, ...]
@@ -31,6 +36,7 @@ class Layout:
     read: tuple[frozenset[str], ...]
     programs: dict[str, Program] = field(default_factory=dict)
     counted: list[tuple[str, ...]] = field(default_factory=list)
+    quiet: list[Quiet] = field(default_factory=list)
 
     @staticmethod
     def of(manifest: Manifest) -> Layout:
@@ -48,10 +54,15 @@ class Layout:
 
 def layout_of(manifest: Manifest) -> Layout:
     """The layout of a manifest, found once."""
-    known: Layout | None = manifest.__dict__.get(_LAYOUT)
+    known = known_layout(manifest)
     if known is None:
         known = manifest.__dict__[_LAYOUT] = Layout.of(manifest)
     return known
+
+
+def known_layout(manifest: Manifest) -> Layout | None:
+    """The layout of a manifest, if it was found."""
+    return manifest.__dict__.get(_LAYOUT)
 
 
 def keep_layout(before: Manifest, after: Manifest) -> Manifest:
@@ -59,6 +70,8 @@ def keep_layout(before: Manifest, after: Manifest) -> Manifest:
     stayed the same.
     """
     known = before.__dict__.get(_LAYOUT)
+    if known is None or _LAYOUT in after.__dict__:
+        return after
     same = (
         after.queries is before.queries
         and after.streams is before.streams
@@ -68,7 +81,7 @@ def keep_layout(before: Manifest, after: Manifest) -> Manifest:
         and (after.rules, after.sharing, after.reshared) == (before.rules, before.sharing, before.reshared)
     )
     # A chain runs by another plan in the step that it begins with.
-    if known is not None and same and not [1 for chain in after.chains.values() if chain.since >= before.step]:
+    if same and not [1 for chain in after.chains.values() if chain.since >= before.step]:
         after.__dict__[_LAYOUT] = known
     return after
 

@@ -122,7 +122,7 @@ def plan_step(
     begun = revised(
         united(manifest), step=step, last_command=last_command or manifest.last_command, pending=(), still=False
     )
-    draft = Draft(begun)
+    draft = Draft(keep_layout(manifest, begun))
     for command in commands:
         attempt = draft.copy()
         try:
@@ -143,5 +143,4 @@ def plan_step(
     changed = draft.changed or current.chains.keys() != manifest.chains.keys()
     current = recut(current, draft.events, changed=changed)
     current = lengthened(current, draft.events)
-    current = keep_layout(manifest, current)
-    return StepPlan(current, manifest.shares, draft.migrations, tuple(draft.events), changed)
+    return StepPlan(keep_layout(manifest, current), manifest.shares, draft.migrations, tuple(draft.events), changed)

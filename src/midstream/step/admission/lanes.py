@@ -59,13 +59,13 @@ def spread(
     """For each lane of a group its share of the rows that a stage begins with, by stream; `nothing` is what is admitted
     of streams that are silent. A stream is one of what is done for `each`.
     """
-    streams = {stream for unit in program.units for stream in unit.streams}
-    key = stage.lane_key
+    streams, key = program.streams, stage.lane_key
     if key is None:
         return {LaneId(group, 0): {s: rows[s] for s in streams}}
     slotted = {s: one for s in streams if rows[s] is nothing[s].rows and (one := nothing[s].slotted) is not None}
-    for s in streams - slotted.keys():
-        slotted[s] = rows[s].append_column(SLOT, pa.array(slots(key[s], rows[s], spread_nulls=len(key) > 1)))
+    for s in streams:
+        if s not in slotted:
+            slotted[s] = rows[s].append_column(_SLOT, _column(slots(key[s], rows[s], spread_nulls=len(key) > 1)))
     lanes = plan.lanes(group)
     if lanes == 1:
         return {LaneId(group, 0): slotted}
@@ -74,6 +74,14 @@ def spread(
     owned = side_by_side(lambda s: shared(slotted[s], np.asarray(slotted[s].column(SLOT)) % lanes, lanes), speaking)
     shares = dict(zip(speaking, owned, strict=True))
     return {LaneId(group, lane): {s: shares[s][lane] for s in streams} for lane in range(lanes)}
+
+
+_SLOT = pa.field(SLOT, pa.int16())
+
+
+def _column(found: npt.NDArray[np.int16]) -> pa.Array:
+    """Slots as a column on the same memory, sooner than Arrow's conversion finds out what they are."""
+    return pa.Array.from_buffers(_SLOT.type, len(found), [None, pa.py_buffer(found)])
 
 
 def shared(rows: pa.RecordBatch, owners: npt.NDArray[np.integer[Any]], lanes: int) -> list[pa.RecordBatch]:
