@@ -52,7 +52,7 @@ class RowRun:
     @property
     def is_numbered(self) -> bool:
         """Whether the batch has the numbers in a column."""
-        return self.batch.schema.get_field_index(NUMBER) >= 0
+        return bool(self.batch.schema.get_field_index(NUMBER) >= 0)
 
     @property
     def numbers(self) -> Words:
