@@ -14,7 +14,7 @@ from midstream.model.manifest import ChunkRef
 from midstream.model.revised import quickly_made
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.state.combinations import Combinations, Selector, concatenate, indices
-from midstream.state.gather import all_of, column_of, extremes
+from midstream.state.gather import all_of, column_of
 from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
 
@@ -51,9 +51,7 @@ class SortedRun:
         return SortedRun(None if self.codes is None else self.codes[at], self.combinations.take(at))
 
 
-def sort_run(
-    codes: Codes | None, combinations: Combinations, left_out: int = 0, *, in_runs: bool = False
-) -> SortedRun:
+def sort_run(codes: Codes | None, combinations: Combinations, left_out: int = 0, *, in_runs: bool = False) -> SortedRun:
     """A run of these combinations, put in the order of their codes; they may be in runs of ascending ones already."""
     if codes is None or len(codes) < 2 or all_of(codes[1:] >= codes[:-1]):
         return SortedRun(codes, combinations, left_out=left_out)
@@ -86,7 +84,7 @@ def _purged(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
     if mask is None:
         return run
     at = mask.nonzero()[0]
-    codes = None if run.codes is None else run.codes[at]
+    codes = None if run.codes is None else run.codes.take(at)
     return SortedRun(codes, run.combinations.at(at), run.ref, run.left_out)
 
 
