@@ -25,7 +25,7 @@ BLOCK = 1 << 18
 
 
 HANDFUL = 512
-"""So many needles are searched for one by one."""
+"""So many needles are searched for one by one: to count codes touches memory that is new in each step."""
 
 DENSE, FEW = 4, 8
 """Codes that span less than so many times their number are found by counting; not for needles so many times fewer."""
