@@ -24,8 +24,8 @@ BLOCK = 1 << 18
 """Pairs of one block, unless a single needle has more: what is made of them in between stays near the processor."""
 
 
-HANDFUL = 64
-"""So many needles are searched for one by one."""
+HANDFUL = 512
+"""So many needles are searched for one by one: to count codes touches memory that is new in each step."""
 
 DENSE, FEW = 4, 8
 """Codes that span less than so many times their number are found by counting; not for needles so many times fewer."""
@@ -82,6 +82,8 @@ def count_equal_pairs(left: Codes, right: Codes) -> int:
 
 def few_equal_pairs(left: Codes, right: Codes) -> Sequence[tuple[Indices, Indices]]:
     """The same of few codes, in any order, by comparing each with each; a block, or none."""
+    if left.size + right.size <= HANDFUL and set(left.tolist()).isdisjoint(right.tolist()):
+        return ()  # Most often a handful meets none of another, which is found sooner so.
     left_at, right_at = (left[:, np.newaxis] == right).nonzero()
     return ((left_at, right_at),) if left_at.size else ()
 

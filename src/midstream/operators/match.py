@@ -68,7 +68,7 @@ Pairs = Sequence[tuple[SortedRun, SortedRun]]
 
 
 class Matched:
-    """What pairs of runs join to: `pieces` in order of the pairs, and by pair how many were found, of how many compared.
+    """What pairs of runs join to: `pieces` in order of the pairs, and by pair how many were `found` and `compared`.
 
     For a hash condition the comparisons are the pairs of equal key, for a band the pairs in the searched range, for a
     scan all. `tested` counts tests of residual predicates. `codes` are those of the left sides, by piece; None where

@@ -34,6 +34,7 @@ class Heading:
         self.labels, self.begins, self.ends = labels, tuple(map(Clock.parse, begins)), tuple(map(Clock.parse, ends))
         self.now, self.until = len(labels), len(labels) + len(begins)
         self.width = self.until + len(ends)
+        self.places = {label: row for row, label in enumerate(labels)}
         self.names = [*(f"ref:{x}" for x in labels), *(f"now:{x}" for x in begins), *(f"until:{x}" for x in ends)]
 
     @cached_property
@@ -141,6 +142,20 @@ class Combinations:
     def labels(self) -> tuple[str, ...]:
         """The sources combined."""
         return self.heading.labels
+
+    def numbers_of(self, label: str) -> Words:
+        """The number of each one's row of a source; of a block without making all its columns."""
+        if not self.is_block:
+            return self.refs[label]
+        numbers: Words = self.words[self.heading.places[label]]
+        return numbers
+
+    def begins_on(self, clock: Clock) -> Words:
+        """When each begins to hold on a clock, in the same way."""
+        if not self.is_block:
+            return self.valid_from[clock]
+        begins: Words = self.words[self.heading.now + self.heading.begins.index(clock)]
+        return begins
 
     def under(self, heading: Heading) -> Combinations:
         """The same with its columns in the order of a heading, of the same sources and at most the same clocks."""

@@ -58,7 +58,7 @@ def _at_most(limit: int, batches: Sequence[pa.RecordBatch]) -> bool:
     """
     if sum([batch.get_total_buffer_size() * batch.num_columns for batch in batches]) <= limit:
         return True
-    return sum([batch.nbytes for batch in batches]) <= limit
+    return bool(sum([batch.nbytes for batch in batches]) <= limit)
 
 
 def choose_neighbours(
@@ -90,7 +90,9 @@ def choose_neighbours(
                 greatest = sizes[end - 1]
             if end < start + least:
                 continue
-            if (best is not None and rows > best[0]) or sum(sizes_in_bytes[start:end]) > MOST_BYTES:
+            if best is not None and rows > best[0]:
+                break
+            if sizes_in_bytes and sum(sizes_in_bytes[start:end]) > MOST_BYTES:
                 break
             if 2 * greatest <= rows and (best is None or (rows, start, end) < best):
                 best = rows, start, end

@@ -73,21 +73,21 @@ def taken(column: pa.Array, places: Words) -> pa.Array:
     """The values of a column at these places; an IndexError where there is no such place."""
     if not places.size:
         return column.slice(0, 0)
-    few = places.size < MANY
+    few, length = places.size < MANY, len(column)
     if few and (column.null_count or not is_word(column.type)):
         return pc.take(column, pa.array(places), memory_pool=POOL)
-    # Looking for the least and the greatest costs a third of what Arrow's own check does.
-    if int(np.minimum.reduce(places)) < 0 or int(np.maximum.reduce(places)) >= len(column):
-        raise IndexError(f"a place outside a column of {len(column)} rows")
-    if few:
+    if few and not np.count_nonzero(places < 0):
         return _few_taken(column, places)
+    # Looking for the least and the greatest costs a third of what Arrow's own check does.
+    if int(np.minimum.reduce(places)) < 0 or int(np.maximum.reduce(places)) >= length:
+        raise IndexError(f"a place outside a column of {length} rows")
     return pc.take(column, pa.array(places), boundscheck=False, memory_pool=POOL)
 
 
 def _few_taken(column: pa.Array, places: Words) -> pa.Array:
     """The same of words without NULLs by numpy, which begins sooner."""
-    kind = column.type
-    words = np.frombuffer(column.buffers()[1], f"i{kind.bit_width // 8}")[column.offset :]
+    kind, begin = column.type, column.offset
+    words = np.frombuffer(column.buffers()[1], f"i{kind.bit_width // 8}")[begin : begin + len(column)]
     return pa.Array.from_buffers(kind, len(places), [None, pa.py_buffer(words.take(places))])
 
 

@@ -11,13 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.model.manifest import ChunkRef
+from midstream.model.revised import quickly_made
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.state.combinations import Combinations, Selector, concatenate, indices
-from midstream.state.gather import all_of, column_of, extremes
+from midstream.state.gather import all_of, column_of
 from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
 
 
+@quickly_made
 @dataclass(frozen=True)
 class SortedRun:
     """Some combinations of a state; `codes` ascend, and are None in an unsorted state.
@@ -82,7 +84,7 @@ def _purged(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
     if mask is None:
         return run
     at = mask.nonzero()[0]
-    codes = None if run.codes is None else run.codes[at]
+    codes = None if run.codes is None else run.codes.take(at)
     return SortedRun(codes, run.combinations.at(at), run.ref, run.left_out)
 
 

@@ -39,11 +39,7 @@ def conclude(
     """
     manifest, step = plan.manifest, plan.manifest.step
     progress = progress_after(plan, seen) if progress is None else progress
-    counted = _counted(outputs)
     work, done_in_all = _work_of(outputs)
-    if plan.lanes_before != manifest.shares:
-        dropped = _dropped(before, outputs, counted)
-        counted, done_in_all = _plus(counted, dropped), done_in_all + Counters.sum(dropped.values())
     queries, moved = dict[str, QueryEntry](), list[Event]()
     rows_out, refused = _rows_out(manifest, outputs), _rejected(outputs)
     for name, entry in manifest.queries.items():
@@ -62,11 +58,16 @@ def conclude(
             moved += happened
         queries[name] = entry
     states = {lane: output.state for lane, output in outputs.items()}
-    totals = manifest.totals + done_in_all
     # The lanes of a group use the same operators.
     uses = {(lane.group, operators) for lane, output in outputs.items() for operators in output.uses.values()}
     used, kept = _in_use(frozenset(uses)), manifest.operators
-    operators = _plus(kept if kept.keys() <= used else {k: v for k, v in kept.items() if k in used}, counted)
+    operators = {**kept} if kept.keys() <= used else {k: v for k, v in kept.items() if k in used}
+    _count(outputs, operators)
+    if plan.lanes_before != manifest.shares:
+        dropped = _dropped(before, outputs)
+        done_in_all += Counters.sum(dropped.values())
+        _add(operators, dropped)
+    totals = manifest.totals + done_in_all
     after = revised(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
     )
@@ -150,34 +151,30 @@ def _keys(lane: LaneId, output: LaneOutput) -> Mapping[OperatorId, CounterKey]:
     return units[0] if len(units) == 1 else {operator: key for unit in units for operator, key in unit.items()}
 
 
-def _counted(outputs: Mapping[LaneId, LaneOutput]) -> dict[CounterKey, Counters]:
-    """What the operators of all lanes have counted."""
-    total: dict[CounterKey, Counters] = {}
+def _count(outputs: Mapping[LaneId, LaneOutput], total: dict[CounterKey, Counters]) -> None:
+    """Add what the operators of all lanes have counted."""
     for lane, output in outputs.items():
         keys = _keys(lane, output)
         own = {
             keys[operator] if operator in keys else CounterKey(lane.group, operator): counters
             for operator, counters in output.counters.items()
         }
-        total = _plus(total, own) if total else own
-    return total
+        _add(total, own)
 
 
-def _plus(total: Mapping[CounterKey, Counters], more: Mapping[CounterKey, Counters]) -> dict[CounterKey, Counters]:
-    """Both together; most operators often have nothing to add."""
-    found = {**total}
+def _add(total: dict[CounterKey, Counters], more: Mapping[CounterKey, Counters]) -> None:
+    """Add counters to those of the same keys; most operators often have nothing to add."""
     for key, counters in more.items():
-        if key not in found:
-            found[key] = counters
+        if key not in total:
+            total[key] = counters
         elif counters is not NOTHING:
-            found[key] += counters
-    return found
+            total[key] += counters
 
 
-def _dropped(
-    before: Manifest, outputs: Mapping[LaneId, LaneOutput], counted: Mapping[CounterKey, Counters]
-) -> dict[CounterKey, Counters]:
+def _dropped(before: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> dict[CounterKey, Counters]:
     """What the old lanes held and the new ones do not, or inserted once more: it counts as purged."""
+    counted: dict[CounterKey, Counters] = {}
+    _count(outputs, counted)
     held = _living(before.lane_states)
     holds = _living({lane: output.state for lane, output in outputs.items()})
     dropped = {}

@@ -107,6 +107,20 @@ def test_a_front_that_is_mostly_dead_is_cut_up_to_the_first_living_row(store: Ch
     assert [p.refs["A"].tolist() for p in state.alive({EVENT_TIME: 12})] == [[4, 6]]
 
 
+def test_what_is_left_of_a_run_keeps_what_is_known_of_its_rows() -> None:
+    store = MemoryStore()
+    listing = step(StateListing(), batch([1, 2, 3, 4, 9, 5, 10]), -99, store, 0)
+    cut = step(listing, batch([]), 12, store, 1)
+    state = BaseState.load(RANGE, cut, {EVENT_TIME: 12}, store)
+    (left,) = state.old
+    assert left.held is not None and left.ref is not None, "it would be reckoned anew in this step and in the next"
+    anew = state.combinations(left.batch, left.first)
+    assert left.held.heading is anew.heading
+    assert left.held.words.tolist() == anew.words.tolist()
+    assert left.ref.lifetimes == anew.lifetimes() == {EVENT_TIME: (10, 15)}
+    assert left.held.words.base is None, "it does not hold on to the dead rows"
+
+
 def test_an_empty_step_changes_nothing(store: ChunkStore) -> None:
     listing = step(StateListing(), batch([1, 2]), -99, store, 0)
     assert step(listing, batch([]), -99, store, 1) == listing

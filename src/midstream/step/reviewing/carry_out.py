@@ -41,8 +41,7 @@ def review(draft: Draft, store: ChunkStore) -> Draft:
     withdraw_of_other_groups(draft)
     manifest = begun(draft.manifest)
     candidates = list(timely(manifest))
-    if not candidates:
-        note_quiet(manifest)
+    note_quiet(manifest, candidates)
     draft.manifest = glance(manifest, candidates)
     for one, now in due(draft.manifest, candidates):
         if draft.migrations.get(draft.manifest.queries[one.lead].unit(one.lead)):

@@ -95,10 +95,12 @@ def is_quiet_step(manifest: Manifest) -> bool:
     return now is not None and now < until
 
 
-def note_quiet(manifest: Manifest) -> None:
-    """Note until when nothing is due, after a step in which nothing was; once for what is kept of the queries."""
+def note_quiet(manifest: Manifest, candidates: Iterable[tuple[PlanGroup, int]]) -> None:
+    """Note until when nothing is due, in a step in which nothing is; once for what is kept of the queries."""
     layout, known = known_layout(manifest), (manifest.optimizations, manifest.optimizer)
-    if layout is not None and not (layout.quiet and all(map(is_, layout.quiet[0], known))):
+    if layout is None or not all(_is_idle(manifest, one.lead, one.kept) for one, _ in candidates):
+        return
+    if not (layout.quiet and all(map(is_, layout.quiet[0], known))):
         layout.quiet[:] = [(*known, _quiet_until(manifest))]
 
 
@@ -110,11 +112,16 @@ def _quiet_until(manifest: Manifest) -> int:
     for names in moving_together(manifest):
         kept, settings = manifest.optimizations[names[0]], settings_of(manifest, names[0])
         now, seen = query_time(manifest, names[0]), _seen(kept)
-        if settings.mode != "off" and seen is not None:
+        if settings.mode != "off" and seen is not None and not _is_idle(manifest, names[0], kept):
             if now is None or _is_time(kept, settings, now):
                 return BEGINNING
             until = min(until, seen + settings.review)
     return until
+
+
+def _is_idle(manifest: Manifest, lead: str, kept: Optimization) -> bool:
+    """Whether a look at queries leads to nothing, whatever they do."""
+    return not kept.settled and bool(without_choice(manifest, lead))
 
 
 def _is_time(kept: Optimization, settings: OptimizerSettings, now: int) -> bool:
