@@ -90,7 +90,7 @@ class WindowJoin(Operator):
         if pour is not None and is_beyond(self.on, pairs, 2 * MOST):
             self._pour(lane, pairs, pour)
             pairs = []
-        matched = self._matched(lane, pairs, len(arrived[0]) + len(arrived[1]))
+        matched = self._matched(lane, pairs, arrived[0].count + arrived[1].count)
         if self.sliced:
             lane.note(self.id, AgesOf(pairs, matched.found, self.clock))
         left.insert(new_left)

@@ -41,6 +41,7 @@ class RowRun:
     lifetimes: Lifetimes | None = None
     held: Combinations | None = field(default=None, compare=False, repr=False)
     """Its rows as combinations of one, where they are known."""
+    _columns: dict[str, pa.Array] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def known_lifetimes(self) -> Lifetimes | None:
@@ -59,11 +60,7 @@ class RowRun:
             found = self._columns[name] = self.batch.column(name)
         return found
 
-    @cached_property
-    def _columns(self) -> dict[str, pa.Array]:
-        return {}
-
-    @cached_property
+    @property
     def is_numbered(self) -> bool:
         """Whether the batch has the numbers in a column."""
         return bool(self.batch.schema.get_field_index(NUMBER) >= 0)
