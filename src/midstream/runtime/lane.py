@@ -53,12 +53,7 @@ class Lane:
     """
 
     def __init__(
-        self,
-        name: LaneId,
-        state: LaneState,
-        inputs: Mapping[str, pa.RecordBatch],
-        clock: StepClock,
-        store: ChunkStore,
+        self, name: LaneId, state: LaneState, inputs: Mapping[str, pa.RecordBatch], clock: StepClock, store: ChunkStore
     ) -> None:
         """A lane at the beginning of a step; `inputs` are the admitted rows by stream with their internal columns."""
         self.name, self.clock = name, clock
