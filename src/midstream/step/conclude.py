@@ -12,9 +12,9 @@ from midstream.model.ids import CounterKey, LaneId, OperatorId, StateKind
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
 from midstream.model.revised import revised
 from midstream.runtime.watermark import BEGINNING, Seen, advance, watermarks
+from midstream.step.arrangement import concluded_arrangement
 from midstream.step.lane_load import worked
 from midstream.step.lane_step import LaneOutput
-from midstream.step.layout import concluded_layout
 from midstream.step.living import state_rows
 from midstream.step.migrations import account
 from midstream.step.plan_step import StepPlan
@@ -22,7 +22,7 @@ from midstream.step.plan_step import StepPlan
 
 def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:
     """The progress of each stream once the step's rows are counted."""
-    return advance(plan.manifest.streams, plan.manifest.progress, seen, plan.layout.read)
+    return advance(plan.manifest.streams, plan.manifest.progress, seen, plan.arrangement.read)
 
 
 def conclude(
@@ -71,7 +71,7 @@ def conclude(
     after = revised(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
     )
-    after = concluded_layout(manifest, worked(after, outputs))
+    after = concluded_arrangement(manifest, worked(after, outputs))
     marks = watermarks(manifest.streams, progress)
     done = StepDone(
         step,

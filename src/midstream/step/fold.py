@@ -93,7 +93,7 @@ def step(
     opened = None if pieces is None else pieces(plan.manifest)
     outputs: dict[LaneId, LaneOutput] = {}
     over_nodes: dict[str, SpreadOutput] = {}
-    for level, answering in enumerate(plan.layout.answering):
+    for level, answering in enumerate(plan.arrangement.answering):
         for stream in answering:
             rows[stream.name] = rows_of(stream, [_together(name, outputs, each) for name in stream.answers_of])
             times = AnswerTimes.of(rows[stream.name])

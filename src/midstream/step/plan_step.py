@@ -20,10 +20,10 @@ from midstream.sharing.chains import united
 from midstream.sharing.membership import settled
 from midstream.sharing.recut import recut
 from midstream.state.store.base import ChunkStore
+from midstream.step.arrangement import Arrangement, arrangement_of, keep_arrangement
 from midstream.step.commands.base import apply
 from midstream.step.draft import Draft, MigrationStart
 from midstream.step.lane_load import timed
-from midstream.step.layout import Layout, keep_layout, layout_of
 from midstream.step.program import Program, compile_program
 from midstream.step.reviewing.carry_out import review
 from midstream.step.reviewing.glance import unsettled
@@ -49,14 +49,14 @@ class StepPlan:
     _programs: dict[str, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
-    def layout(self) -> Layout:
+    def arrangement(self) -> Arrangement:
         """What follows from the queries of the step alone."""
-        return layout_of(self.manifest)
+        return arrangement_of(self.manifest)
 
     def program(self, group: str) -> Program:
         """What the lanes of a group run."""
         # One that nothing begins in or has changed is that of the step before.
-        programs = self._programs if self.changed or self.migrations else self.layout.programs
+        programs = self._programs if self.changed or self.migrations else self.arrangement.programs
         if group not in programs:
             found = compile_program(self.manifest, group, self.migrations)
             programs[group] = replace(found, changed=True) if self.changed else found
@@ -64,18 +64,18 @@ class StepPlan:
 
     def groups(self) -> tuple[str, ...]:
         """The lane groups in use, sorted."""
-        return self.layout.groups
+        return self.arrangement.groups
 
     def lane_groups(self, level: int) -> list[str]:
         """The groups of a level whose queries are not spread over nodes, sorted."""
-        return [group for group in self.groups_at(level) if group in self.layout.in_lanes]
+        return [group for group in self.groups_at(level) if group in self.arrangement.in_lanes]
 
     def groups_at(self, level: int) -> tuple[str, ...]:
         """The groups of a level, sorted, whether their queries are in lanes or spread over nodes."""
-        layout = self.layout
-        if not layout.level_of:
-            return () if level else layout.groups
-        return tuple([group for group in layout.groups if layout.level_of.get(group, 0) == level])
+        arrangement = self.arrangement
+        if not arrangement.level_of:
+            return () if level else arrangement.groups
+        return tuple([group for group in arrangement.groups if arrangement.level_of.get(group, 0) == level])
 
     def lanes(self, group: str) -> int:
         """How many lanes a group has, those that are held as one counted once."""
@@ -88,10 +88,10 @@ class StepPlan:
 
     def spread_at(self, level: int) -> list[str]:
         """Those of a level."""
-        queries, layout = self.manifest.queries, self.layout
-        if not layout.some_spread:
+        queries, arrangement = self.manifest.queries, self.arrangement
+        if not arrangement.some_spread:
             return []
-        return [name for name in self.spread_queries if layout.level_of.get(queries[name].group, 0) == level]
+        return [name for name in self.spread_queries if arrangement.level_of.get(queries[name].group, 0) == level]
 
     @property
     def needs_watermarks(self) -> bool:
@@ -122,7 +122,7 @@ def plan_step(
     begun = revised(
         united(manifest), step=step, last_command=last_command or manifest.last_command, pending=(), still=False
     )
-    draft = Draft(keep_layout(manifest, begun))
+    draft = Draft(keep_arrangement(manifest, begun))
     for command in commands:
         attempt = draft.copy()
         try:
@@ -143,4 +143,6 @@ def plan_step(
     changed = draft.changed or current.chains.keys() != manifest.chains.keys()
     current = recut(current, draft.events, changed=changed)
     current = lengthened(current, draft.events)
-    return StepPlan(keep_layout(manifest, current), manifest.shares, draft.migrations, tuple(draft.events), changed)
+    return StepPlan(
+        keep_arrangement(manifest, current), manifest.shares, draft.migrations, tuple(draft.events), changed
+    )

@@ -50,5 +50,5 @@ def test_what_a_value_remembers_does_not_go_into_the_one_that_is_revised() -> No
 
 def test_what_a_manifest_remembers_does_not_leave_the_process() -> None:
     one = Manifest(step=3)
-    one.__dict__["_layout"] = lambda: 0
+    one.__dict__["_arrangement"] = lambda: 0
     assert pickle.loads(pickle.dumps(one)) == Manifest(step=3)

@@ -31,7 +31,7 @@ FEW = 8
 
 def counted_streams(plan: StepPlan) -> tuple[str, ...]:
     """The streams whose arrivals a ROWS window of any query counts, in order of the streams."""
-    known = plan.layout.counted
+    known = plan.arrangement.counted
     if not known:
         units = [unit for group in plan.groups() for unit in plan.program(group).units]
         counted = {stream for unit in units if not unit.ordered for stream in unit.counted}

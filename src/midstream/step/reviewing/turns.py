@@ -10,7 +10,7 @@ from midstream.language.parse import parsed
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.runtime.watermark import BEGINNING, LAST_TIME
-from midstream.step.layout import known_layout
+from midstream.step.arrangement import known_arrangement
 from midstream.step.reviewing.affordable import allowance, is_affordable, is_paid_for, price, subsets
 from midstream.step.reviewing.group_settings import settings_of
 from midstream.step.reviewing.plan_group import PlanGroup, group_of, moving_together, without_choice
@@ -85,10 +85,10 @@ def timely(manifest: Manifest) -> Iterator[tuple[PlanGroup, int]]:
 
 def is_quiet_step(manifest: Manifest) -> bool:
     """Whether nothing can be due in a step, which most often is so: everything was looked at not long ago."""
-    layout = known_layout(manifest)
-    if layout is None or not layout.quiet:
+    arrangement = known_arrangement(manifest)
+    if arrangement is None or not arrangement.quiet:
         return False
-    kept, settings, until = layout.quiet[0]
+    kept, settings, until = arrangement.quiet[0]
     if kept is not manifest.optimizations or settings is not manifest.optimizer:
         return False
     now = clock(manifest)
@@ -97,11 +97,11 @@ def is_quiet_step(manifest: Manifest) -> bool:
 
 def note_quiet(manifest: Manifest, candidates: Iterable[tuple[PlanGroup, int]]) -> None:
     """Note until when nothing is due, in a step in which nothing is; once for what is kept of the queries."""
-    layout, known = known_layout(manifest), (manifest.optimizations, manifest.optimizer)
-    if layout is None or not all(_is_idle(manifest, one.lead, one.kept) for one, _ in candidates):
+    arrangement, known = known_arrangement(manifest), (manifest.optimizations, manifest.optimizer)
+    if arrangement is None or not all(_is_idle(manifest, one.lead, one.kept) for one, _ in candidates):
         return
-    if not (layout.quiet and all(map(is_, layout.quiet[0], known))):
-        layout.quiet[:] = [(*known, _quiet_until(manifest))]
+    if not (arrangement.quiet and all(map(is_, arrangement.quiet[0], known))):
+        arrangement.quiet[:] = [(*known, _quiet_until(manifest))]
 
 
 def _quiet_until(manifest: Manifest) -> int:

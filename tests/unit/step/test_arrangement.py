@@ -8,7 +8,7 @@ import pytest
 
 import midstream as ms
 from midstream.model.manifest import Manifest
-from midstream.step.layout import known_layout
+from midstream.step.arrangement import known_arrangement
 from midstream.step.reviewing import carry_out, turns
 from midstream.step.reviewing.plan_group import PlanGroup
 from tests.unit.building import table
@@ -31,11 +31,11 @@ def push(made: ms.Engine, number: int) -> int:
     return sum(rows.num_rows for rows in made.push({name: table([number], k=[1]) for name in "ABC"}).values())
 
 
-def test_a_step_goes_by_the_layout_of_the_one_before_it() -> None:
+def test_a_step_goes_by_the_arrangement_of_the_one_before_it() -> None:
     made = engine()
-    before = known_layout(made.manifest)
+    before = known_arrangement(made.manifest)
     push(made, 3)
-    assert before is not None and known_layout(made.manifest) is before
+    assert before is not None and known_arrangement(made.manifest) is before
 
 
 CHANGES: dict[str, Callable[[ms.Engine], object]] = {
@@ -50,16 +50,16 @@ CHANGES: dict[str, Callable[[ms.Engine], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_another_layout_is_found_where_queries_or_streams_change(change: str) -> None:
+def test_another_arrangement_is_found_where_queries_or_streams_change(change: str) -> None:
     made, same = engine(), engine()
-    before = known_layout(made.manifest)
+    before = known_arrangement(made.manifest)
     for one in (made, same):
         CHANGES[change](one)
     for number in range(3, 8):
-        same.manifest.__dict__.pop("_layout", None)
+        same.manifest.__dict__.pop("_arrangement", None)
         assert push(made, number) == push(same, number)
         assert made.manifest == same.manifest
-    assert known_layout(made.manifest) is not before
+    assert known_arrangement(made.manifest) is not before
 
 
 @pytest.mark.parametrize("mode", ["auto", "suggest", "off"])

@@ -17,7 +17,7 @@ Quiet = tuple[Mapping[str, Optimization], OptimizerSettings, int]
 
 
 @dataclass(frozen=True)
-class Layout:
+class Arrangement:
     """How the queries of a manifest lie in a step.
 
     `groups` are the lane groups in use, sorted, and `level_of` has the levels of those that are not of level 0;
@@ -39,10 +39,10 @@ class Layout:
     quiet: list[Quiet] = field(default_factory=list)
 
     @staticmethod
-    def of(manifest: Manifest) -> Layout:
+    def of(manifest: Manifest) -> Arrangement:
         """That of a manifest."""
         entries = manifest.queries.values()
-        return Layout(
+        return Arrangement(
             tuple(sorted({entry.group for entry in entries})),
             _levels(manifest),
             frozenset(entry.group for entry in entries if entry.nodes is None),
@@ -52,25 +52,25 @@ class Layout:
         )
 
 
-def layout_of(manifest: Manifest) -> Layout:
-    """The layout of a manifest, found once."""
-    known = known_layout(manifest)
+def arrangement_of(manifest: Manifest) -> Arrangement:
+    """The arrangement of a manifest, found once."""
+    known = known_arrangement(manifest)
     if known is None:
-        known = manifest.__dict__[_LAYOUT] = Layout.of(manifest)
+        known = manifest.__dict__[_ARRANGEMENT] = Arrangement.of(manifest)
     return known
 
 
-def known_layout(manifest: Manifest) -> Layout | None:
-    """The layout of a manifest, if it was found."""
-    return manifest.__dict__.get(_LAYOUT)
+def known_arrangement(manifest: Manifest) -> Arrangement | None:
+    """The arrangement of a manifest, if it was found."""
+    return manifest.__dict__.get(_ARRANGEMENT)
 
 
-def keep_layout(before: Manifest, after: Manifest) -> Manifest:
-    """The later manifest, which has the layout of the one before it if that is known and what it follows from has
+def keep_arrangement(before: Manifest, after: Manifest) -> Manifest:
+    """The later manifest, which has the arrangement of the one before it if that is known and what it follows from has
     stayed the same.
     """
-    known = before.__dict__.get(_LAYOUT)
-    if known is None or _LAYOUT in after.__dict__:
+    known = before.__dict__.get(_ARRANGEMENT)
+    if known is None or _ARRANGEMENT in after.__dict__:
         return after
     same = (
         after.queries is before.queries
@@ -82,18 +82,18 @@ def keep_layout(before: Manifest, after: Manifest) -> Manifest:
     )
     # A chain runs by another plan in the step that it begins with.
     if same and not [1 for chain in after.chains.values() if chain.since >= before.step]:
-        after.__dict__[_LAYOUT] = known
+        after.__dict__[_ARRANGEMENT] = known
     return after
 
 
-def concluded_layout(before: Manifest, after: Manifest) -> Manifest:
-    """The manifest after a step, which has the layout of the one that it ran by: only what was counted has changed."""
-    if _LAYOUT in before.__dict__:
-        after.__dict__[_LAYOUT] = before.__dict__[_LAYOUT]
+def concluded_arrangement(before: Manifest, after: Manifest) -> Manifest:
+    """The manifest after a step, with the arrangement of the one that it ran by: only what was counted has changed."""
+    if _ARRANGEMENT in before.__dict__:
+        after.__dict__[_ARRANGEMENT] = before.__dict__[_ARRANGEMENT]
     return after
 
 
-_LAYOUT = "_layout"
+_ARRANGEMENT = "_arrangement"
 
 
 def _levels(manifest: Manifest) -> dict[str, int]:
