@@ -44,7 +44,9 @@ FEW = 2_048
 """So many pairs are looked at one by one sooner than two runs are searched."""
 
 HANDFUL = 2_048
-"""So many candidates of two runs wait for those of the next: most of what is done to them is then done once for all."""
+"""So many candidates of two runs wait for those of the next: most of what is done to them is then done once for all.
+Of the runs of a whole state up to sixteen times as many wait.
+"""
 
 
 def keyed(lane: Lane, rows: Rows, combinations: Combinations, index: Index, key: Sequence[Expression]) -> SortedRun:
@@ -83,7 +85,7 @@ class Matched:
         self._match()
 
     def _match(self) -> None:
-        on, few, places = self._on, list[Candidates](), list[int]()
+        on, few, places, waiting = self._on, list[Candidates](), list[int](), 0
         for place, (left, right) in enumerate(self._pairs):
             if not left.combinations.count or not right.combinations.count:
                 continue
@@ -92,14 +94,16 @@ class Matched:
                     left_at, right_at = _verified(self._lane, self._rows, on, left, left_at, right, right_at)
                 count = len(left_at)
                 self.compared[place] += count
-                if count > HANDFUL:
+                if count > HANDFUL or waiting > 16 * HANDFUL:
                     self._pair_few(few, places)
-                    few, places = [], []
+                    few, places, waiting = [], [], 0
+                if count > HANDFUL:
                     self._take(pair(left.combinations, left_at, right.combinations, right_at), None, [place], [count])
                     self.codes = None
                 elif count:
                     few.append(Candidates(left.combinations, left_at, right.combinations, right_at))
                     places.append(place)
+                    waiting += count
         self._pair_few(few, places)
 
     def _pair_few(self, few: Sequence[Candidates], places: Sequence[int]) -> None:
