@@ -42,7 +42,7 @@ def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] |
 
 
 def rows_to_merge(batches: Sequence[pa.RecordBatch]) -> tuple[int, int] | None:
-    """The half-open range of chunks of base rows to merge into one of at most `MOST_BYTES`, by their numbers of rows."""
+    """The half-open range of chunks of base rows to be one, of at most `MOST_BYTES`, by their numbers of rows."""
     if len(batches) <= MOST_OF_ROWS:
         return None
     rows = [batch.num_rows for batch in batches]
