@@ -16,7 +16,6 @@ from midstream.model.events import Event, MigrationBegun, ResultsRejected, RowsL
 from midstream.model.manifest import Manifest
 from midstream.model.revised import revised
 from midstream.model.step_time import StepTime, StepTotals
-from midstream.runtime.watermark import BEGINNING, watermarks
 from midstream.state.store.local import LocalStorage
 
 WRITTEN_EVERY, WRITTEN_EVERY_FAR = 2.0, 5.0
@@ -31,24 +30,22 @@ def timed(
     backlog: Mapping[str, int] | None = None,
 ) -> StepTime:
     """The times of a step that has ended just now, from its manifest, its events and the watch that was run."""
-    happened = list(events)
-    done = next((one for one in reversed(happened) if isinstance(one, StepDone)), None)
-    progress = manifest.progress
-    marks = watermarks({name: one for name, one in manifest.streams.items() if name in progress}, progress).values()
+    others = list(events)
+    done = next(one for one in reversed(others) if isinstance(one, StepDone))
     return StepTime(
         step=manifest.step,
         ended=time.time(),
         seconds=watch.seconds,
         phases=dict(watch.phases),
         interval=interval,
-        rows={} if done is None else {name: rows for name, rows in done.rows_in.items() if rows},
-        late=sum([one.rows for one in happened if isinstance(one, RowsLate)]),
-        rejected=sum([one.rows for one in happened if isinstance(one, RowsRejected | ResultsRejected)]),
-        results=0 if done is None else sum(done.rows_out.values()),
+        rows={name: rows for name, rows in done.rows_in.items() if rows},
+        late=sum([one.rows for one in others if isinstance(one, RowsLate)]),
+        rejected=sum([one.rows for one in others if isinstance(one, RowsRejected | ResultsRejected)]),
+        results=sum(done.rows_out.values()),
         backlog=dict(backlog or {}),
-        newest=max([one.greatest for one in progress.values() if one.greatest is not None], default=None),
-        migrations=sum([isinstance(one, MigrationBegun) for one in happened]),
-        watermark=min([mark for mark in marks if mark != BEGINNING], default=None),
+        newest=max([one.greatest for one in manifest.progress.values() if one.greatest is not None], default=None),
+        migrations=sum([isinstance(one, MigrationBegun) for one in others]),
+        watermark=min([mark for mark in done.watermarks.values() if mark is not None], default=None),
     )
 
 

@@ -79,9 +79,10 @@ def parsed(manifest: Manifest, sql: str) -> Query:
     """A query's text over a manifest's streams, parsed once."""
     global _latest
     streams, tables, rules, queries = _latest
-    same = streams is manifest.streams and tables is manifest.tables and rules == manifest.rules
+    now = manifest.rules
+    same = streams is manifest.streams and tables is manifest.tables and (rules is now or rules == now)
     if not same or len(queries) >= _REMEMBERED:
-        streams, tables, rules, queries = _latest = manifest.streams, manifest.tables, manifest.rules, {}
+        streams, tables, rules, queries = _latest = manifest.streams, manifest.tables, now, {}
     if sql not in queries:
         queries[sql] = parsed_over(tuple(streams.values()), sql, rules, tuple(manifest.table_schemas.values()))
     return queries[sql]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from itertools import repeat
 from operator import attrgetter
 
+from midstream.model.revised import quickly_made
 
+
+@quickly_made
 @dataclass(frozen=True)
 class Counters:
     """What one operator, query or engine did: rows and candidate pairs, never time.
@@ -32,8 +34,7 @@ class Counters:
     @staticmethod
     def sum(many: Iterable[Counters]) -> Counters:
         """All together."""
-        counters = list(many)
-        return Counters(*map(sum, map(map, _VALUES, repeat(counters))))
+        return Counters(*map(sum, zip(*map(_VALUES, many), strict=True)))
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(
@@ -51,4 +52,4 @@ class Counters:
 NOTHING = Counters()
 """What is counted where nothing is done."""
 
-_VALUES = [attrgetter(field.name) for field in fields(Counters)]
+_VALUES = attrgetter(*[field.name for field in fields(Counters)])

@@ -24,6 +24,8 @@ class StepTiming:
 
     def after(self, took: float | None, interval: float | None) -> StepTiming:
         """What the same host has measured of another step."""
+        if took is self.took and interval is self.interval:
+            return self
         return StepTiming(self.workers, took, interval, self.threads)
 
 

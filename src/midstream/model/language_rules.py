@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True)
@@ -30,3 +31,9 @@ class LanguageRules:
 
 PRESENT = LanguageRules()
 """The rules of a job that begins now."""
+
+
+@lru_cache(maxsize=16)
+def rules_of(checked: bool, utc_results: bool, partial_sums: bool, edges: bool) -> LanguageRules:
+    """The rules of these four, made once: a step asks for them often."""
+    return LanguageRules(checked, utc_results, partial_sums, edges)

@@ -6,7 +6,7 @@ Chunks hold the rows; a manifest lists them. To move a state is to list it elsew
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -15,9 +15,10 @@ from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
 from midstream.model.lanes import LaneOptimization
-from midstream.model.language_rules import LanguageRules
+from midstream.model.language_rules import LanguageRules, rules_of
 from midstream.model.node_spread import NodeSpread
 from midstream.model.optimization import Optimization, OptimizerSettings
+from midstream.model.revised import quickly_made
 from midstream.model.schema import StreamSchema, TableSchema
 from midstream.model.sharing import Chain, Demand, SharedSource
 from midstream.model.time_line import Epoch, TimeLine
@@ -36,6 +37,7 @@ DEFAULT_SHARING = "auto"
 """The scheme that queries share by unless the user names another."""
 
 
+@quickly_made
 @dataclass(frozen=True)
 class ChunkRef(EncodedOnce):
     """One immutable chunk in the store, and what must be known of it without reading it.
@@ -92,6 +94,7 @@ MOST_KNOWN = 1 << 16
 """A listing of at most so many rows knows what it was made of."""
 
 
+@quickly_made
 @dataclass(frozen=True)
 class StateListing(EncodedOnce):
     """The chunks of one state, how many of their rows are alive, and the number the next row gets.
@@ -145,6 +148,7 @@ class LaneState(EncodedOnce):
     boxes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
+@quickly_made
 @dataclass(frozen=True)
 class StreamProgress(EncodedOnce):
     """The progress of a stream in event time.
@@ -259,6 +263,9 @@ class Manifest(Complete):
     edges: bool = True
     held_in: int = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # Without what is remembered beside.
+
     @property
     def shares(self) -> int:
         """How many shares the state of a query is held in whose rows are spread over the job's lanes."""
@@ -274,10 +281,10 @@ class Manifest(Complete):
         """The streams that were declared: those of answers come and go with the queries that read them."""
         return {name: stream for name, stream in self.streams.items() if not stream.answers_of}
 
-    @cached_property
+    @property
     def rules(self) -> LanguageRules:
         """The rules that its queries keep."""
-        return LanguageRules(self.checked, self.utc_results, self.partial_sums, self.edges)
+        return rules_of(self.checked, self.utc_results, self.partial_sums, self.edges)
 
     def under(self, rules: LanguageRules) -> Manifest:
         """The manifest of a job whose queries keep these rules."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
+from functools import wraps
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -16,6 +18,40 @@ def revised(value: Value, **changes: Any) -> Value:
     """
     made = object.__new__(type(value))
     fields: dict[str, Any] = type(value).__dataclass_fields__  # type: ignore[attr-defined]
+    own = {**value.__dict__, **changes}
     # What a value remembers beside its fields is of the value as it was.
-    made.__dict__.update({name: own for name, own in value.__dict__.items() if name in fields}, **changes)
+    for name in own.keys() - fields.keys():
+        del own[name]
+    object.__setattr__(made, "__dict__", own)
     return made
+
+
+def quickly_made(kind: type[Value]) -> type[Value]:
+    """A frozen dataclass whose values are made in half the time: their fields are set all at once, where the `__init__`
+    of `dataclasses` makes a call for each. For classes of which a step makes many values.
+
+    >>> from dataclasses import dataclass
+    >>> @quickly_made
+    ... @dataclass(frozen=True)
+    ... class Pair:
+    ...     one: int
+    ...     other: int = 2
+    >>> Pair(1), Pair(other=4, one=3)
+    (Pair(one=1, other=2), Pair(one=3, other=4))
+    """
+    scope: dict[str, Any] = {"set_all": object.__setattr__}
+    given, values = ["self"], []
+    for one in fields(kind):  # type: ignore[arg-type]
+        name, value = one.name, one.name
+        made = one.default_factory is not MISSING
+        if made or one.default is not MISSING:
+            scope[f"_{name}"] = one.default_factory if made else one.default
+            given.append(f"{name}=_{name}")
+        else:
+            given.append(name)
+        if made:  # The function that makes the default stands for a value that is not given.
+            value = f"_{name}() if {name} is _{name} else {name}"
+        values.append(f"{name!r}: {value}")
+    exec(f"def init({', '.join(given)}): set_all(self, '__dict__', {{{', '.join(values)}}})", scope)
+    kind.__init__ = wraps(kind.__init__)(scope["init"])  # type: ignore[method-assign]
+    return kind

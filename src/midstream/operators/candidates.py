@@ -7,7 +7,7 @@ and `arange`. Blocks bound the memory, however skewed the keys are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +24,8 @@ BLOCK = 1 << 18
 """Pairs of one block, unless a single needle has more: what is made of them in between stays near the processor."""
 
 
-HANDFUL = 64
-"""So many needles are searched for one by one."""
+HANDFUL = 512
+"""So many needles are searched for one by one: to count codes touches memory that is new in each step."""
 
 DENSE, FEW = 4, 8
 """Codes that span less than so many times their number are found by counting; not for needles so many times fewer."""
@@ -42,16 +42,20 @@ class Ranges:
         """How many pairs there are, without making them."""
         return int(np.maximum(self.end - self.start, 0).sum())
 
-    def blocks(self) -> Iterator[tuple[Indices, Indices]]:
+    def blocks(self) -> Iterable[tuple[Indices, Indices]]:
         """The pairs (left index, right index) in ascending order of the left index, in blocks."""
         counts = np.maximum(self.end - self.start, 0)
         total = counts.cumsum()
         pairs = int(total[-1]) if len(total) else 0
-        if pairs <= BLOCK:
-            if pairs:
-                left = np.arange(len(counts)).repeat(counts)
-                yield left, np.arange(pairs) + (self.start - (total - counts)).take(left)
-            return
+        if pairs > BLOCK:
+            return self._cut(counts, total)
+        if not pairs:
+            return ()
+        left = np.arange(len(counts)).repeat(counts)
+        return ((left, np.arange(pairs) + (self.end - total).take(left)),)
+
+    def _cut(self, counts: Indices, total: Indices) -> Iterator[tuple[Indices, Indices]]:
+        """The same where there are many; `total` are the running sums of the counts."""
         begin = 0
         while begin < len(counts):
             done = int(total[begin - 1]) if begin else 0
@@ -65,13 +69,11 @@ class Ranges:
             begin = stop
 
 
-def equal_pairs(left: Codes, right: Codes) -> Iterator[tuple[Indices, Indices]]:
+def equal_pairs(left: Codes, right: Codes) -> Iterable[tuple[Indices, Indices]]:
     """The pairs of equal code of two ascending columns; the shorter one is searched for in the longer one."""
     if len(left) <= len(right):
-        yield from equal_ranges(left, right).blocks()
-    else:
-        for b, a in equal_ranges(right, left).blocks():
-            yield a, b
+        return equal_ranges(left, right).blocks()
+    return ((a, b) for b, a in equal_ranges(right, left).blocks())
 
 
 def count_equal_pairs(left: Codes, right: Codes) -> int:
@@ -82,7 +84,9 @@ def count_equal_pairs(left: Codes, right: Codes) -> int:
 
 def few_equal_pairs(left: Codes, right: Codes) -> Sequence[tuple[Indices, Indices]]:
     """The same of few codes, in any order, by comparing each with each; a block, or none."""
-    left_at, right_at = np.equal.outer(left, right).nonzero()
+    if left.size + right.size <= HANDFUL and set(left.tolist()).isdisjoint(right.tolist()):
+        return ()  # Most often a handful meets none of another, which is found sooner so.
+    left_at, right_at = (left[:, np.newaxis] == right).nonzero()
     return ((left_at, right_at),) if left_at.size else ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,17 @@ from midstream.operators.candidates import (
 )
 from midstream.operators.join_condition import JoinCondition
 from midstream.runtime.lane import Lane
-from midstream.state.combinations import Combinations, Words, concatenate, heading_of_pairs, indices, pair
+from midstream.state.combinations import (
+    Candidates,
+    Combinations,
+    Words,
+    concatenate,
+    heading_of_pairs,
+    indices,
+    pair,
+    pair_few,
+)
+from midstream.state.found_codes import CodesTaken
 from midstream.state.keys import Codes, Mask, band_codes, key_codes
 from midstream.state.sorted_run import SortedRun, sort_run
 from midstream.state.specs import Index, RowsSpec
@@ -31,6 +42,11 @@ Rows = Mapping[str, RowsSpec]
 
 FEW = 2_048
 """So many pairs are looked at one by one sooner than two runs are searched."""
+
+HANDFUL = 2_048
+"""So many candidates of two runs wait for those of the next: most of what is done to them is then done once for all.
+Of the runs of a whole state up to sixteen times as many wait.
+"""
 
 
 def keyed(lane: Lane, rows: Rows, combinations: Combinations, index: Index, key: Sequence[Expression]) -> SortedRun:
@@ -50,31 +66,96 @@ def keyed(lane: Lane, rows: Rows, combinations: Combinations, index: Index, key:
     return sort_run(codes[at], combinations.take(at), left_out=len(valid) - len(at))
 
 
+Pairs = Sequence[tuple[SortedRun, SortedRun]]
+
+
+class Matched:
+    """What pairs of runs join to: `pieces` in order of the pairs, and by pair how many were `found` and `compared`.
+
+    For a hash condition the comparisons are the pairs of equal key, for a band the pairs in the searched range, for a
+    scan all. `tested` counts tests of residual predicates. `codes` are those of the left sides, by piece; None where
+    there are none, or too many to keep.
+    """
+
+    def __init__(self, lane: Lane, rows: Rows, on: JoinCondition, pairs: Pairs) -> None:
+        self._lane, self._rows, self._on, self._pairs = lane, rows, on, pairs
+        self.pieces: list[Combinations] = []
+        self.found, self.compared, self.tested = [0] * len(pairs), [0] * len(pairs), 0
+        self.codes: list[CodesTaken] | None = [] if on.index == "hash" else None
+        self._match()
+
+    def _match(self) -> None:
+        on, few, places, waiting = self._on, list[Candidates](), list[int](), 0
+        for place, (left, right) in enumerate(self._pairs):
+            if not left.combinations.count or not right.combinations.count:
+                continue
+            for left_at, right_at in _candidates(on, left, right):
+                if on.verify:
+                    left_at, right_at = _verified(self._lane, self._rows, on, left, left_at, right, right_at)
+                count = len(left_at)
+                self.compared[place] += count
+                if count > HANDFUL or waiting > 16 * HANDFUL:
+                    self._pair_few(few, places)
+                    few, places, waiting = [], [], 0
+                if count > HANDFUL:
+                    self._take(pair(left.combinations, left_at, right.combinations, right_at), None, [place], [count])
+                    self.codes = None
+                elif count:
+                    few.append(Candidates(left.combinations, left_at, right.combinations, right_at))
+                    places.append(place)
+                    waiting += count
+        self._pair_few(few, places)
+
+    def _pair_few(self, few: Sequence[Candidates], places: Sequence[int]) -> None:
+        """Decide about the candidates of several pairs of runs at once."""
+        if not few:
+            return
+        kept = self._take(*pair_few(few), places, [len(one.left_at) for one in few])
+        if self.codes is not None:
+            lefts = [(self._pairs[place][0], one.left_at) for place, one in zip(places, few, strict=True)]
+            self.codes.append(CodesTaken(lefts, kept))
+
+    def _take(
+        self, pairs: Combinations, kept: Words | None, places: Sequence[int], counts: Sequence[int]
+    ) -> Words | None:
+        """Take in what residual predicates leave; `kept` are the indices of the pairs among all `counts` candidates."""
+        for condition in self._on.residual:
+            if pairs.count:
+                self.tested += pairs.count
+                mask = holds(condition, self._lane.reader(self._rows, pairs), pairs.count)
+                if np.count_nonzero(mask) < pairs.count:
+                    at = indices(mask)
+                    pairs, kept = pairs.at(at), at if kept is None else kept.take(at)
+        if len(counts) == 1:
+            self.found[places[0]] += pairs.count
+        else:
+            for place, count in zip(places, counts if kept is None else _of_each(kept, counts), strict=True):
+                self.found[place] += count
+        if pairs.count:
+            self.pieces.append(pairs)
+        return kept
+
+    def counters(self, rows_in: int = 0) -> Counters:
+        """What was done by an operator that took in so many rows."""
+        return Counters(rows_in, sum(self.compared), self.tested, sum(self.found))
+
+
+def _of_each(kept: Words, counts: Sequence[int]) -> list[int]:
+    """How many of the ascending indices `kept` fall to each of several parts of so many."""
+    before = kept.searchsorted(list(accumulate(counts))).tolist()
+    return [end - begin for begin, end in zip([0, *before], before, strict=False)]
+
+
 def match(
     lane: Lane, rows: Rows, operator: OperatorId, on: JoinCondition, left: SortedRun, right: SortedRun
 ) -> Combinations:
-    """The combinations of two runs that satisfy the join condition and their windows; counts on behalf of the operator.
-
-    For a hash condition the comparisons are the pairs of equal key, for a band the pairs in the searched range, for a
-    scan all.
-    """
+    """The combinations of two runs that satisfy the join condition and their windows, counted for the operator."""
     if not left.combinations.count or not right.combinations.count:
         return _nothing(left, right)
-    found = []
-    for left_at, right_at in _candidates(on, left, right):
-        if on.verify:
-            left_at, right_at = _verified(lane, rows, on, left, left_at, right, right_at)
-        pairs = pair(left.combinations, left_at, right.combinations, right_at)
-        tested = 0
-        for condition in on.residual:
-            if pairs.count:
-                tested += pairs.count
-                mask = holds(condition, lane.reader(rows, pairs), len(pairs))
-                pairs = pairs if mask.all() else pairs.take(mask)
-        lane.count(operator, Counters(comparisons=len(left_at), predicates=tested, rows_out=pairs.count))
-        if pairs.count:
-            found.append(pairs)
-    return concatenate(found) if found else _nothing(left, right)
+    matched = Matched(lane, rows, on, [(left, right)])
+    if matched.compared[0]:
+        lane.count(operator, matched.counters())
+    return concatenate(matched.pieces) if matched.pieces else _nothing(left, right)
 
 
 def count_candidates(on: JoinCondition, left: SortedRun, right: SortedRun) -> int:

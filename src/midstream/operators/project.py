@@ -32,10 +32,11 @@ class ProjectOperator(ResultOperator):
     def in_order(self, deltas: Sequence[Combinations]) -> Combinations:
         """The results of the step in order of time, of the sources that are read."""
         (results,) = deltas
-        times = results.valid_from[EVENT_TIME]
+        times = results.begins_on(EVENT_TIME)
         # At least one source stays, for it says how many results there are.
-        refs = {label: results.refs[label] for label in self._read_from & results.refs.keys() or results.labels[:1]}
-        if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
+        read = [label for label in results.labels if label in self._read_from] or results.labels[:1]
+        refs = {label: results.numbers_of(label) for label in read}
+        if np.count_nonzero(times[1:] < times[:-1]):
             order, ascending = stable_sort(times)
             times = ascending.view(np.int64)
             refs = {label: gather(words, order) for label, words in refs.items()}
@@ -53,10 +54,10 @@ class ProjectOperator(ResultOperator):
 
     def evaluated(self, lane: Lane, results: Combinations) -> Answer:
         """The answer of results in order of time."""
+        dead = None
+        if self.dead_letters is not None:
+            results, dead = self.sorted_out(lane, results)
         times = results.valid_from[EVENT_TIME]
-        results, dead = self.sorted_out(lane, results)
-        if dead is not None:
-            times = results.valid_from[EVENT_TIME]
         read = with_time(lane.reader(self.rows, results), times)
         found = self.answer(self.values(read, len(results)), times)
         return found if dead is None else replace(found, dead=dead)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
@@ -74,10 +77,21 @@ class SourceOperator(Operator):
 
     def _kept(self, arrived: pa.RecordBatch, step: int) -> pa.RecordBatch:
         """What is kept of rows that arrived."""
-        lineage = self.spec.lineage
-        chosen = self._selected(arrived) if lineage is None else _marked(arrived, lineage, step)
-        # In the order of chunks made of others, so that these are put together as they are.
-        return chosen.select(sorted([n for n in chosen.schema.names if n[:1] == "_" or n in self.spec.columns]))
+        names, lineage = tuple(arrived.schema.names), self.spec.lineage
+        if (layout := self._layouts.get(names)) is None:
+            layout = self._layouts[names] = Layout.of(names, self.spec)
+        kept = arrived if layout.places is None else arrived.select(layout.places)
+        if lineage is None:
+            mask = all_hold(self.selection, arrived) if self.selection and arrived.num_rows else None
+        else:
+            marks, mask = _marks(arrived, lineage)
+            kept = kept.add_column(layout.marks_at, _MARKS, marks)
+            kept = kept.add_column(layout.step_at, _STEP, _repeated(step, arrived.num_rows))
+        return kept if mask is None or mask.all() else kept.filter(pa.array(mask))
+
+    @cached_property
+    def _layouts(self) -> dict[tuple[str, ...], Layout]:
+        return {}
 
     def _kept_of_nothing(self, arrived: pa.RecordBatch) -> pa.RecordBatch:
         """The same where no row arrived, made once for each schema."""
@@ -108,28 +122,44 @@ class SourceOperator(Operator):
         where = f" where {conjunction(self.selection)}" if self.selection else ""
         return f"source {spec.label}{size}{where}"
 
-    def _selected(self, arrived: pa.RecordBatch) -> pa.RecordBatch:
-        if not self.selection or not arrived.num_rows:
-            return arrived
-        mask = all_hold(self.selection, arrived)
-        return arrived if mask.all() else arrived.filter(pa.array(mask))
+
+@dataclass(frozen=True)
+class Layout:
+    """Where columns of arrived rows go in what is kept of them: at these `places`, or as they are, and two more.
+
+    They are in the order of their names, as in chunks made of others, so that these are put together as they are.
+    """
+
+    places: list[int] | None
+    marks_at: int
+    step_at: int
+
+    @staticmethod
+    def of(names: Sequence[str], spec: RowsSpec) -> Layout:
+        """That of rows with columns of these names."""
+        kept = sorted(name for name in names if name[:1] == "_" or name in spec.columns)
+        marks_at = bisect_left(kept, LINEAGE)
+        step_at = bisect_left([*kept[:marks_at], LINEAGE, *kept[marks_at:]], ARRIVED)
+        return Layout(None if kept == list(names) else [names.index(name) for name in kept], marks_at, step_at)
 
 
-def _marked(arrived: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBatch:
-    """The rows that pass some query's filter, with their lineage: each filter is evaluated once a row (Wang §7.4.1)."""
+_MARKS, _STEP = pa.field(LINEAGE, pa.int64()), pa.field(ARRIVED, pa.int64())
+
+
+def _marks(arrived: pa.RecordBatch, lineage: Lineage) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+    """The lineage of each row, and which rows pass some query's filter, None for all: each filter is evaluated once a
+    row (Wang §7.4.1).
+    """
     always = 0
     for one in lineage.filters:
         always |= 0 if one.conjuncts else one.mask
     tested = [one for one in lineage.filters if one.conjuncts]
-    steps = _repeated(step, arrived.num_rows)
     if not tested and always:
-        marks = _repeated(always, arrived.num_rows)
-        return arrived.append_column(LINEAGE, marks).append_column(ARRIVED, steps)
+        return _repeated(always, arrived.num_rows), None
     words = np.full(arrived.num_rows, always, np.int64)
     for one in tested:
         words |= np.where(all_hold(lineage.conditions_of(one), arrived), one.mask, 0)
-    marked = arrived.append_column(LINEAGE, column_of(words)).append_column(ARRIVED, steps)
-    return marked if np.logical_and.reduce(words) else marked.filter(pa.array(words != 0))
+    return column_of(words), words != 0
 
 
 SHARED = 1 << 12

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, overload
 
 from typing_extensions import override
 
@@ -18,7 +18,7 @@ from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.join_condition import JoinCondition
-from midstream.operators.match import keyed, match
+from midstream.operators.match import Matched, keyed, match
 from midstream.operators.need import Need, ProbeRange
 from midstream.operators.time_ranges import RunPair, is_beyond, pieces
 from midstream.runtime.distribution import Distribution
@@ -26,8 +26,9 @@ from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator, View
 from midstream.runtime.piece_writer import MOST, Pour
 from midstream.state.combinations import Combinations, concatenate, empty
+from midstream.state.found_codes import FoundCodes, Key
 from midstream.state.join_state import born_in, slice_of
-from midstream.state.sorted_run import SortedRun
+from midstream.state.sorted_run import SortedRun, sort_run
 from midstream.state.specs import StateSpec
 
 
@@ -72,8 +73,8 @@ class WindowJoin(Operator):
     def advance(self, lane: Lane) -> Combinations:
         left, right = lane.join(self.left_state), lane.join(self.right_state)
         arrived = (self.left.delta(lane), self.right.delta(lane))
-        new_left = keyed(lane, self.rows, arrived[0], self.on.index, self.on.left_key)
-        new_right = keyed(lane, self.rows, arrived[1], self.on.index, self.on.right_key)
+        new_left = self._keyed(lane, self.left, arrived[0], self.on.left_key)
+        new_right = self._keyed(lane, self.right, arrived[1], self.on.right_key)
         if not arrived[0].count and not arrived[1].count:
             left.insert(new_left)
             right.insert(new_right)
@@ -89,14 +90,23 @@ class WindowJoin(Operator):
         if pour is not None and is_beyond(self.on, pairs, 2 * MOST):
             self._pour(lane, pairs, pour)
             pairs = []
-        matched = zip(self._matched(lane, pairs), pairs, strict=True)
-        found = [(one, joined) for one, joined in matched if one.count]
+        matched = self._matched(lane, pairs, arrived[0].count + arrived[1].count)
         if self.sliced:
-            lane.note(self.id, [(one.count, ages_of(*joined, self.clock)) for one, joined in found])
+            lane.note(self.id, AgesOf(pairs, matched.found, self.clock))
         left.insert(new_left)
         right.insert(new_right)
-        lane.count(self.id, Counters(rows_in=len(arrived[0]) + len(arrived[1])))
-        return self.needed(lane, concatenate([one for one, _ in found])) if found else self._nothing(arrived)
+        if not matched.pieces:
+            return self._nothing(arrived)
+        found = concatenate(matched.pieces)
+        if matched.codes is not None:
+            lane.codes[self.id] = FoundCodes(found, (self.on.left_key, self.on.right_key), matched.codes)
+        return self.needed(lane, found)
+
+    def _keyed(self, lane: Lane, below: Operator, arrived: Combinations, key: Key) -> SortedRun:
+        """What an operator below has found, by its key; where that is the one it was found by, its codes are known."""
+        known = lane.codes.get(below.id) if self.on.index == "hash" else None
+        codes = None if known is None else known.under(key, arrived)
+        return sort_run(codes, arrived) if codes is not None else keyed(lane, self.rows, arrived, self.on.index, key)
 
     def _pour(self, lane: Lane, pairs: Sequence[RunPair], pour: Pour) -> None:
         """Give out what the pairs join to, piece by piece."""
@@ -155,9 +165,10 @@ class WindowJoin(Operator):
     @override
     def content(self, lane: Lane) -> Combinations:
         pairs = [(left, right) for left in lane.join(self.left_state).old for right in lane.join(self.right_state).old]
-        found = self._matched(lane, pairs)
+        matched = self._matched(lane, pairs)
         labels = (*self.left_state.labels, *self.right_state.labels)
-        return self.needed(lane, concatenate(found)) if found else empty(labels, self.left_state.clocks)
+        pieces = matched.pieces
+        return self.needed(lane, concatenate(pieces)) if pieces else empty(labels, self.left_state.clocks)
 
     def needed(self, lane: Lane, found: Combinations) -> Combinations:
         """Of combinations that satisfy the join condition, what belongs in its output, however they were found."""
@@ -180,23 +191,24 @@ class WindowJoin(Operator):
             right_state=view.state(self.right_state),
         )
 
-    def _matched(self, lane: Lane, pairs: Sequence[tuple[SortedRun, SortedRun]]) -> list[Combinations]:
-        """What each pair of runs joins to; where states are cut, comparisons are counted by slice once more.
+    def _matched(self, lane: Lane, pairs: Sequence[RunPair], rows_in: int = 0) -> Matched:
+        """What pairs of runs join to, counted; where states are cut, comparisons are counted by slice once more.
 
         A pair is examined in the slice of the older run (Wang §5.1).
         """
-        now = lane.bounds(self.left_state.id).get(self.clock)
-        if not self.cuts or now is None:
-            return [match(lane, self.rows, self.id, self.on, one, other) for one, other in pairs]
-        found, compared = [], [0] * len(self.cuts)
-        for pair in pairs:
-            before = self._comparisons(lane)
-            found.append(match(lane, self.rows, self.id, self.on, *pair))
-            compared[self._place_of(pair, now)] += self._comparisons(lane) - before
-        for cut, count in zip(self.cuts, compared, strict=True):
-            if count:
-                lane.count(self.id.in_slice(cut), Counters(comparisons=count))
-        return found
+        matched = Matched(lane, self.rows, self.on, pairs)
+        if rows_in or any(matched.compared):
+            lane.count(self.id, matched.counters(rows_in))
+        now = lane.bounds(self.left_state.id).get(self.clock) if self.cuts else None
+        if now is not None:
+            compared = [0] * len(self.cuts)
+            for pair, count in zip(pairs, matched.compared, strict=True):
+                if count:
+                    compared[self._place_of(pair, now)] += count
+            for cut, count in zip(self.cuts, compared, strict=True):
+                if count:
+                    lane.count(self.id.in_slice(cut), Counters(comparisons=count))
+        return matched
 
     def _slice_of(self, lane: Lane, pair: RunPair) -> int | None:
         """The end of the slice that a pair is examined in; None where states are not cut."""
@@ -212,6 +224,32 @@ class WindowJoin(Operator):
     @override
     def describe(self) -> str:
         return f"window_join {self.on.describe()}"
+
+
+class AgesOf(Sequence[tuple[int, tuple[int, int]]]):
+    """How many results each pair of runs has, where it has any, and between which ages; found when it is read."""
+
+    def __init__(self, pairs: Sequence[RunPair], counts: Sequence[int], clock: Clock) -> None:
+        self._pairs, self._counts, self._clock = pairs, counts, clock
+
+    @cached_property
+    def _runs(self) -> list[tuple[int, tuple[int, int]]]:
+        found = zip(self._pairs, self._counts, strict=True)
+        return [(count, ages_of(*pair, self._clock)) for pair, count in found if count]
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[int, tuple[int, int]]: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[tuple[int, tuple[int, int]]]: ...
+
+    @override
+    def __getitem__(self, at: int | slice) -> Any:
+        return self._runs[at]
+
+    @override
+    def __len__(self) -> int:
+        return len(self._runs)
 
 
 def ages_of(one: SortedRun, other: SortedRun, clock: Clock) -> tuple[int, int]:

@@ -27,12 +27,15 @@ from midstream.runtime.resting import RestingStates
 from midstream.runtime.watermark import StepClock
 from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
+from midstream.state.found_codes import FoundCodes
 from midstream.state.join_state import JoinState
 from midstream.state.lineage import LINEAGE, Lineage
 from midstream.state.rows import BaseRows, RowRun, one_batch
 from midstream.state.sorted_run import SortedRun, before_relived, purge_run
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.state.store.base import ChunkStore, store_chunk
+
+_UNLISTED = StateListing()
 
 
 class Lane:
@@ -50,15 +53,11 @@ class Lane:
     """
 
     def __init__(
-        self,
-        name: LaneId,
-        state: LaneState,
-        inputs: Mapping[str, pa.RecordBatch],
-        clock: StepClock,
-        store: ChunkStore,
+        self, name: LaneId, state: LaneState, inputs: Mapping[str, pa.RecordBatch], clock: StepClock, store: ChunkStore
     ) -> None:
         """A lane at the beginning of a step; `inputs` are the admitted rows by stream with their internal columns."""
         self.name, self.clock = name, clock
+        self._prefix = f"{name}/{clock.step:08d}-"
         self._before, self._store = state, store
         self._inputs, self._arrived = dict(inputs), dict(clock.counts)
         self._bounds: Mapping[StateId, Mapping[Clock, int]] | None = None
@@ -66,6 +65,8 @@ class Lane:
         self._events: list[Event] = []
         self.deltas: dict[OperatorId, Combinations] = {}
         """The step's delta of each operator that has advanced; in phase *advance*."""
+        self.codes: dict[OperatorId, FoundCodes] = {}
+        """The codes by which joins found their deltas, for the joins above them; in phase *advance*."""
         self.pours: dict[OperatorId, Pour] = {}
         """Where an operator may give out what it finds, instead of as its delta, which nobody else reads."""
         self._notes: dict[str, Any] = {}
@@ -96,18 +97,18 @@ class Lane:
 
     def queued(self, id: StateId, arrived: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that wait in a queue, with those that arrived behind them; in phase *open*."""
-        chunks = self._before.states.get(id, StateListing()).chunks
+        chunks = self._before.states.get(id, _UNLISTED).chunks
         batches = [self._store.get(ref).select(arrived.schema.names) for ref in chunks]
         return one_batch(pa.Table.from_batches([*batches, arrived], schema=arrived.schema), f"lane {self.name}")
 
     def taken_from(self, id: StateId) -> int:
         """How many rows had left a queue before this step; in phase *open*."""
-        return self._before.states.get(id, StateListing()).next_row
+        return self._before.states.get(id, _UNLISTED).next_row
 
     def queue(self, id: StateId, rows: pa.RecordBatch, taken: int) -> None:
         """List what is left of a queue after `taken` rows in all have left it; in phase *open*, once a queue."""
         self._check(self._bounds is None, "queues are written before the lane is bound")
-        chunks = (store_chunk(self._store, self._chunk_name(id), rows),) if rows.num_rows else ()
+        chunks = (store_chunk(self._store, self._prefix + id, rows),) if rows.num_rows else ()
         self._queues[id] = StateListing(chunks, rows.num_rows, taken)
 
     def bound(self, bounds: Mapping[StateId, Mapping[Clock, int]], *, rests: bool = False) -> None:
@@ -178,7 +179,7 @@ class Lane:
             self.deltas = aside
 
     def note(self, operator: str, value: Any) -> None:
-        """Keep what an operator found out, for others to read within this step; nothing of it is stored."""
+        """Keep what an operator found out, for others to read within this step."""
         self._notes[operator] = value
 
     def noted(self, operator: str, default: Any = None) -> Any:
@@ -189,11 +190,12 @@ class Lane:
 
     def base(self, spec: RowsSpec) -> BaseState:
         """The base state of a source."""
-        if spec.id not in self._bases:
+        found = self._bases.get(spec.id)
+        if found is None:
             self._check(self._bounds is not None, "states are loaded after the lane is bound")
-            listing = self._before.states.get(spec.id, StateListing())
-            self._bases[spec.id] = BaseState.load(spec, listing, self.bounds(spec.id), self._store, self.clock.step)
-        return self._bases[spec.id]
+            listing, bounds = self._before.states.get(spec.id, _UNLISTED), self.bounds(spec.id)
+            found = self._bases[spec.id] = BaseState.load(spec, listing, bounds, self._store, self.clock.step)
+        return found
 
     def unread(self, ids: Iterable[StateId]) -> set[StateId]:
         """The states of these that are not listed, or have never been read by this process."""
@@ -207,17 +209,17 @@ class Lane:
 
     def join(self, spec: StateSpec) -> JoinState:
         """A join state that `holds`."""
-        if spec.id not in self._joins:
+        found = self._joins.get(spec.id)
+        if found is None:
             self._check(self._bounds is not None, "states are loaded after the lane is bound")
-            listing = self._before.states[spec.id]
-            bounds = self.bounds(spec.id)
+            listing, bounds = self._before.states[spec.id], self.bounds(spec.id)
             if spec.lineage is None or listing.lineage == spec.lineage.digest:
-                state = JoinState.load(spec, listing, bounds, self._store)
+                found = JoinState.load(spec, listing, bounds, self._store)
             else:
-                state = JoinState.load(spec, listing, before_relived(bounds), self._store)
-                state = self._relived(state, spec.lineage)
-            self._joins[spec.id] = state
-        return self._joins[spec.id]
+                found = JoinState.load(spec, listing, before_relived(bounds), self._store)
+                found = self._relived(found, spec.lineage)
+            self._joins[spec.id] = found
+        return found
 
     def _relived(self, state: JoinState, lineage: Lineage) -> JoinState:
         """The state with lifetimes reckoned anew, because the windows or filters it is shared by have changed."""
@@ -311,7 +313,7 @@ class Lane:
         def read(column: Column) -> pa.Array:
             at = (column.alias, column.name)
             if at not in fetched:
-                fetched[at] = self.rows(rows[column.alias]).fetch(column.name, combinations.refs[column.alias])
+                fetched[at] = self.rows(rows[column.alias]).read(column.name, column.alias, combinations)
             return fetched[at]
 
         return read
@@ -320,10 +322,10 @@ class Lane:
         """The rows of a source; before the step's own have been appended, the old ones."""
         base = self.base(spec)
         if base.rows is None:
-            nothing = base.nothing()
-            if spec.lineage is not None or self.rests:  # A column may be new in this step; and none may be stored yet.
-                nothing = RowRun(nothing.first, self._inputs[spec.input].slice(0, 0))
-            return BaseRows(base.old, nothing)
+            if spec.lineage is None and not self.rests:
+                return BaseRows(base.old, base.nothing())
+            # A column may be new in this step; and none may be stored yet.
+            return BaseRows(base.old, RowRun(base.next_row, self._inputs[spec.input].slice(0, 0)))
         return base.rows
 
     def finish(
@@ -336,7 +338,7 @@ class Lane:
         self._check(not self._finished, "a lane is finished once")
         states = {k: v for k, v in self._queues.items() if k in needed} if self._queues else {}
         for name in needed & (self._tables.keys() | {k for k in self._before.states if k.is_table}):
-            states[name] = self._finish_table(name, self._chunk_name(name))
+            states[name] = self._finish_table(name, self._prefix + name)
         changed, nothing = self._changed() if resting else set(), dict[OperatorId, Counters]()
         for part in resting:
             states.update(self._as_before(part, changed))
@@ -344,7 +346,7 @@ class Lane:
         self._counters = {**nothing, **self._counters}
         for name, base in self._bases.items():
             if name in needed and name not in states:
-                states[name] = self._finish_base(base, self._chunk_name(name))
+                states[name] = self._finish_base(base, self._prefix + name)
         for name, join in self._joins.items():
             if name in needed and name not in states:
                 states[name] = self._finish_join(join, name)
@@ -365,9 +367,6 @@ class Lane:
             _ = self.base(spec) if isinstance(spec, RowsSpec) else self.join(spec)
         return found
 
-    def _chunk_name(self, id: StateId) -> str:
-        return f"{self.name}/{self.clock.step:08d}-{id}"
-
     def _check(self, holds: bool, contract: str) -> None:
         if self._checked:
             require(holds, contract)
@@ -383,7 +382,7 @@ class Lane:
             check_run(join.spec, join.delta)
         lineage = join.spec.lineage
         bound = self.bounds(name).get(lineage.clock) if lineage else None
-        listing = join.finish(self._store, self._chunk_name(name), bound)
+        listing = join.finish(self._store, self._prefix + name, bound)
         delta = len(join.delta) if join.delta else 0
         self.count(OperatorId.of_state(name), Counters(inserted=delta, purged=join.purged, moved=join.moved))
         return listing

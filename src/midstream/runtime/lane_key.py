@@ -107,12 +107,14 @@ def slots(expression: Expression, batch: pa.RecordBatch, *, spread_nulls: bool =
     if not batch.num_rows:
         return np.zeros(0, np.int16)
     codes, valid = key_codes([evaluate(expression, lambda c: batch.column(c.name), batch.num_rows)])
-    words = codes.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    hashed = (words >> np.uint64(52)).astype(np.int16)
+    hashed = (codes.view(np.uint64) * _SCATTERED >> _UPPER).astype(np.int16)
     if valid is None:
         return hashed
     elsewhere = np.arange(batch.num_rows) % SLOTS if spread_nulls else 0
     return np.where(valid, hashed, elsewhere).astype(np.int16)
+
+
+_SCATTERED, _UPPER = np.uint64(0x9E3779B97F4A7C15), np.uint64(52)
 
 
 def _classes(query: Query) -> list[tuple[Expression, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from midstream.model.manifest import StreamProgress
-from midstream.model.revised import revised
+from midstream.model.revised import quickly_made, revised
 from midstream.model.schema import StreamSchema
 
 BEGINNING = -(2**63)
@@ -31,6 +31,7 @@ class StepClock:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
+@quickly_made
 @dataclass(frozen=True)
 class Seen:
     """What a step brought of one stream: the greatest event time and how many rows of each kind."""
@@ -92,14 +93,19 @@ def advance(
     """
     known = {name: progress[name] for name in streams if name in progress}
     moved = {**dict.fromkeys(streams, _NOTHING_YET), **known}
-    for name, brought in seen.items():
-        if name in moved and (brought.rows or brought.late or brought.rejected or brought.greatest is not None):
-            moved[name] = _moved(moved[name], brought)
-    clock = max([one.greatest for one in moved.values() if one.greatest is not None], default=None)
+    spoke = {
+        name: one
+        for name, one in seen.items()
+        if name in moved and (one.rows or one.late or one.rejected or one.greatest is not None)
+    }
+    times = [one.greatest for one in moved.values()] + [one.greatest for one in spoke.values()]
+    clock = max([time for time in times if time is not None], default=None)
+    for name, brought in spoke.items():
+        moved[name] = _moved(moved[name], brought, clock)
     if clock is None:
         return moved
     for name, one in moved.items():
-        if one.spoke_at is None or (name in seen and seen[name].rows):
+        if one.spoke_at is None:
             moved[name] = revised(one, spoke_at=clock)
     watched = {name: schema for name, schema in streams.items() if schema.idle_timeout is not None}
     idle = {name for name, schema in watched.items() if _is_idle(schema, moved[name], clock)}
@@ -108,11 +114,11 @@ def advance(
     return moved
 
 
-def _moved(progress: StreamProgress, seen: Seen) -> StreamProgress:
+def _moved(progress: StreamProgress, seen: Seen, clock: int | None) -> StreamProgress:
     times = [t for t in (progress.greatest, seen.greatest) if t is not None]
     return StreamProgress(
         max(times, default=None),
-        progress.spoke_at,
+        clock if seen.rows and clock is not None else progress.spoke_at,
         progress.floor,
         progress.rows + seen.rows,
         progress.late + seen.late,

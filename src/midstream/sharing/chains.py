@@ -94,6 +94,8 @@ def reworded(
 
 def united(manifest: Manifest) -> Manifest:
     """The manifest with chains of one family that have come to one plan made one: theirs were the same states."""
+    if len(manifest.chains) < 2:
+        return manifest
     busy = {entry.chain for entry in manifest.queries.values() if entry.migrations}
     busy |= {n for state in manifest.lane_states.values() for n, box in state.boxes.items() if box["box"] != "plan"}
     first: dict[tuple[str, str, str], str] = {}

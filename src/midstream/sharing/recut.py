@@ -33,7 +33,7 @@ def recut(manifest: Manifest, events: list[Event], *, changed: bool) -> Manifest
     between = STEPS_BETWEEN * (1 + len(manifest.queries) // MANY)
     if not manifest.chains or not (changed or manifest.step % between == 0):
         return manifest
-    chosen, chains = scheme(manifest.sharing), {**manifest.chains}
+    chosen, chains, others = scheme(manifest.sharing), {**manifest.chains}, False
     windows: dict[str, set[int]] = {name: set() for name in chains}
     queries = dict.fromkeys(chains, 0)
     for entry in manifest.queries.values():
@@ -50,8 +50,8 @@ def recut(manifest: Manifest, events: list[Event], *, changed: bool) -> Manifest
         if cuts != chain.cuts:
             why = "queries" if changed else "statistics"
             events.append(ChainChanged(manifest.step, name, cuts, chain.cuts, why, queries[name]))
-            chains[name] = replace(chain, cuts=cuts)
-    return replace(manifest, chains=chains)
+            chains[name], others = replace(chain, cuts=cuts), True
+    return replace(manifest, chains=chains) if others else manifest
 
 
 def figures(manifest: Manifest, name: str, windows: list[int]) -> Figures | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from midstream.model.window import Clock
+from midstream.state.gather import all_of, extremes
 
 Words = npt.NDArray[np.int64]
 Selector = npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice
@@ -33,6 +34,7 @@ class Heading:
         self.labels, self.begins, self.ends = labels, tuple(map(Clock.parse, begins)), tuple(map(Clock.parse, ends))
         self.now, self.until = len(labels), len(labels) + len(begins)
         self.width = self.until + len(ends)
+        self.places = {label: row for row, label in enumerate(labels)}
         self.names = [*(f"ref:{x}" for x in labels), *(f"now:{x}" for x in begins), *(f"until:{x}" for x in ends)]
 
     @cached_property
@@ -141,6 +143,20 @@ class Combinations:
         """The sources combined."""
         return self.heading.labels
 
+    def numbers_of(self, label: str) -> Words:
+        """The number of each one's row of a source; of a block without making all its columns."""
+        if not self.is_block:
+            return self.refs[label]
+        numbers: Words = self.words[self.heading.places[label]]
+        return numbers
+
+    def begins_on(self, clock: Clock) -> Words:
+        """When each begins to hold on a clock, in the same way."""
+        if not self.is_block:
+            return self.valid_from[clock]
+        begins: Words = self.words[self.heading.now + self.heading.begins.index(clock)]
+        return begins
+
     def under(self, heading: Heading) -> Combinations:
         """The same with its columns in the order of a heading, of the same sources and at most the same clocks."""
         if self.heading is heading:
@@ -180,7 +196,7 @@ class Combinations:
             if clock in bounds:
                 here = self.words[row] >= bounds[clock]
                 mask = here if mask is None else mask & here
-        return None if mask is None or bool(_all(mask)) else mask
+        return None if mask is None or all_of(mask) else mask
 
     def purge(self, bounds: Mapping[Clock, int]) -> Combinations:
         """The combinations that are alive."""
@@ -192,10 +208,7 @@ class Combinations:
         if not self.count:
             return {}
         words, until = self.words, self.heading.until
-        return {
-            clock: (int(_least(words[row])), int(_greatest(words[row])))
-            for row, clock in enumerate(self.heading.ends, until)
-        }
+        return {clock: extremes(words[row]) for row, clock in enumerate(self.heading.ends, until)}
 
 
 class _Joined(Mapping[Any, Words]):
@@ -220,8 +233,8 @@ class _Joined(Mapping[Any, Words]):
 
 _new = object.__new__
 
-# What numpy's methods call in the end; the way there takes longer than a handful of words.
-_all, _least, _greatest = np.logical_and.reduce, np.minimum.reduce, np.maximum.reduce
+# What numpy's method calls in the end; the way there takes longer than a handful of words.
+_all = np.logical_and.reduce
 
 
 def indices(which: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Words:
@@ -248,18 +261,23 @@ def concatenate(pieces: Sequence[Combinations]) -> Combinations:
     return Combinations.of(heading, np.concatenate([piece.under(heading).words for piece in pieces], 1))
 
 
+class Candidates(NamedTuple):
+    """Pairs of rows of two blocks that may belong together: (left[i], right[j]) for (i, j) of the index arrays."""
+
+    left: Combinations
+    left_at: Words
+    right: Combinations
+    right_at: Words
+
+
 def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Words) -> Combinations:
     """The pairs (left[i], right[j]) for (i, j) of the index arrays that are within their windows."""
-    one, other = left.heading, right.heading
-    if not one.begins == one.ends == other.begins == other.ends:
-        left = left.under(heading_of(one.labels, one.begins, one.begins))
-        right = right.under(heading_of(other.labels, one.begins, one.begins))
-        one, other = left.heading, right.heading
-    here, there = left.words, right.words
+    one, other = _on_the_same_clocks(left.heading, right.heading)
+    here, there = left.under(one).words, right.under(other).words
     now = np.maximum(here[one.now : one.until].take(left_at, 1), there[other.now : other.until].take(right_at, 1))
     until = np.minimum(here[one.until :].take(left_at, 1), there[other.until :].take(right_at, 1))
     within = (now <= until)[0] if len(now) == 1 else _all(now <= until, 0)
-    if not _all(within):
+    if np.count_nonzero(within) < len(within):
         at = indices(within)
         left_at, right_at = left_at[at], right_at[at]
         now, until = now.take(at, 1), until.take(at, 1)
@@ -271,3 +289,33 @@ def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Word
     words[heading.now : heading.until] = now
     words[heading.until :] = until
     return Combinations.of(heading, words)
+
+
+def pair_few(pieces: Sequence[Candidates]) -> tuple[Combinations, Words | None]:
+    """The same for the candidates of several blocks, in order, with the indices of those that are within their windows;
+    None where all are.
+
+    Takes whole rows before it looks at windows: of few candidates in each block that is fewer calls, of many more work.
+    """
+    one, other = _on_the_same_clocks(pieces[0].left.heading, pieces[0].right.heading)
+    lefts = [left.under(one).words.take(at, 1) for left, at, _, _ in pieces]
+    rights = [right.under(other).words.take(at, 1) for _, _, right, at in pieces]
+    here, there = (lefts[0], rights[0]) if len(pieces) == 1 else (np.concatenate(lefts, 1), np.concatenate(rights, 1))
+    heading = heading_of_pairs(one, other)
+    words = np.empty((heading.width, here.shape[1]), np.int64)
+    words[: one.now], words[one.now : heading.now] = here[: one.now], there[: other.now]
+    now, until = words[heading.now : heading.until], words[heading.until :]
+    np.maximum(here[one.now : one.until], there[other.now : other.until], out=now)
+    np.minimum(here[one.until :], there[other.until :], out=until)
+    within = (now <= until)[0] if len(now) == 1 else _all(now <= until, 0)
+    if np.count_nonzero(within) == len(within):
+        return Combinations.of(heading, words), None
+    kept = indices(within)
+    return Combinations.of(heading, words.take(kept, 1)), kept
+
+
+def _on_the_same_clocks(one: Heading, other: Heading) -> tuple[Heading, Heading]:
+    """The headings of two sides of pairs, both on the clocks of the left one."""
+    if one.begins == one.ends == other.begins == other.ends:
+        return one, other
+    return heading_of(one.labels, one.begins, one.begins), heading_of(other.labels, one.begins, one.begins)

@@ -18,6 +18,12 @@ so few rows anew than to search one more chunk in every probe, and to list it in
 """
 
 
+MOST_OF_ROWS, AT_ONCE = 12, 5
+"""Chunks of base rows, which no probe searches, are compacted when they are more, and as many at once where that can
+be: a batch made of five takes hardly longer than one of two, and is made a fourth as often.
+"""
+
+
 def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] | None:
     """The half-open range of neighbours to merge into one chunk: small ones, or what `choose_neighbours` says.
 
@@ -36,23 +42,34 @@ def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] |
 
 
 def rows_to_merge(batches: Sequence[pa.RecordBatch]) -> tuple[int, int] | None:
-    """The half-open range of neighbours to merge into one chunk of at most `MOST_BYTES`, by their numbers of rows."""
+    """The half-open range of chunks of base rows to be one, of at most `MOST_BYTES`, by their numbers of rows."""
+    if len(batches) <= MOST_OF_ROWS:
+        return None
     rows = [batch.num_rows for batch in batches]
-    found = choose_neighbours(rows)
-    if found is None or sum([batch.nbytes for batch in batches[slice(*found)]]) <= MOST_BYTES:
+    found = choose_neighbours(rows, MOST_OF_ROWS, least=AT_ONCE) or choose_neighbours(rows, MOST_OF_ROWS)
+    if found is None or _at_most(MOST_BYTES, batches[slice(*found)]):
         return found
-    return choose_neighbours(rows, sizes_in_bytes=[batch.nbytes for batch in batches])
+    return choose_neighbours(rows, MOST_OF_ROWS, sizes_in_bytes=[batch.nbytes for batch in batches])
+
+
+def _at_most(limit: int, batches: Sequence[pa.RecordBatch]) -> bool:
+    """Whether batches together have at most so many bytes. `nbytes` takes a hundred times as long as to ask what their
+    buffers take, which columns may share.
+    """
+    if sum([batch.get_total_buffer_size() * batch.num_columns for batch in batches]) <= limit:
+        return True
+    return bool(sum([batch.nbytes for batch in batches]) <= limit)
 
 
 def choose_neighbours(
-    sizes: Sequence[int], most: int = MOST_CHUNKS, sizes_in_bytes: Sequence[int] = ()
+    sizes: Sequence[int], most: int = MOST_CHUNKS, sizes_in_bytes: Sequence[int] = (), least: int = 2
 ) -> tuple[int, int] | None:
     """The half-open range of neighbours to merge into one chunk, or None while there are few enough.
 
-    Takes the balanced run with the fewest rows. In a balanced run no chunk has more than half of the rows, so each
-    row's chunk at least doubles and a row is rewritten at most log2(n) times; where no run is balanced, sizes grow
-    geometrically and there are at most about log2(n) chunks too many. Where `sizes_in_bytes` are known, a run has at
-    most `MOST_BYTES`: of so many bytes there may be any number of chunks.
+    Takes the balanced run, of `least` neighbours at least, with the fewest rows. In a balanced run no chunk has more
+    than half of the rows, so each row's chunk at least doubles and a row is rewritten at most log2(n) times; where no
+    run is balanced, sizes grow geometrically and there are at most about log2(n) chunks too many. Where
+    `sizes_in_bytes` are known, a run has at most `MOST_BYTES`: of so many bytes there may be any number of chunks.
 
     >>> choose_neighbours([40, 10, 10, 10, 10, 10, 10, 10, 90])
     (1, 3)
@@ -71,7 +88,11 @@ def choose_neighbours(
             rows += sizes[end - 1]
             if sizes[end - 1] > greatest:
                 greatest = sizes[end - 1]
-            if (best is not None and rows > best[0]) or sum(sizes_in_bytes[start:end]) > MOST_BYTES:
+            if end < start + least:
+                continue
+            if best is not None and rows > best[0]:
+                break
+            if sizes_in_bytes and sum(sizes_in_bytes[start:end]) > MOST_BYTES:
                 break
             if 2 * greatest <= rows and (best is None or (rows, start, end) < best):
                 best = rows, start, end

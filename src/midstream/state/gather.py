@@ -23,6 +23,40 @@ def column_of(words: Words) -> pa.Array:
     return pa.Array.from_buffers(_INT64, len(words), [None, pa.py_buffer(words)])
 
 
+def all_of(mask: npt.NDArray[np.bool_]) -> bool:
+    """Whether a mask, which is not empty, marks all; it is looked through up to the first that it does not mark.
+
+    >>> all_of(np.array([True, True])), all_of(np.array([True, False])), all_of(np.array([False, True]))
+    (True, False, False)
+    """
+    return bool(mask[mask.argmin()])
+
+
+FEW = 32
+"""Of so many words Python finds the least and the greatest before numpy has begun to."""
+
+
+def extremes(words: Words) -> tuple[int, int]:
+    """The least and the greatest of some words.
+
+    >>> extremes(np.array([5, 3, 4])), extremes(np.arange(FEW + 1))
+    ((3, 5), (0, 32))
+    """
+    if words.size <= FEW:
+        few: list[int] = words.tolist()
+        return min(few), max(few)
+    return int(np.minimum.reduce(words)), int(np.maximum.reduce(words))
+
+
+def greatest(words: Words) -> int:
+    """The greatest of some words.
+
+    >>> greatest(np.array([5, 3, 4])), greatest(np.arange(FEW + 1))
+    (5, 32)
+    """
+    return max(words.tolist()) if words.size <= FEW else int(np.maximum.reduce(words))
+
+
 def gather(words: Words, order: Words) -> Words:
     """The words in this order, which is one of their own; a place outside of them is not looked for.
 
@@ -39,21 +73,21 @@ def taken(column: pa.Array, places: Words) -> pa.Array:
     """The values of a column at these places; an IndexError where there is no such place."""
     if not places.size:
         return column.slice(0, 0)
-    few = places.size < MANY
+    few, length = places.size < MANY, len(column)
     if few and (column.null_count or not is_word(column.type)):
         return pc.take(column, pa.array(places), memory_pool=POOL)
-    # Looking for the least and the greatest costs a third of what Arrow's own check does.
-    if int(np.minimum.reduce(places)) < 0 or int(np.maximum.reduce(places)) >= len(column):
-        raise IndexError(f"a place outside a column of {len(column)} rows")
-    if few:
+    if few and not np.count_nonzero(places < 0):
         return _few_taken(column, places)
+    # Looking for the least and the greatest costs a third of what Arrow's own check does.
+    if int(np.minimum.reduce(places)) < 0 or int(np.maximum.reduce(places)) >= length:
+        raise IndexError(f"a place outside a column of {length} rows")
     return pc.take(column, pa.array(places), boundscheck=False, memory_pool=POOL)
 
 
 def _few_taken(column: pa.Array, places: Words) -> pa.Array:
     """The same of words without NULLs by numpy, which begins sooner."""
-    kind = column.type
-    words = np.frombuffer(column.buffers()[1], f"i{kind.bit_width // 8}")[column.offset :]
+    kind, begin = column.type, column.offset
+    words = np.frombuffer(column.buffers()[1], f"i{kind.bit_width // 8}")[begin : begin + len(column)]
     return pa.Array.from_buffers(kind, len(places), [None, pa.py_buffer(words.take(places))])
 
 

@@ -13,6 +13,7 @@ from midstream.model.manifest import StateListing
 from midstream.model.window import Clock
 from midstream.state.combinations import Combinations
 from midstream.state.compaction import is_sparse, to_merge
+from midstream.state.gather import extremes
 from midstream.state.lineage import Lineage
 from midstream.state.sorted_run import SortedRun, from_batch, is_dead, merge_runs, purge_run, purge_runs
 from midstream.state.specs import StateSpec
@@ -51,7 +52,7 @@ class JoinState:
     @property
     def live(self) -> int:
         """How many combinations are alive, the step's own included."""
-        return sum(map(len, self.old)) + (len(self.delta) if self.delta else 0)
+        return sum(map(len, self.old)) + (0 if self.delta is None else len(self.delta))
 
     def insert(self, delta: SortedRun) -> bool:
         """Take in the step's combinations; False if another operator already did.
@@ -107,7 +108,7 @@ class JoinState:
         """
         runs = [
             run
-            if run.ref is None or run.combinations.count == run.ref.rows or not is_sparse(len(run), run.ref.rows)
+            if run.ref is None or not is_sparse(run.combinations.count, run.ref.rows)
             else SortedRun(run.codes, run.combinations)
             for run in self.old
         ]
@@ -118,8 +119,8 @@ class JoinState:
             return self._listing(self._in_slices(store, name, runs, lineage, now), store)
         while found := to_merge([run.combinations.count for run in runs]):
             runs[found[0] : found[1]] = [merge_runs(runs[found[0] : found[1]])]
-        runs = [run if run.ref else _stored(store, f"{name}-{at}", run) for at, run in enumerate(runs)]
-        return self._listing(runs if lineage is None else [_listed(run, lineage.clock) for run in runs], store)
+        clock = None if lineage is None else lineage.clock
+        return self._listing([_listed(store, f"{name}-{at}", run, clock) for at, run in enumerate(runs)], store)
 
     def _in_slices(
         self, store: ChunkStore, name: str, runs: list[SortedRun], lineage: Lineage, now: int
@@ -137,8 +138,7 @@ class JoinState:
             for run in inside:
                 if run.ref is not None and run.ref.slice != at:
                     self.moved += len(run)
-                stored = run if run.ref else _stored(store, f"{name}-{len(kept)}", run)
-                kept.append(_listed(stored, lineage.clock, at))
+                kept.append(_listed(store, f"{name}-{len(kept)}", run, lineage.clock, at))
         return kept
 
     def _listing(self, runs: Sequence[SortedRun], store: ChunkStore) -> StateListing:
@@ -152,8 +152,7 @@ def born_in(run: SortedRun, clock: Clock) -> tuple[int, int]:
     """The least and the greatest time of a run's rows, of which it has some."""
     if run.ref is not None and run.ref.born is not None:
         return run.ref.born
-    times = run.combinations.valid_from[clock]
-    return int(np.minimum.reduce(times)), int(np.maximum.reduce(times))
+    return extremes(run.combinations.valid_from[clock])
 
 
 def slice_of(born: tuple[int, int], cuts: Sequence[int], now: int) -> int:
@@ -167,16 +166,21 @@ def slice_of(born: tuple[int, int], cuts: Sequence[int], now: int) -> int:
     return min(bisect_left(cuts, max(now - born[1], 0)), len(cuts) - 1)
 
 
-def _listed(run: SortedRun, clock: Clock, at: int | None = None) -> SortedRun:
-    """A run of a chunk as a chain lists it, in this slice or in that where it is."""
-    ref = run.ref
-    assert ref is not None
-    slice, alive = ref.slice if at is None else at, run.combinations.count
-    if ref.born is not None and ref.slice == slice and ref.alive == alive:
+def _listed(store: ChunkStore, name: str, run: SortedRun, clock: Clock | None, at: int | None = None) -> SortedRun:
+    """A run as it is listed, put into the store if it is in none; in a chain in this slice, or where it is."""
+    ref, alive = run.ref, run.combinations.count
+    if ref is None:
+        lifetimes = run.combinations.lifetimes()
+        if clock is None:
+            ref = store_chunk(store, name, run, lifetimes=lifetimes)
+        else:
+            born = born_in(run, clock)
+            ref = store_chunk(store, name, run, lifetimes=lifetimes, born=born, slice=at or 0, alive=alive)
+    elif clock is None:
         return run
-    return SortedRun(run.codes, run.combinations, ref.listed_as(slice, born_in(run, clock), alive))
-
-
-def _stored(store: ChunkStore, name: str, run: SortedRun) -> SortedRun:
-    ref = store_chunk(store, name, run, lifetimes=run.combinations.lifetimes())
+    else:
+        slice = ref.slice if at is None else at
+        if ref.born is not None and ref.slice == slice and ref.alive == alive:
+            return run
+        ref = ref.listed_as(slice, born_in(run, clock), alive)
     return SortedRun(run.codes, run.combinations, ref)

@@ -19,6 +19,7 @@ from midstream.language.expression import Expression
 from midstream.model.sharing import ALWAYS, SourceFilter
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.plan.signature import digest
+from midstream.state.gather import all_of, greatest
 
 Words = npt.NDArray[np.int64]
 
@@ -92,24 +93,36 @@ class Lineage:
         """The clock that the source's windows are measured on."""
         return EVENT_TIME if self.kind == "range" else Clock(self.stream)
 
-    def ends(self, now: Mapping[Clock, Words], bits: Words) -> dict[Clock, Words]:
-        """The last moment of each row on each clock; of one that passes no filter, before all time."""
-        count = len(bits)
-        ends = {clock: np.full(count, FOREVER, np.int64) for clock in now if clock != self.clock}
+    @cached_property
+    def passed_by_all(self) -> bool:
+        """Whether every row that arrives passes every filter."""
+        return not any(one.conjuncts for one in self.filters)
+
+    def ends(self, now: Mapping[Clock, Words], bits: Words | None) -> dict[Clock, Words]:
+        """The last moment of each row on each clock; of one that passes no filter, before all time.
+
+        Without `bits` every row passes every filter.
+        """
         here = now[self.clock]
+        count = len(here)
+        ends = {clock: np.full(count, FOREVER, np.int64) for clock in now if clock != self.clock}
         found: Words | None = None
         for one in reversed(self.filters):
-            passed = (bits & one.mask) != 0
+            passed = None if bits is None else (bits & one.mask) != 0
             if one.kept_from != ALWAYS and self.kind == "range":
-                passed &= here >= one.kept_from
+                kept = here >= one.kept_from
+                passed = kept if passed is None else passed & kept
             own = later(here, one.size if self.kind == "range" else one.size - 1)
-            found = own if np.logical_and.reduce(passed) else np.where(passed, own, BEFORE if found is None else found)
+            if passed is None or not count or all_of(passed):
+                found = own
+            else:
+                found = np.where(passed, own, BEFORE if found is None else found)
         ends[self.clock] = np.full(count, BEFORE, np.int64) if found is None else found
         return ends
 
 
 def later(now: Words, size: int) -> Words:
     """`now + size`, held at FOREVER instead of wrapping."""
-    if now.size and int(np.maximum.reduce(now)) > FOREVER - size:
+    if now.size and greatest(now) > FOREVER - size:
         return np.where(now > FOREVER - size, FOREVER, now + size)
     return now + size

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from midstream.model.errors import InputError
 from midstream.model.manifest import ChunkRef
+from midstream.model.revised import quickly_made
 from midstream.model.window import Clock
 from midstream.state.combinations import Combinations, Words
 from midstream.state.compaction import MOST_BYTES
@@ -24,6 +26,7 @@ Lifetimes = Mapping[Clock, tuple[int, int]]
 """For each clock the least and the greatest end of a lifetime."""
 
 
+@quickly_made
 @dataclass(frozen=True)
 class RowRun:
     """A run of rows with ascending numbers, consecutive ones unless the batch has them in a column.
@@ -38,6 +41,7 @@ class RowRun:
     lifetimes: Lifetimes | None = None
     held: Combinations | None = field(default=None, compare=False, repr=False)
     """Its rows as combinations of one, where they are known."""
+    _columns: dict[str, pa.Array] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def known_lifetimes(self) -> Lifetimes | None:
@@ -49,10 +53,17 @@ class RowRun:
         """One past the number of its last row, where the numbers are consecutive."""
         return self.first + int(self.batch.num_rows)
 
+    def column(self, name: str) -> pa.Array:
+        """A column of its rows; a run lives on from step to step, and is asked for the same ones in each."""
+        found = self._columns.get(name)
+        if found is None:
+            found = self._columns[name] = self.batch.column(name)
+        return found
+
     @property
     def is_numbered(self) -> bool:
         """Whether the batch has the numbers in a column."""
-        return NUMBER in self.batch.schema.names
+        return bool(self.batch.schema.get_field_index(NUMBER) >= 0)
 
     @property
     def numbers(self) -> Words:
@@ -154,9 +165,20 @@ class BaseRows:
         return np.asarray(np.cumsum(self._sizes) - self._sizes)
 
     @cached_property
+    def _is_consecutive(self) -> bool:
+        """Whether no number between the first and the last is missing, so that a row is found by subtraction."""
+        return all([run.end == after.first for run, after in pairwise(self._runs)])
+
+    @cached_property
     def _numbers(self) -> Words | None:
-        sparse = any(s.is_numbered for s in self._runs)
+        sparse = any([s.is_numbered for s in self._runs])
         return np.concatenate([s.numbers for s in self._runs]) if sparse else None
+
+    def read(self, name: str, label: str, combinations: Combinations) -> pa.Array:
+        """The values of a column for combinations of this source, which has this label in them, and others."""
+        if combinations is self.new.held:
+            return self._column(self.new, name)
+        return self.fetch(name, combinations.numbers_of(label))
 
     def fetch(self, name: str, refs: Words) -> pa.Array:
         """The values of a column for the rows of these numbers, in their order."""
@@ -165,16 +187,17 @@ class BaseRows:
         if self._is_new(refs):
             return self._column(self.new, name)
         if self._numbers is None and len(self._runs) == 1:
-            return taken(self._column(self._runs[0], name), refs - self._starts[0])
-        if name in self._whole or self._is_read_whole(name, len(refs)):
-            if name not in self._whole:
-                columns = [self._column(s, name) for s in self._runs]
-                self._whole[name] = pa.concat_arrays(columns, memory_pool=POOL)
-            found = self._found  # Read once, for several threads may read of the same rows.
-            if found is None or found[0] is not refs:
-                found = self._found = refs, self._position(refs)
-            return taken(self._whole[name], found[1])
-        return self._fetch_by_run(name, refs)
+            return taken(self._column(self._runs[0], name), refs - self._runs[0].first)
+        whole = self._whole.get(name)
+        if whole is None:
+            whole = self._put_together(name, len(refs))
+            if whole is None:
+                return self._fetch_by_run(name, refs)
+            self._whole[name] = whole
+        found = self._found  # Read once, for several threads may read of the same rows.
+        if found is None or found[0] is not refs:
+            found = self._found = refs, self._position(refs)
+        return taken(whole, found[1])
 
     def holds(self, refs: Words) -> npt.NDArray[np.bool_]:
         """For each of these numbers whether there is a row of it."""
@@ -188,27 +211,29 @@ class BaseRows:
     def _column(self, run: RowRun, name: str) -> pa.Array:
         """The column of a run; NULLs where its rows were stored before any query read that column."""
         try:
-            return run.batch.column(name)
+            return run.column(name)
         except KeyError:
             pass
         kinds = [s.batch.schema.field(name).type for s in (self.new, *self.old) if name in s.batch.schema.names]
         return pa.nulls(run.batch.num_rows, kinds[0] if kinds else pa.int64())
 
-    def _is_read_whole(self, name: str, count: int) -> bool:
-        """Whether a column is put together to read so many of its values: it must not be large beside them."""
-        total, numbered = int(self._sizes.sum()), self._numbers is not None
+    def _put_together(self, name: str, count: int) -> pa.Array | None:
+        """A column as a whole, to read so many of its values; None where it is large beside them."""
+        total, numbered = sum([run.batch.num_rows for run in self._runs]), self._numbers is not None
         many = numbered or count * 8 >= total
         if not many and total > FEW_ROWS:
-            return False
-        if is_word(self._column(self._runs[0], name).type):
-            return True
-        size = sum(self._column(run, name).nbytes for run in self._runs)
-        return size <= FEW_BYTES or (many and size <= MOST_BYTES)
+            return None
+        columns = [self._column(run, name) for run in self._runs]
+        if not is_word(columns[0].type):
+            size = sum([column.nbytes for column in columns])
+            if size > FEW_BYTES and not (many and size <= MOST_BYTES):
+                return None
+        return pa.concat_arrays(columns, memory_pool=POOL)
 
     def _is_new(self, refs: Words) -> bool:
         new = self.new
         if new.held is not None:
-            return len(refs) == new.held.count and bool(np.logical_and.reduce(refs == new.held.words[0]))
+            return len(refs) == new.held.count and np.count_nonzero(refs == new.held.words[0]) == len(refs)
         return (
             len(refs) == new.batch.num_rows
             and int(refs[0]) == new.first
@@ -219,8 +244,8 @@ class BaseRows:
     def _position(self, refs: Words) -> Words:
         if self._numbers is not None:
             return np.searchsorted(self._numbers, refs)
-        if int(self._starts[-1] - self._starts[0]) == int(self._places[-1]):
-            return np.asarray(refs - self._starts[0], np.int64)
+        if self._is_consecutive:
+            return refs - self._runs[0].first
         run = np.searchsorted(self._starts, refs, "right") - 1
         shifts = self._starts - self._places
         return np.asarray(refs - shifts[run], np.int64)

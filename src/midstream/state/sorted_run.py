@@ -11,13 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.model.manifest import ChunkRef
+from midstream.model.revised import quickly_made
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.state.combinations import Combinations, Selector, concatenate, indices
-from midstream.state.gather import column_of
+from midstream.state.gather import all_of, column_of
 from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
 
 
+@quickly_made
 @dataclass(frozen=True)
 class SortedRun:
     """Some combinations of a state; `codes` ascend, and are None in an unsorted state.
@@ -49,19 +51,19 @@ class SortedRun:
         return SortedRun(None if self.codes is None else self.codes[at], self.combinations.take(at))
 
 
-def sort_run(codes: Codes | None, combinations: Combinations, left_out: int = 0) -> SortedRun:
-    """A run of these combinations, put in the order of their codes."""
-    if codes is None or len(codes) < 2 or bool((codes[1:] >= codes[:-1]).all()):
+def sort_run(codes: Codes | None, combinations: Combinations, left_out: int = 0, *, in_runs: bool = False) -> SortedRun:
+    """A run of these combinations, put in the order of their codes; they may be in runs of ascending ones already."""
+    if codes is None or len(codes) < 2 or all_of(codes[1:] >= codes[:-1]):
         return SortedRun(codes, combinations, left_out=left_out)
-    order, ascending = stable_sort(codes)
-    return SortedRun(ascending, combinations.take(order), left_out=left_out)
+    order, ascending = stable_sort(codes, in_runs=in_runs)
+    return SortedRun(ascending, combinations.at(order), left_out=left_out)
 
 
 def merge_runs(runs: Sequence[SortedRun]) -> SortedRun:
     """One run with the rows of all."""
     combinations = concatenate([p.combinations for p in runs])
     codes = [p.codes for p in runs if p.codes is not None]
-    return sort_run(_joined(codes) if codes else None, combinations)
+    return sort_run(_joined(codes) if codes else None, combinations, in_runs=True)
 
 
 def _joined(codes: Sequence[Codes]) -> Codes:
@@ -82,7 +84,7 @@ def _purged(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
     if mask is None:
         return run
     at = mask.nonzero()[0]
-    codes = None if run.codes is None else run.codes[at]
+    codes = None if run.codes is None else run.codes.take(at)
     return SortedRun(codes, run.combinations.at(at), run.ref, run.left_out)
 
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from midstream.language.parse import parsed
 from midstream.model.counters import NOTHING, Counters
 from midstream.model.events import Event, ResultsRejected, RowsLate, RowsRejected, StepDone
 from midstream.model.ids import CounterKey, LaneId, OperatorId, StateKind
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
 from midstream.model.revised import revised
 from midstream.runtime.watermark import BEGINNING, Seen, advance, watermarks
-from midstream.step.answers import pushed_below
+from midstream.step.arrangement import concluded_arrangement
 from midstream.step.lane_load import worked
 from midstream.step.lane_step import LaneOutput
 from midstream.step.living import state_rows
@@ -23,14 +22,7 @@ from midstream.step.plan_step import StepPlan
 
 def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:
     """The progress of each stream once the step's rows are counted."""
-    manifest = plan.manifest
-    alone = [entry.sql for entry in manifest.queries.values() if not entry.shares]
-    queries = [frozenset(s.stream for s in parsed(manifest, sql).sources) for sql in alone]
-    queries += [frozenset(chain.streams) for chain in manifest.chains.values()]
-    if len(manifest.pushed_streams) < len(manifest.streams):
-        known: dict[str, frozenset[str]] = {}
-        queries = [pushed_below(manifest, read, known) for read in queries]
-    return advance(manifest.streams, manifest.progress, seen, queries)
+    return advance(plan.manifest.streams, plan.manifest.progress, seen, plan.arrangement.read)
 
 
 def conclude(
@@ -47,11 +39,8 @@ def conclude(
     """
     manifest, step = plan.manifest, plan.manifest.step
     progress = progress_after(plan, seen) if progress is None else progress
-    counted = _counted(outputs)
-    if plan.lanes_before != manifest.shares:
-        counted = _plus(counted, _dropped(before, outputs, counted))
+    work, done_in_all = _work_of(outputs)
     queries, moved = dict[str, QueryEntry](), list[Event]()
-    work = _work_of(outputs)
     rows_out, refused = _rows_out(manifest, outputs), _rejected(outputs)
     for name, entry in manifest.queries.items():
         unit = entry.unit(name)
@@ -64,19 +53,25 @@ def conclude(
         entry = entry.counted(entry.counters + own)
         if name in refused:
             entry = replace(entry, rejected=entry.rejected + refused[name])
-        queries[name], happened = account(plan, name, entry, outputs)
-        moved += happened
+        if moves:
+            entry, happened = account(plan, name, entry, outputs)
+            moved += happened
+        queries[name] = entry
     states = {lane: output.state for lane, output in outputs.items()}
-    done_in_all = _sum_all(counted)
-    totals = manifest.totals + done_in_all
     # The lanes of a group use the same operators.
     uses = {(lane.group, operators) for lane, output in outputs.items() for operators in output.uses.values()}
     used, kept = _in_use(frozenset(uses)), manifest.operators
-    operators = _plus(kept if kept.keys() <= used else {k: v for k, v in kept.items() if k in used}, counted)
+    operators = {**kept} if kept.keys() <= used else {k: v for k, v in kept.items() if k in used}
+    _count(outputs, operators)
+    if plan.lanes_before != manifest.shares:
+        dropped = _dropped(before, outputs)
+        done_in_all += Counters.sum(dropped.values())
+        _add(operators, dropped)
+    totals = manifest.totals + done_in_all
     after = revised(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
     )
-    after = worked(after, outputs)
+    after = concluded_arrangement(manifest, worked(after, outputs))
     marks = watermarks(manifest.streams, progress)
     done = StepDone(
         step,
@@ -121,24 +116,28 @@ def _rows_out(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> dict[
     return found
 
 
-def _work_of(outputs: Mapping[LaneId, LaneOutput]) -> dict[str, Counters]:
-    """What each unit's operators did in the step, where they did something: rows in are its sources', results are
-    counted by query.
+def _work_of(outputs: Mapping[LaneId, LaneOutput]) -> tuple[dict[str, Counters], Counters]:
+    """What each unit's operators did in the step, where they did something, and what all did together: rows in of a
+    unit are its sources', results are counted by query.
     """
     found: dict[str, Counters] = {}
+    in_all = NOTHING
     for output in outputs.values():
-        if not output.counters:
+        did = {o: counters for o, counters in output.counters.items() if counters is not NOTHING and o.slice is None}
+        if not did:
             continue
+        together = Counters.sum(did.values())
+        in_all = in_all + together if in_all is not NOTHING else together
         for unit, operators in output.uses.items():
-            counters = output.counters
-            did = [o for o in operators if o in counters and counters[o] is not NOTHING and o.slice is None]
-            if not did:
+            used = [operator for operator in operators if operator in did]
+            if not used:
                 continue
-            arrived = sum([counters[operator].rows_in for operator in did if operator.kind == "source"])
-            own = revised(Counters.sum([counters[operator] for operator in did]), rows_in=arrived, rows_out=0)
+            whole = together if len(used) == len(did) else Counters.sum([did[operator] for operator in used])
+            arrived = sum([did[operator].rows_in for operator in used if operator.kind == "source"])
+            own = revised(whole, rows_in=arrived, rows_out=0)
             if own != NOTHING:
                 found[unit] = found[unit] + own if unit in found else own
-    return found
+    return found, in_all
 
 
 @lru_cache(maxsize=1 << 10)
@@ -146,39 +145,36 @@ def _keys_of(group: str, operators: tuple[OperatorId, ...]) -> Mapping[OperatorI
     return {operator: CounterKey(group, operator) for operator in operators}
 
 
-def _keys(lane: LaneId, output: LaneOutput) -> list[Mapping[OperatorId, CounterKey]]:
-    """The keys of the counters of each unit, made once for as long as it stands on the same."""
-    return [_keys_of(lane.group, operators) for operators in output.uses.values()]
+def _keys(lane: LaneId, output: LaneOutput) -> Mapping[OperatorId, CounterKey]:
+    """The keys of the counters of a lane's units, made once for as long as a unit stands on the same."""
+    units = [_keys_of(lane.group, operators) for operators in output.uses.values()]
+    return units[0] if len(units) == 1 else {operator: key for unit in units for operator, key in unit.items()}
 
 
-def _counted(outputs: Mapping[LaneId, LaneOutput]) -> dict[CounterKey, Counters]:
-    """What the operators of all lanes have counted."""
-    total: dict[CounterKey, Counters] = {}
+def _count(outputs: Mapping[LaneId, LaneOutput], total: dict[CounterKey, Counters]) -> None:
+    """Add what the operators of all lanes have counted."""
     for lane, output in outputs.items():
-        keys = {operator: key for unit in _keys(lane, output) for operator, key in unit.items()}
+        keys = _keys(lane, output)
         own = {
             keys[operator] if operator in keys else CounterKey(lane.group, operator): counters
             for operator, counters in output.counters.items()
         }
-        total = _plus(total, own) if total else own
-    return total
+        _add(total, own)
 
 
-def _plus(total: Mapping[CounterKey, Counters], more: Mapping[CounterKey, Counters]) -> dict[CounterKey, Counters]:
-    """Both together; most operators often have nothing to add."""
-    found = {**total}
+def _add(total: dict[CounterKey, Counters], more: Mapping[CounterKey, Counters]) -> None:
+    """Add counters to those of the same keys; most operators often have nothing to add."""
     for key, counters in more.items():
-        if key not in found:
-            found[key] = counters
+        if key not in total:
+            total[key] = counters
         elif counters is not NOTHING:
-            found[key] += counters
-    return found
+            total[key] += counters
 
 
-def _dropped(
-    before: Manifest, outputs: Mapping[LaneId, LaneOutput], counted: Mapping[CounterKey, Counters]
-) -> dict[CounterKey, Counters]:
+def _dropped(before: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> dict[CounterKey, Counters]:
     """What the old lanes held and the new ones do not, or inserted once more: it counts as purged."""
+    counted: dict[CounterKey, Counters] = {}
+    _count(outputs, counted)
     held = _living(before.lane_states)
     holds = _living({lane: output.state for lane, output in outputs.items()})
     dropped = {}
@@ -198,7 +194,3 @@ def _living(lanes: Mapping[LaneId, LaneState]) -> dict[CounterKey, int]:
             name = CounterKey(lane.group, OperatorId.of_state(state_id))
             found[name] = found.get(name, 0) + listing.live
     return found
-
-
-def _sum_all(counters: Mapping[CounterKey, Counters]) -> Counters:
-    return Counters.sum([c for key, c in counters.items() if c is not NOTHING and key.operator.slice is None])

@@ -23,7 +23,7 @@ from midstream.state.store.base import ChunkStore
 from midstream.step.admission.admit import admit, nothing_of
 from midstream.step.admission.lanes import numbered, spread
 from midstream.step.admission.outputs import storable
-from midstream.step.answers import AnswerTimes, answered, rows_of, streams_by_level
+from midstream.step.answers import AnswerTimes, answered, rows_of
 from midstream.step.conclude import conclude, progress_after
 from midstream.step.each import Each, one_by_one
 from midstream.step.lane_step import LaneOutput, lane_step
@@ -93,7 +93,7 @@ def step(
     opened = None if pieces is None else pieces(plan.manifest)
     outputs: dict[LaneId, LaneOutput] = {}
     over_nodes: dict[str, SpreadOutput] = {}
-    for level, answering in enumerate(streams_by_level(plan.manifest)):
+    for level, answering in enumerate(plan.arrangement.answering):
         for stream in answering:
             rows[stream.name] = rows_of(stream, [_together(name, outputs, each) for name in stream.answers_of])
             times = AnswerTimes.of(rows[stream.name])

@@ -33,17 +33,20 @@ UNITS = JoinUnitCosts()
 def timed(manifest: Manifest, lanes_before: int, timing: StepTiming | None) -> Manifest:
     """The manifest that a step begins with, with what the host has measured of the one before it."""
     kept = manifest.lane_optimization
-    load, trend = kept.load, kept.trend
+    load, trend, slowness = kept.load, kept.trend, _corrected(manifest, timing)
     if manifest.shares != lanes_before:
         load = LaneLoad(load.workers, load.interval, rescaled=manifest.step)
         trend = trend if trend.set == manifest.lanes else LaneTrend(bar=trend.bar)
     if timing is not None and manifest.optimizer.looks_at_lanes:
-        load = revised(load, workers=timing.workers, interval=timing.interval)
+        if (load.workers, load.interval) != (timing.workers, timing.interval):
+            load = revised(load, workers=timing.workers, interval=timing.interval)
         if timing.interval is None:
-            load = revised(load, took=())
+            load = revised(load, took=()) if load.took else load
         elif timing.took is not None and manifest.step - 1 > load.rescaled:
             load = revised(load, took=DecayedMean(load.took).observed(timing.took).observations)
-    after = revised(kept, load=load, trend=trend, slowness=_corrected(manifest, timing))
+    if load is kept.load and trend is kept.trend and slowness is kept.slowness:
+        return manifest
+    after = revised(kept, load=load, trend=trend, slowness=slowness)
     return manifest if after == kept else revised(manifest, lane_optimization=after)
 
 

@@ -20,7 +20,7 @@ from midstream.sharing.chains import united
 from midstream.sharing.membership import settled
 from midstream.sharing.recut import recut
 from midstream.state.store.base import ChunkStore
-from midstream.step.answers import level_of
+from midstream.step.arrangement import Arrangement, arrangement_of, keep_arrangement
 from midstream.step.commands.base import apply
 from midstream.step.draft import Draft, MigrationStart
 from midstream.step.lane_load import timed
@@ -48,37 +48,38 @@ class StepPlan:
     changed: bool = False
     _programs: dict[str, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    @property
+    def arrangement(self) -> Arrangement:
+        """What follows from the queries of the step alone."""
+        return arrangement_of(self.manifest)
+
     def program(self, group: str) -> Program:
         """What the lanes of a group run."""
-        if group not in self._programs:
+        # One that nothing begins in or has changed is that of the step before.
+        programs = self._programs if self.changed or self.migrations else self.arrangement.programs
+        if group not in programs:
             found = compile_program(self.manifest, group, self.migrations)
-            self._programs[group] = replace(found, changed=True) if self.changed else found
-        return self._programs[group]
+            programs[group] = replace(found, changed=True) if self.changed else found
+        return programs[group]
 
     def groups(self) -> tuple[str, ...]:
         """The lane groups in use, sorted."""
-        return tuple(sorted({entry.group for entry in self.manifest.queries.values()}))
+        return self.arrangement.groups
 
-    def lane_groups(self, level: int) -> tuple[str, ...]:
+    def lane_groups(self, level: int) -> list[str]:
         """The groups of a level whose queries are not spread over nodes, sorted."""
-        in_lanes = {entry.group for entry in self.manifest.queries.values() if entry.nodes is None}
-        return tuple([group for group in self.groups_at(level) if group in in_lanes])
+        return [group for group in self.groups_at(level) if group in self.arrangement.in_lanes]
 
     def groups_at(self, level: int) -> tuple[str, ...]:
         """The groups of a level, sorted, whether their queries are in lanes or spread over nodes."""
-        return tuple(group for group in self.groups() if self._levels.get(group, 0) == level)
+        arrangement = self.arrangement
+        if not arrangement.level_of:
+            return () if level else arrangement.groups
+        return tuple([group for group in arrangement.groups if arrangement.level_of.get(group, 0) == level])
 
     def lanes(self, group: str) -> int:
         """How many lanes a group has, those that are held as one counted once."""
         return lanes_of(group, self.manifest.shares)
-
-    @cached_property
-    def _levels(self) -> dict[str, int]:
-        """The levels of the groups; those of level 0 need not be among them."""
-        if len(self.manifest.pushed_streams) == len(self.manifest.streams):
-            return {}
-        entries, known = self.manifest.queries.values(), dict[str, int]()
-        return {entry.group: level_of(self.manifest, parsed(self.manifest, entry.sql), known) for entry in entries}
 
     @cached_property
     def spread_queries(self) -> Mapping[str, NodeSpread]:
@@ -87,8 +88,10 @@ class StepPlan:
 
     def spread_at(self, level: int) -> list[str]:
         """Those of a level."""
-        queries = self.manifest.queries
-        return [name for name in self.spread_queries if self._levels.get(queries[name].group, 0) == level]
+        queries, arrangement = self.manifest.queries, self.arrangement
+        if not arrangement.some_spread:
+            return []
+        return [name for name in self.spread_queries if arrangement.level_of.get(queries[name].group, 0) == level]
 
     @property
     def needs_watermarks(self) -> bool:
@@ -119,7 +122,7 @@ def plan_step(
     begun = revised(
         united(manifest), step=step, last_command=last_command or manifest.last_command, pending=(), still=False
     )
-    draft = Draft(begun)
+    draft = Draft(keep_arrangement(manifest, begun))
     for command in commands:
         attempt = draft.copy()
         try:
@@ -140,4 +143,6 @@ def plan_step(
     changed = draft.changed or current.chains.keys() != manifest.chains.keys()
     current = recut(current, draft.events, changed=changed)
     current = lengthened(current, draft.events)
-    return StepPlan(current, manifest.shares, draft.migrations, tuple(draft.events), changed)
+    return StepPlan(
+        keep_arrangement(manifest, current), manifest.shares, draft.migrations, tuple(draft.events), changed
+    )

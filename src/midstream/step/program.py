@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from midstream.language.parse import parsed
@@ -48,7 +49,12 @@ class Program:
     migrations: Mapping[str, tuple[MigrationStart, ...]]
     changed: bool = False
 
-    @property
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that its units read, each once."""
+        return tuple(dict.fromkeys(stream for unit in self.units for stream in unit.streams))
+
+    @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The stages of a step, in order; one, for the queries of a group agree on a lane key or run in one lane."""
         spread = [unit for unit in self.units if not is_single(unit.group)]

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from midstream.model.manifest import StateListing
+from midstream.model.sharing import ALWAYS, SourceFilter
 from midstream.model.window import EVENT_TIME, FOREVER, Clock, Window
 from midstream.plan.signature import Signature
 from midstream.state.base_state import TIME, BaseState, count_column
+from midstream.state.lineage import Lineage
 from midstream.state.specs import RowsSpec
 from midstream.state.store.base import ChunkStore
 from midstream.state.store.files import FileStore
@@ -107,6 +109,20 @@ def test_a_front_that_is_mostly_dead_is_cut_up_to_the_first_living_row(store: Ch
     assert [p.refs["A"].tolist() for p in state.alive({EVENT_TIME: 12})] == [[4, 6]]
 
 
+def test_what_is_left_of_a_run_keeps_what_is_known_of_its_rows() -> None:
+    store = MemoryStore()
+    listing = step(StateListing(), batch([1, 2, 3, 4, 9, 5, 10]), -99, store, 0)
+    cut = step(listing, batch([]), 12, store, 1)
+    state = BaseState.load(RANGE, cut, {EVENT_TIME: 12}, store)
+    (left,) = state.old
+    assert left.held is not None and left.ref is not None, "it would be reckoned anew in this step and in the next"
+    anew = state.combinations(left.batch, left.first)
+    assert left.held.heading is anew.heading
+    assert left.held.words.tolist() == anew.words.tolist()
+    assert left.ref.lifetimes == anew.lifetimes() == {EVENT_TIME: (10, 15)}
+    assert left.held.words.base is None, "it does not hold on to the dead rows"
+
+
 def test_an_empty_step_changes_nothing(store: ChunkStore) -> None:
     listing = step(StateListing(), batch([1, 2]), -99, store, 0)
     assert step(listing, batch([]), -99, store, 1) == listing
@@ -115,3 +131,31 @@ def test_an_empty_step_changes_nothing(store: ChunkStore) -> None:
 def test_all_rows_dead_leaves_no_chunk_but_the_number(store: ChunkStore) -> None:
     listing = step(StateListing(), batch([1, 2]), -99, store, 0)
     assert step(listing, batch([]), 8, store, 1) == StateListing((), 0, 2)
+
+
+@pytest.mark.parametrize("cast", [False, True])
+@pytest.mark.parametrize("values", [list(range(8)), [None, *range(7)], [f"text {n}" for n in range(8)]])
+def test_a_trimmed_chunk_takes_the_bytes_of_its_rows_taken_one_by_one(values: list[object], cast: bool) -> None:
+    """Concatenation of what was cast, of which Arrow does not know that nothing is NULL, makes bitmaps."""
+    keys = pa.array(values)
+    if cast and pa.types.is_integer(keys.type):
+        keys = keys.cast(pa.int32())
+    rows = pa.RecordBatch.from_pydict({"k": keys, TIME: pa.array([1, 2, 3, 4, 5, 6, 30, 31], pa.int64())})
+    store = MemoryStore()
+    listing = step(StateListing(), rows, -99, store, 0)
+    (ref,) = step(listing, batch([]), 20, store, 1).chunks
+    wanted = rows.slice(6).take(pa.array([0, 1]))
+    assert (ref.first, ref.rows, ref.bytes) == (6, 2, wanted.nbytes)
+    assert store.get(ref).equals(wanted)
+
+
+def test_rows_that_pass_every_filter_end_as_their_bits_say() -> None:
+    now = {EVENT_TIME: np.array([5, 9, FOREVER - 1]), Clock("A"): np.array([1, 2, 3])}
+    for kept_from in (ALWAYS, 6):
+        filters = SourceFilter(0, (), 30, 0, kept_from=kept_from), SourceFilter(1, (), 10, 0)
+        lineage = Lineage(filters, "A", "range")
+        assert lineage.passed_by_all
+        found, wanted = lineage.ends(now, None), lineage.ends(now, np.array([3, 3, 3]))
+        assert {clock: ends.tolist() for clock, ends in found.items()} == {
+            clock: ends.tolist() for clock, ends in wanted.items()
+        }

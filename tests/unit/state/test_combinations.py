@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.state import combinations as module
-from midstream.state.combinations import Combinations, concatenate, empty, pair
+from midstream.state.combinations import Candidates, Combinations, concatenate, empty, pair, pair_few
 
 Row = tuple[int, int, int, int]
 """now and until on the clock of event time, now and until on a clock of arrivals."""
@@ -41,6 +41,31 @@ def test_a_pair_is_within_its_windows_on_every_clock(left: list[Row], right: lis
     columns = (*found.refs.values(), *found.valid_from.values(), *found.valid_to.values())
     assert list(zip(*(c.tolist() for c in columns), strict=True)) == expected
     assert found.labels == ("A", "B")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.lists(row, min_size=1, max_size=4), st.lists(row, min_size=1, max_size=4)), min_size=1))
+def test_few_candidates_of_several_blocks_are_paired_as_one_block_after_the_other(
+    blocks: list[tuple[list[Row], list[Row]]],
+) -> None:
+    pieces = []
+    for left, right in blocks:
+        at = np.indices((len(left), len(right))).reshape(2, -1)
+        pieces.append(Candidates(combinations("A", left), at[0], combinations("B", right), at[1]))
+    found, kept = pair_few(pieces)
+    expected = [pair(*piece) for piece in pieces]
+    assert found.words.tolist() == concatenate(expected).words.tolist()
+    everything = np.arange(sum(len(piece.left_at) for piece in pieces))
+    assert len(everything if kept is None else kept) == sum(map(len, expected))
+
+
+def test_columns_of_a_block_and_of_pieces_are_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MANY", 2)
+    rows = combinations("A", [(1, 4, 2, 9), (3, 5, 4, 9)])
+    for held in (rows, rows.take(np.arange(2)), concatenate([rows.take(slice(0, 1)), rows.take(slice(1, 2))])):
+        assert held.numbers_of("A").tolist() == [100, 101]
+        assert held.begins_on("ts").tolist() == [1, 3]
+        assert held.begins_on("rows:A").tolist() == [2, 4]
 
 
 def test_the_end_of_a_window_counts() -> None:

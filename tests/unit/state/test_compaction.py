@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 import midstream as ms
 from midstream.state import compaction
-from midstream.state.compaction import MOST_SMALL, SMALL, choose_neighbours, is_sparse, rows_to_merge, to_merge
+from midstream.state.compaction import (
+    AT_ONCE,
+    MOST_OF_ROWS,
+    MOST_SMALL,
+    SMALL,
+    choose_neighbours,
+    is_sparse,
+    rows_to_merge,
+    to_merge,
+)
 
 sizes = st.lists(st.integers(0, 1000), max_size=60)
 
@@ -54,6 +63,18 @@ def test_sparse_is_less_than_half_alive() -> None:
     assert not is_sparse(0, 0)
 
 
+def test_chunks_of_rows_are_merged_now_and_then() -> None:
+    """A step's rows are written anew in few steps, and there are few chunks all the same."""
+    sizes, merges = list[int](), 0
+    for _ in range(400):
+        sizes.append(1)
+        while found := rows_to_merge([pa.record_batch({"k": pa.nulls(size, pa.int8())}) for size in sizes]):
+            sizes[found[0] : found[1]] = [sum(sizes[found[0] : found[1]])]
+            merges += 1
+        assert len(sizes) <= MOST_OF_ROWS
+    assert merges <= 400 / (AT_ONCE - 1)
+
+
 def history(window: int, steps: int) -> list[tuple[int, int]]:
     """Steps of one row each, alive for `window` steps: after each step the chunks there are and the rows written."""
     chunks: list[tuple[int, int]] = []
@@ -85,8 +106,10 @@ def test_there_are_never_many_small_neighbours() -> None:
 
 
 def test_chunks_are_merged_up_to_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    batches = [pa.record_batch({"t": ["x" * 96]})] * 12
+    batches = [pa.record_batch({"t": ["x" * 96]})] * (MOST_OF_ROWS + 1)
     one = batches[0].nbytes
+    assert rows_to_merge(batches) == (0, AT_ONCE)
+    monkeypatch.setattr(compaction, "MOST_BYTES", 2 * one)
     assert rows_to_merge(batches) == (0, 2)
     monkeypatch.setattr(compaction, "MOST_BYTES", 2 * one - 1)
     assert rows_to_merge(batches) is None

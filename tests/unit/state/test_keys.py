@@ -14,7 +14,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from midstream.state.keys import band_codes, is_exact, is_integral, key_codes, stable_order
+from midstream.model.window import EVENT_TIME
+from midstream.state.combinations import Combinations, heading_of
+from midstream.state.keys import FEW, band_codes, is_exact, is_integral, key_codes, stable_order, stable_sort
+from midstream.state.sorted_run import SortedRun, merge_runs
 
 WORDS = {
     "int64": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
@@ -214,3 +217,31 @@ def test_stable_order_of_doubles(values: list[float]) -> None:
 
 def test_nan_sorts_last() -> None:
     assert stable_order(np.array([math.nan, 1.0, math.inf, math.nan])).tolist() == [1, 2, 0, 3]
+
+
+@pytest.mark.parametrize("count", [FEW, FEW + 1, 3 * FEW])
+@pytest.mark.parametrize("low, high", [(-20, 20), (0, 10**9), (-(2**63), 2**63 - 1)])
+def test_many_values_are_sorted_as_few_are(count: int, low: int, high: int) -> None:
+    values = np.random.default_rng(count).integers(low, high, count, endpoint=True)
+    wanted = np.argsort(values, kind="stable")
+    order, ascending = stable_sort(values)
+    assert order.tolist() == wanted.tolist()
+    assert ascending.tolist() == values[wanted].tolist()
+
+
+@pytest.mark.parametrize("sizes", [(3,), (2_000, 10, 10, 10), (1_500, 1_500)])
+def test_runs_that_are_merged_are_in_order_and_ties_in_that_of_the_runs(sizes: tuple[int, ...]) -> None:
+    random = np.random.default_rng(len(sizes))
+    codes = [np.sort(random.integers(0, 500, size)) for size in sizes]
+    numbers = np.arange(sum(sizes)) + 7
+    heading = heading_of(("A",), (EVENT_TIME,), (EVENT_TIME,))
+    runs, begin = [], 0
+    for size, own in zip(sizes, codes, strict=True):
+        words = np.array([numbers[begin : begin + size]] * heading.width)
+        runs.append(SortedRun(own, Combinations.of(heading, words)))
+        begin += size
+    merged, whole = merge_runs(runs), np.concatenate(codes)
+    wanted = np.argsort(whole, kind="stable")
+    assert merged.codes is not None
+    assert merged.codes.tolist() == whole[wanted].tolist()
+    assert merged.combinations.refs["A"].tolist() == numbers[wanted].tolist()

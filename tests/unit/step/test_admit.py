@@ -264,3 +264,17 @@ def test_a_time_that_no_window_can_be_added_to_is_a_dead_letter(far: int, waterm
 def test_the_farthest_times_enter() -> None:
     found = admit(stream(), pa.table({"k": [1, 2], "ts": times(2**62 - 1, 1 - 2**62)}))
     assert found.rows.num_rows == 2 and not found.dead.num_rows
+
+
+def test_tables_of_a_stream_may_differ_from_one_to_the_next() -> None:
+    one, found = stream(), []
+    zoned = pa.array([7], pa.timestamp("us", "UTC"))
+    for _ in range(2):
+        found += [
+            admit(one, pa.table({"k": [1], "ts": times(7)})),
+            admit(one, pa.table({"ts": zoned, "k": ["1"]})),
+            admit(one, pa.table({"other": [0], "k": pa.array([1], pa.int8()), "ts": ["1970-01-01T00:00:00.000007"]})),
+        ]
+        with pytest.raises(InputError, match="lacks 'ts'"):
+            admit(one, pa.table({"k": [1]}))
+    assert all(each.rows.equals(found[0].rows) and each.seen == found[0].seen for each in found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Protocol
 
 import pyarrow as pa
@@ -60,8 +60,11 @@ def store_chunk(
     batch: pa.RecordBatch | Unwritten,
     *,
     first: int = 0,
-    lifetimes: dict[Clock, tuple[int, int]] | None = None,
+    lifetimes: Mapping[Clock, tuple[int, int]] | None = None,
+    born: tuple[int, int] | None = None,
+    slice: int = 0,
+    alive: int = 0,
 ) -> ChunkRef:
     """Put a batch and describe it for a manifest."""
     kept_as, size, checksum = store.put(name, batch)
-    return ChunkRef(kept_as, len(batch), size, checksum, first, lifetimes or {})
+    return ChunkRef(kept_as, len(batch), size, checksum, first, lifetimes or {}, born, slice, alive)

@@ -75,12 +75,40 @@ def size_of(batch: pa.RecordBatch | Unwritten) -> int:
     """The bytes of a batch, `nbytes`; where its buffers are no larger than its values need, that is known at once."""
     if not isinstance(batch, pa.RecordBatch):
         return batch.nbytes
+    plain = plain_size(batch)
+    return int(batch.nbytes) if plain is None else plain
+
+
+def plain_size(batch: pa.RecordBatch) -> int | None:
+    """The bytes of a batch whose buffers hold a value of known width for each row and nothing else; None of others.
+
+    >>> plain_size(pa.record_batch({"k": [1, 2]})), plain_size(pa.record_batch({"k": [1, None]}))
+    (16, None)
+    """
     total: int = batch.get_total_buffer_size()
+    schema = batch.schema
+    names = tuple(schema.names)
+    known = _WIDTHS.get(names)
+    if known is None or known[0] != schema:
+        if len(_WIDTHS) >= _REMEMBERED:
+            _WIDTHS.clear()
+        known = _WIDTHS[names] = schema, _width(schema)
+    width = known[1]
+    return total if width is not None and total == batch.num_rows * width // 8 else None
+
+
+_REMEMBERED = 256
+
+_WIDTHS: dict[tuple[str, ...], tuple[pa.Schema, int | None]] = {}
+"""By the names of columns the schema that was last asked for, and its width, which takes as long as all the rest."""
+
+
+def _width(schema: pa.Schema) -> int | None:
+    """The bits of a row; None where there are columns, such as texts, whose values have no width."""
     try:
-        least = batch.num_rows * sum([kind.bit_width for kind in batch.schema.types]) // 8
-    except ValueError:  # Texts have no width.
-        return int(batch.nbytes)
-    return total if total == least else int(batch.nbytes)
+        return sum([int(kind.bit_width) for kind in schema.types])
+    except ValueError:
+        return None
 
 
 def _same(held: pa.RecordBatch | Unwritten, batch: pa.RecordBatch | Unwritten) -> bool:

@@ -13,17 +13,19 @@ import pyarrow as pa
 from midstream.language.result_time import time_in
 from midstream.model.errors import InputError
 from midstream.model.language_rules import PRESENT, LanguageRules
+from midstream.model.revised import quickly_made
 from midstream.model.schema import StreamSchema, plain_type, without_runs
 from midstream.runtime.watermark import BEGINNING, FIRST_TIME, LAST_TIME, Seen
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.rows import one_batch
 from midstream.step.admission.mixed import with_texts
 from midstream.step.admission.outputs import dead_letters, late_rows, readable
-from midstream.step.admission.reading import Reading, far_time, read_rows
+from midstream.step.admission.reading import Reading, Way, far_time, read_in, ways_of
 
 Mask = npt.NDArray[np.bool_]
 
 
+@quickly_made
 @dataclass(frozen=True)
 class Judged:
     """Some rows of a stream, classified; `entering` is None where all enter, `late` and `dead` where none is."""
@@ -46,20 +48,19 @@ def judge(times: pa.Array, watermark: int) -> Judged:
     dead = None if not times.null_count else times.is_null().to_numpy(zero_copy_only=False)
     least = watermark if watermark > FIRST_TIME else FIRST_TIME
     words = times.to_numpy() if dead is None else times.fill_null(least).to_numpy()
-    late = words < least
-    some_late = bool(np.logical_or.reduce(late))
-    if dead is None and not some_late:
+    if dead is None:
         greatest = int(np.maximum.reduce(words)) if words.size else None
-        if greatest is None or greatest <= LAST_TIME:
+        if greatest is None or (greatest <= LAST_TIME and np.minimum.reduce(words) >= least):
             return Judged(None, None, None, Seen(greatest, words.size))
     far = (words < FIRST_TIME) | (words > LAST_TIME)
-    dead, late = far if dead is None else dead | far, late & ~far
+    dead, late = far if dead is None else dead | far, (words < least) & ~far
     entering = ~(late | dead)
     entered = words[entering]
     seen = Seen(int(entered.max()) if len(entered) else None, len(entered), int(late.sum()), int(dead.sum()))
     return Judged(entering, late if seen.late else None, dead if seen.rejected else None, seen)
 
 
+@quickly_made
 @dataclass(frozen=True)
 class Admitted:
     """A table sorted out: rows with `_ts`, late rows with their `_watermark`, dead letters with a `_reason`.
@@ -82,14 +83,13 @@ def admit(
     Columns are brought to the declared types; a row that cannot be, or whose timestamp is NULL, becomes a dead letter
     in its original form. A missing column is an `InputError`, other columns are ignored.
     """
-    check_columns(schema, table.column_names)
+    form = _form(schema, table.schema)
     if not table.num_rows:
         return _nothing(schema, rules)
-    names = schema.columns.names
-    given = table if table.column_names == names else table.select(names)
-    reading = read_rows(schema, one_batch(given, f"stream {schema.name}"))
+    given = table if form.alone else table.select(schema.columns.names)
+    reading = read_in(schema, one_batch(given, f"stream {schema.name}"), form.ways)
     judged = judge(reading.times, watermark)
-    read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=[*names, TIME])
+    read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=form.names)
     nothing = _nothing(schema, rules)
     late = nothing.late
     if judged.late is not None:
@@ -98,6 +98,37 @@ def admit(
     return Admitted(
         read if judged.entering is None else read.filter(pa.array(judged.entering)), late, dead, judged.seen
     )
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How tables of a schema are read: whether they have the stream's columns `alone`, in its order, the way of each,
+    and the `names` of the columns that are read.
+    """
+
+    given: pa.Schema
+    alone: bool
+    ways: tuple[Way, ...]
+    names: list[str]
+
+
+def _form(schema: StreamSchema, given: pa.Schema) -> _Form:
+    """The form of tables that have this schema; found once for as long as a stream is given the same."""
+    known = _FORMS.get(schema)
+    if known is None or not known.given.equals(given):
+        check_columns(schema, given.names)
+        names = schema.columns.names
+        ways = ways_of(schema, pa.schema([given.field(name) for name in names]))
+        while len(_FORMS) >= _MOST_FORMS:
+            del _FORMS[next(iter(_FORMS))]
+        known = _FORMS[schema] = _Form(given, given.names == names, ways, [*names, TIME])
+    return known
+
+
+_FORMS: dict[StreamSchema, _Form] = {}
+"""By stream that of the last table."""
+
+_MOST_FORMS = 1 << 12
 
 
 def nothing_of(streams: Mapping[str, StreamSchema], rules: LanguageRules = PRESENT) -> Mapping[str, Admitted]:

@@ -31,16 +31,20 @@ FEW = 8
 
 def counted_streams(plan: StepPlan) -> tuple[str, ...]:
     """The streams whose arrivals a ROWS window of any query counts, in order of the streams."""
-    units = [unit for group in plan.groups() for unit in plan.program(group).units]
-    counted = {stream for unit in units if not unit.ordered for stream in unit.counted}
-    return tuple(stream for stream in plan.manifest.streams if stream in counted)
+    known = plan.arrangement.counted
+    if not known:
+        units = [unit for group in plan.groups() for unit in plan.program(group).units]
+        counted = {stream for unit in units if not unit.ordered for stream in unit.counted}
+        known.append(tuple(stream for stream in plan.manifest.streams if stream in counted))
+    return known[0]
 
 
-def numbered(plan: StepPlan, rows: Mapping[str, pa.RecordBatch]) -> dict[str, pa.RecordBatch]:
-    """The step's rows with their arrival numbers, where a ROWS window counts them."""
-    progress = plan.manifest.progress
-    counts = {s: progress[s].rows if s in progress else 0 for s in counted_streams(plan)}
-    return with_arrival_numbers(rows, counts)
+def numbered(plan: StepPlan, rows: dict[str, pa.RecordBatch]) -> dict[str, pa.RecordBatch]:
+    """The step's rows with their arrival numbers, where a ROWS window counts them; the rows themselves where none."""
+    counted, progress = counted_streams(plan), plan.manifest.progress
+    if not counted:
+        return rows
+    return with_arrival_numbers(rows, {s: progress[s].rows if s in progress else 0 for s in counted})
 
 
 def spread(
@@ -55,13 +59,13 @@ def spread(
     """For each lane of a group its share of the rows that a stage begins with, by stream; `nothing` is what is admitted
     of streams that are silent. A stream is one of what is done for `each`.
     """
-    streams = {stream for unit in program.units for stream in unit.streams}
-    key = stage.lane_key
+    streams, key = program.streams, stage.lane_key
     if key is None:
         return {LaneId(group, 0): {s: rows[s] for s in streams}}
     slotted = {s: one for s in streams if rows[s] is nothing[s].rows and (one := nothing[s].slotted) is not None}
-    for s in streams - slotted.keys():
-        slotted[s] = rows[s].append_column(SLOT, pa.array(slots(key[s], rows[s], spread_nulls=len(key) > 1)))
+    for s in streams:
+        if s not in slotted:
+            slotted[s] = rows[s].append_column(_SLOT, _column(slots(key[s], rows[s], spread_nulls=len(key) > 1)))
     lanes = plan.lanes(group)
     if lanes == 1:
         return {LaneId(group, 0): slotted}
@@ -70,6 +74,14 @@ def spread(
     owned = side_by_side(lambda s: shared(slotted[s], np.asarray(slotted[s].column(SLOT)) % lanes, lanes), speaking)
     shares = dict(zip(speaking, owned, strict=True))
     return {LaneId(group, lane): {s: shares[s][lane] for s in streams} for lane in range(lanes)}
+
+
+_SLOT = pa.field(SLOT, pa.int16())
+
+
+def _column(found: npt.NDArray[np.int16]) -> pa.Array:
+    """Slots as a column on the same memory, sooner than Arrow's conversion finds out what they are."""
+    return pa.Array.from_buffers(_SLOT.type, len(found), [None, pa.py_buffer(found)])
 
 
 def shared(rows: pa.RecordBatch, owners: npt.NDArray[np.integer[Any]], lanes: int) -> list[pa.RecordBatch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.types as pt
 
 from midstream.model.errors import InputError
 from midstream.model.python_values import python_values
+from midstream.model.revised import quickly_made
 from midstream.model.schema import TIME_UNITS, StreamSchema, has_texts, plain_type
 from midstream.state.keys import band_codes
 from midstream.step.admission import iso_8601
@@ -23,6 +24,7 @@ _SHOWN = 80
 _REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
+@quickly_made
 @dataclass(frozen=True)
 class Reading:
     """Rows as their stream declares them.
@@ -47,12 +49,35 @@ def read_rows(schema: StreamSchema, rows: pa.RecordBatch, names: Collection[str]
     >>> reading.columns["k"].to_pylist(), reading.times.to_pylist(), reading.reasons
     ([1, None], [0, None], {1: "column 'k': cannot read 'x' as int64"})
     """
+    return read_in(schema, rows, ways_of(schema, rows.schema, names))
+
+
+Way = tuple[str, int, pa.DataType | None, pa.Field | None]
+"""How a column is read: its name, its place in the rows, and the type it is seen as or the field it is read as; neither
+where it comes as it is declared.
+"""
+
+
+def ways_of(schema: StreamSchema, given: pa.Schema, names: Collection[str] | None = None) -> tuple[Way, ...]:
+    """The ways of the columns of `names`, or of all, in rows of this schema."""
+    found: list[Way] = []
+    for field in schema.columns:
+        if names is None or field.name in names:
+            kind, place = given.field(field.name).type, given.get_field_index(field.name)
+            as_it_is, seen = kind == field.type, _is_seen_as(kind, field.type)
+            found.append((field.name, place, field.type if seen else None, None if as_it_is or seen else field))
+    return tuple(found)
+
+
+def read_in(schema: StreamSchema, rows: pa.RecordBatch, ways: Iterable[Way]) -> Reading:
+    """Read rows as declared, each column in its way."""
     reasons: dict[int, str] = {}
-    declared = [field for field in schema.columns if names is None or field.name in names]
-    columns = {
-        field.name: given if (given := rows.column(field.name)).type == field.type else read_as(given, field, reasons)
-        for field in declared
-    }
+    columns: dict[str, pa.Array] = {}
+    for name, place, seen_as, read_by in ways:
+        column = rows.column(place)
+        if seen_as is not None:
+            column = column.view(seen_as)
+        columns[name] = column if read_by is None else read_as(column, read_by, reasons)
     for field in schema.with_texts:
         if field.name in columns and not is_whole(columns[field.name]):
             columns[field.name] = read_as(columns[field.name], field, reasons)
@@ -137,9 +162,15 @@ def read_as(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Ar
         values = values.cast(plain_type(values.type))  # Arrow takes no rows of views.
     if pt.is_integer(values.type) and (pt.is_timestamp(field.type) or pt.is_date(field.type)):
         return _not_guessed(values, field, reasons)
-    if pt.is_timestamp(values.type) and pt.is_timestamp(field.type) and values.type.unit == field.type.unit:
+    if _is_seen_as(values.type, field.type):
         return values.view(field.type)
     return _cast(values, field, reasons)
+
+
+def _is_seen_as(given: pa.DataType, declared: pa.DataType) -> bool:
+    """Whether values are those of another type as they are stored: times of another zone."""
+    times = given != declared and pt.is_timestamp(given) and pt.is_timestamp(declared)
+    return bool(times and given.unit == declared.unit)
 
 
 def _not_guessed(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:

@@ -24,7 +24,7 @@ from midstream.step.reviewing.paces import Done
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.proposals import withdraw_of_other_groups
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown, significant
-from midstream.step.reviewing.turns import due, query_time, timely
+from midstream.step.reviewing.turns import due, is_quiet_step, note_quiet, query_time, timely
 
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
 """What a decision to move to another plan is, by mode."""
@@ -36,9 +36,12 @@ INSISTS = 0.5
 
 def review(draft: Draft, store: ChunkStore) -> Draft:
     """The draft of a step with the reviews done whose turn it is, after the commands of users."""
+    if is_quiet_step(draft.manifest):
+        return draft
     withdraw_of_other_groups(draft)
     manifest = begun(draft.manifest)
     candidates = list(timely(manifest))
+    note_quiet(manifest, candidates)
     draft.manifest = glance(manifest, candidates)
     for one, now in due(draft.manifest, candidates):
         if draft.migrations.get(draft.manifest.queries[one.lead].unit(one.lead)):

@@ -24,8 +24,10 @@ from midstream.step.reviewing.turns import clock, is_quiet
 def review_lanes(draft: Draft, lanes_before: int) -> None:
     """Look at the number of lanes if it is its turn: never in a step that changes it, or amid a migration."""
     manifest, kept = draft.manifest, draft.manifest.lane_optimization
+    if not is_watched(manifest) or manifest.lanes != lanes_before:
+        return
     now, settings = clock(manifest), manifest.optimizer
-    if now is None or not is_watched(manifest) or manifest.lanes != lanes_before:
+    if now is None:
         return
     if kept.reviewed is None:
         _keep(draft, replace(kept, reviewed=now))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from operator import is_
 
 from midstream.language.parse import parsed
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, OptimizerSettings
+from midstream.runtime.watermark import BEGINNING, LAST_TIME
+from midstream.step.arrangement import known_arrangement
 from midstream.step.reviewing.affordable import allowance, is_affordable, is_paid_for, price, subsets
 from midstream.step.reviewing.group_settings import settings_of
 from midstream.step.reviewing.plan_group import PlanGroup, group_of, moving_together, without_choice
@@ -80,13 +83,59 @@ def timely(manifest: Manifest) -> Iterator[tuple[PlanGroup, int]]:
                 yield one, now
 
 
+def is_quiet_step(manifest: Manifest) -> bool:
+    """Whether nothing can be due in a step, which most often is so: everything was looked at not long ago."""
+    arrangement = known_arrangement(manifest)
+    if arrangement is None or not arrangement.quiet:
+        return False
+    kept, settings, until = arrangement.quiet[0]
+    if kept is not manifest.optimizations or settings is not manifest.optimizer:
+        return False
+    now = clock(manifest)
+    return now is not None and now < until
+
+
+def note_quiet(manifest: Manifest, candidates: Iterable[tuple[PlanGroup, int]]) -> None:
+    """Note until when nothing is due, in a step in which nothing is; once for what is kept of the queries."""
+    arrangement, known = known_arrangement(manifest), (manifest.optimizations, manifest.optimizer)
+    if arrangement is None or not all(_is_idle(manifest, one.lead, one.kept) for one, _ in candidates):
+        return
+    if not (arrangement.quiet and all(map(is_, arrangement.quiet[0], known))):
+        arrangement.quiet[:] = [(*known, _quiet_until(manifest))]
+
+
+def _quiet_until(manifest: Manifest) -> int:
+    """The least event time at which something is due; the beginning where one has not begun, or has to wait."""
+    if any((kept := manifest.optimizations.get(name)) is None or kept.reviewed is None for name in manifest.queries):
+        return BEGINNING
+    until = LAST_TIME
+    for names in moving_together(manifest):
+        kept, settings = manifest.optimizations[names[0]], settings_of(manifest, names[0])
+        now, seen = query_time(manifest, names[0]), _seen(kept)
+        if settings.mode != "off" and seen is not None and not _is_idle(manifest, names[0], kept):
+            if now is None or _is_time(kept, settings, now):
+                return BEGINNING
+            until = min(until, seen + settings.review)
+    return until
+
+
+def _is_idle(manifest: Manifest, lead: str, kept: Optimization) -> bool:
+    """Whether a look at queries leads to nothing, whatever they do."""
+    return not kept.settled and bool(without_choice(manifest, lead))
+
+
 def _is_time(kept: Optimization, settings: OptimizerSettings, now: int) -> bool:
     """Whether it is time; also where an older version has kept a time that the query's own streams have not reached.
 
     What is settled was seen after its review; once it is not settled any more, it is reviewed at once.
     """
-    seen = kept.seen if kept.settled and kept.seen is not None else kept.reviewed
+    seen = _seen(kept)
     return seen is not None and (seen > now or now - seen >= settings.review)
+
+
+def _seen(kept: Optimization) -> int | None:
+    """The event time of the last look."""
+    return kept.seen if kept.settled and kept.seen is not None else kept.reviewed
 
 
 def _has_run(manifest: Manifest, one: PlanGroup) -> bool:

@@ -1,0 +1,92 @@
+"""What follows from the queries of a manifest is found once, and anew where they change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import midstream as ms
+from midstream.model.manifest import Manifest
+from midstream.step.arrangement import known_arrangement
+from midstream.step.reviewing import carry_out, turns
+from midstream.step.reviewing.plan_group import PlanGroup
+from tests.unit.building import table
+
+JOIN = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS"
+
+
+def engine() -> ms.Engine:
+    made = ms.Engine(seed=1)
+    for name in "ABC":
+        made.create_stream(name, "k BIGINT, ts TIMESTAMP", timestamp="ts")
+    made.add_query("q", JOIN)
+    for number in range(3):
+        push(made, number)
+    return made
+
+
+def push(made: ms.Engine, number: int) -> int:
+    """The push of this number; how many results it has in all."""
+    return sum(rows.num_rows for rows in made.push({name: table([number], k=[1]) for name in "ABC"}).values())
+
+
+def test_a_step_goes_by_the_arrangement_of_the_one_before_it() -> None:
+    made = engine()
+    before = known_arrangement(made.manifest)
+    push(made, 3)
+    assert before is not None and known_arrangement(made.manifest) is before
+
+
+CHANGES: dict[str, Callable[[ms.Engine], object]] = {
+    "a query more": lambda made: made.add_query("p", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS"),
+    "a query less": lambda made: made.drop_query("q"),
+    "another text": lambda made: made.change_query("q", JOIN.replace("5", "3")),
+    "another stream": lambda made: made.create_stream("D", "k BIGINT, ts TIMESTAMP", timestamp="ts"),
+    "a query that reads answers": lambda made: made.add_query("p", "SELECT q.k FROM q WHERE q.k > 0"),
+    "another plan": lambda made: made.migrate("q", "(A (B C))", "moving_state"),
+    "another scheme": lambda made: made.reshare("mem_opt"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_arrangement_is_found_where_queries_or_streams_change(change: str) -> None:
+    made, same = engine(), engine()
+    before = known_arrangement(made.manifest)
+    for one in (made, same):
+        CHANGES[change](one)
+    for number in range(3, 8):
+        same.manifest.__dict__.pop("_arrangement", None)
+        assert push(made, number) == push(same, number)
+        assert made.manifest == same.manifest
+    assert known_arrangement(made.manifest) is not before
+
+
+@pytest.mark.parametrize("mode", ["auto", "suggest", "off"])
+def test_steps_in_which_nothing_is_due_are_passed_over_and_no_review_is(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = list[int]()
+
+    def timely(manifest: Manifest) -> Iterator[tuple[PlanGroup, int]]:
+        looked.append(manifest.step)
+        return turns.timely(manifest)
+
+    monkeypatch.setattr(carry_out, "timely", timely)
+
+    def run(passes_over: bool) -> tuple[list[int], list[object], ms.Engine]:
+        looked.clear()
+        if not passes_over:
+            monkeypatch.setattr(carry_out, "is_quiet_step", lambda _: False)
+        made = engine()
+        made.optimize("q", mode=mode, review="12 seconds")
+        for number in range(3, 60):
+            push(made, number)
+            if number == 20:
+                made.add_query("p", "SELECT A.k FROM A, C WHERE A.k = C.k WINDOW 2 SECONDS")
+        return [*looked], [one for one in made.events if type(one).__name__ != "StepDone"], made
+
+    few, events, one = run(passes_over=True)
+    every, same, other = run(passes_over=False)
+    assert events == same and one.manifest == other.manifest
+    assert len(few) < len(every) / 2
