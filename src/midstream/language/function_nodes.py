@@ -201,6 +201,8 @@ def _if_there(node: exp.Expr, build: Builder) -> Expression:
 
 
 def _date(node: exp.Expr, build: Builder) -> Expression:
+    if node.this is None:
+        raise LanguageError("DATE of 0 arguments", remedy="write DATE(x)")
     return build.bind(exp.cast(node.this.copy(), "date"))
 
 

@@ -115,7 +115,7 @@ def _with_function(found: CqlText, tree: exp.Select) -> exp.Select:
         raise error_at(found.text, tree, f"{_as_written(found)} by which nothing is grouped", remedy)
     try:
         window = parse_one(found.window_function, read=DIALECT)
-    except ParseError as error:
+    except (ParseError, IndexError) as error:
         remedy = "write TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECONDS))"
         raise error_at(found.text, tree, f"{_as_written(found)} is no window", remedy) from error
     rewritten.set("group", exp.Group(expressions=[window, *others]))

@@ -45,7 +45,7 @@ def with_groups_apart(text: Traced) -> Traced:
         found = split_cql(text.text)
     try:
         tree = sqlglot.parse_one(found.sql, read=DIALECT)
-    except ParseError:
+    except (ParseError, IndexError):
         return text  # Whoever reads it says what is wrong.
     source = select_list_end(tokens)
     if not isinstance(tree, exp.Select) or source is None or not _is_plain(tree):

@@ -39,6 +39,9 @@ def select_of(found: CqlText) -> exp.Select:
         trees = [tree for tree in sqlglot.parse(found.sql, read=DIALECT) if tree is not None]
     except ParseError as error:
         raise _unreadable(found.text, error) from error
+    except IndexError as error:  # The parser's own, of VAR_MAP(1) for one.
+        message = "the query is no SQL: a function lacks an argument"
+        raise LanguageError(message, place=place(found.text, 0), remedy=SHAPE) from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         what = trees[0].key.upper() if len(trees) == 1 else f"{len(trees)} statements"
         spot = place_of(found.text, trees[-1]) if trees else place(found.text, 0)

@@ -10,6 +10,7 @@ from sqlglot.errors import SqlglotError
 
 from midstream.language.cql_tokens import STAND_INS
 from midstream.language.place import offset_of
+from midstream.language.written import sql_of
 from midstream.model.errors import LanguageError
 
 TIMESTAMPDIFF, DATEDIFF, DATE_DIFF = (STAND_INS[name].lower() for name in ("TIMESTAMPDIFF", "DATEDIFF", "DATE_DIFF"))
@@ -60,19 +61,24 @@ def _transpiled(node: exp.Expr) -> exp.Expr | None:
 
 
 def _part(name: exp.Expr, time: exp.Expr) -> exp.Expr | None:
-    return exp.Extract(this=exp.var(name.name), expression=time) if name.is_string else None
+    return exp.Extract(this=exp.Var(this=name.name), expression=time) if name.is_string else None
 
 
 def _earlier(time: exp.Expr, length: exp.Expr) -> exp.Expr | None:
     return exp.Sub(this=time, expression=length) if isinstance(length, exp.Interval) else None
 
 
+def _unit(node: exp.Expr) -> exp.Var:
+    """The word that a node is, such as HOUR; what is none is refused as a unit that nobody knows."""
+    return exp.Var(this=(node.name if node.is_string else node.name or sql_of(node)).upper())
+
+
 def _elapsed(unit: exp.Expr, earlier: exp.Expr, later: exp.Expr) -> exp.Expr:
-    return exp.TimestampDiff(this=later, expression=earlier, unit=exp.var(unit.name.upper()))
+    return exp.TimestampDiff(this=later, expression=earlier, unit=_unit(unit))
 
 
 def _boundaries(unit: exp.Expr, earlier: exp.Expr, later: exp.Expr) -> exp.Expr:
-    return exp.DateDiff(this=later, expression=earlier, unit=exp.var(unit.name.upper()))
+    return exp.DateDiff(this=later, expression=earlier, unit=_unit(unit))
 
 
 def _days(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
