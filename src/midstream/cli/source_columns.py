@@ -17,6 +17,7 @@ from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import OF_A_JOB, SourceSpec
 from midstream.model.allowed_sources import check_source
 from midstream.model.errors import InputError
+from midstream.state.store.places import located
 
 _OWN = {
     "rate": "timestamp TIMESTAMP, value BIGINT",
@@ -112,7 +113,7 @@ def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
 def check_table_path(name: str, path: str) -> None:
     """Raise where a static table's file is not there; URLs and patterns are looked at when they are read."""
     here = re.sub(_FILE, "", path)
-    if here and not _SCHEME.match(here) and not glob.has_magic(here) and not os.path.exists(here):
+    if not _SCHEME.match(here) and not glob.has_magic(here) and not os.path.exists(located(path)):
         raise InputError(
             f"table {name!r} reads {path}, and there is no such file or folder",
             place=f"[tables.{name}]",

@@ -120,6 +120,21 @@ def test_all_that_is_wrong_with_one_query(folder: Path, capsys: pytest.CaptureFi
     assert [message.split("'")[0] for message in messages] == ["unknown mode ", "unknown column ", "unknown format "]
 
 
+@pytest.mark.parametrize("path", ["gone/../names.csv", "names.csv/", "file:names.csv", "nam?s.csv"])
+def test_a_tables_file_is_looked_for_where_it_is_read(
+    folder: Path, capsys: pytest.CaptureFixture[str], path: str
+) -> None:
+    (folder / "names.csv").write_text("k,name\n1,a\n")
+    write(folder, f'{JOB}\n[tables.names]\nformat = "csv"\npath = "{path}"\n')
+    assert found(capsys=capsys)[1]["faults"] == []
+
+
+def test_a_tables_path_that_is_none_is_told_as_such(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder, f'{JOB}\n[tables.names]\nformat = "csv"\npath = "a\\u0000b"\n')
+    (fault,) = found(capsys=capsys)[1]["faults"]
+    assert fault["message"] == "the path has a character 0 in it"
+
+
 def test_an_operator_that_is_not_allowed_is_not_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "hostile.py").write_text("from pathlib import Path\nPath('was_here').touch()\nclass Evil: ...\n")
     write(folder, JOB.replace("sink = {", 'operator = "hostile:Evil"\nsink = {'))
