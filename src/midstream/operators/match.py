@@ -43,9 +43,9 @@ Rows = Mapping[str, RowsSpec]
 FEW = 2_048
 """So many pairs are looked at one by one sooner than two runs are searched."""
 
-HANDFUL = 2_048
+HANDFUL, MOST_WAITING = 2_048, 32_768
 """So many candidates of two runs wait for those of the next: most of what is done to them is then done once for all.
-Of the runs of a whole state up to sixteen times as many wait.
+Once more than so many wait, as of the runs of two whole states, they are decided about before there are more.
 """
 
 
@@ -94,7 +94,7 @@ class Matched:
                     left_at, right_at = _verified(self._lane, self._rows, on, left, left_at, right, right_at)
                 count = len(left_at)
                 self.compared[place] += count
-                if count > HANDFUL or waiting > 16 * HANDFUL:
+                if count > HANDFUL or waiting > MOST_WAITING:
                     self._pair_few(few, places)
                     few, places, waiting = [], [], 0
                 if count > HANDFUL:

@@ -12,6 +12,7 @@ from midstream.language.parse import parsed
 from midstream.language.query import Query
 from midstream.model.codec import decode
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.remembered import make_room
 from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.binding import Binding, compile_source, stored_columns
 from midstream.operators.compile import compile_pair
@@ -103,8 +104,7 @@ def _units(manifest: Manifest, group: str, chosen: tuple[str, ...]) -> tuple[Uni
     versions = _versions(manifest, chosen)
     known = _COMPILED.get(key)
     if known is None or known[0] != versions:
-        while len(_COMPILED) >= _REMEMBERED:
-            del _COMPILED[next(iter(_COMPILED))]
+        make_room(_COMPILED, _REMEMBERED)
         known = _COMPILED[key] = versions, _compile(manifest, group, chosen)
     return known[1]
 

@@ -18,6 +18,7 @@ class Made:
     name: str
     parts: dict[str, int] = field(default_factory=dict)
     count: int = 7
+    known: list[int] = field(default_factory=list, init=False, compare=False)
 
     @cached_property
     def twice(self) -> int:
@@ -35,6 +36,21 @@ def test_each_value_that_is_not_given_is_the_default_and_no_two_share_one_that_i
 def test_too_few_and_too_many_values_are_refused(given: tuple[object, ...]) -> None:
     with pytest.raises(TypeError):
         Made(*given)  # type: ignore[arg-type]
+
+
+def test_what_is_not_given_is_made_for_each_value_and_cannot_be_given() -> None:
+    assert Made("a").known == [] and Made("a").known is not Made("a").known
+    with pytest.raises(TypeError):
+        Made("a", known=[1])  # type: ignore[call-arg]
+
+
+def test_a_class_that_does_something_after_its_fields_are_set_is_refused() -> None:
+    class Checked:
+        def __post_init__(self) -> None:
+            raise ValueError
+
+    with pytest.raises(AssertionError):
+        quickly_made(dataclass(frozen=True)(Checked))
 
 
 def test_a_value_stays_as_it_was_made() -> None:

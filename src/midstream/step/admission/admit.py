@@ -13,6 +13,7 @@ import pyarrow as pa
 from midstream.language.result_time import time_in
 from midstream.model.errors import InputError
 from midstream.model.language_rules import PRESENT, LanguageRules
+from midstream.model.remembered import make_room
 from midstream.model.revised import quickly_made
 from midstream.model.schema import StreamSchema, plain_type, without_runs
 from midstream.runtime.watermark import BEGINNING, FIRST_TIME, LAST_TIME, Seen
@@ -119,14 +120,13 @@ def _form(schema: StreamSchema, given: pa.Schema) -> _Form:
         check_columns(schema, given.names)
         names = schema.columns.names
         ways = ways_of(schema, pa.schema([given.field(name) for name in names]))
-        while len(_FORMS) >= _MOST_FORMS:
-            del _FORMS[next(iter(_FORMS))]
+        make_room(_FORMS, _MOST_FORMS)
         known = _FORMS[schema] = _Form(given, given.names == names, ways, [*names, TIME])
     return known
 
 
 _FORMS: dict[StreamSchema, _Form] = {}
-"""By stream that of the last table."""
+"""By stream that of the last table that it was given."""
 
 _MOST_FORMS = 1 << 12
 
@@ -136,8 +136,7 @@ def nothing_of(streams: Mapping[str, StreamSchema], rules: LanguageRules = PRESE
     key = id(streams), rules
     known = _OF_STREAMS.get(key)
     if known is None:
-        while len(_OF_STREAMS) >= _REMEMBERED:
-            del _OF_STREAMS[next(iter(_OF_STREAMS))]
+        make_room(_OF_STREAMS, _REMEMBERED)
         known = _OF_STREAMS[key] = streams, {name: _nothing(schema, rules) for name, schema in streams.items()}
     return known[1]
 
