@@ -78,19 +78,19 @@ class SourceOperator(Operator):
     def _kept(self, arrived: pa.RecordBatch, step: int) -> pa.RecordBatch:
         """What is kept of rows that arrived."""
         names, lineage = tuple(arrived.schema.names), self.spec.lineage
-        if (layout := self._layouts.get(names)) is None:
-            layout = self._layouts[names] = Layout.of(names, self.spec)
-        kept = arrived if layout.places is None else arrived.select(layout.places)
+        if (columns := self._known_columns.get(names)) is None:
+            columns = self._known_columns[names] = KeptColumns.of(names, self.spec)
+        kept = arrived if columns.places is None else arrived.select(columns.places)
         if lineage is None:
             mask = all_hold(self.selection, arrived) if self.selection and arrived.num_rows else None
         else:
             marks, mask = _marks(arrived, lineage)
-            kept = kept.add_column(layout.marks_at, _MARKS, marks)
-            kept = kept.add_column(layout.step_at, _STEP, _repeated(step, arrived.num_rows))
+            kept = kept.add_column(columns.marks_at, _MARKS, marks)
+            kept = kept.add_column(columns.step_at, _STEP, _repeated(step, arrived.num_rows))
         return kept if mask is None or mask.all() else kept.filter(pa.array(mask))
 
     @cached_property
-    def _layouts(self) -> dict[tuple[str, ...], Layout]:
+    def _known_columns(self) -> dict[tuple[str, ...], KeptColumns]:
         return {}
 
     def _kept_of_nothing(self, arrived: pa.RecordBatch) -> pa.RecordBatch:
@@ -124,7 +124,7 @@ class SourceOperator(Operator):
 
 
 @dataclass(frozen=True)
-class Layout:
+class KeptColumns:
     """Where columns of arrived rows go in what is kept of them: at these `places`, or as they are, and two more.
 
     They are in the order of their names, as in chunks made of others, so that these are put together as they are.
@@ -135,12 +135,12 @@ class Layout:
     step_at: int
 
     @staticmethod
-    def of(names: Sequence[str], spec: RowsSpec) -> Layout:
+    def of(names: Sequence[str], spec: RowsSpec) -> KeptColumns:
         """That of rows with columns of these names."""
         kept = sorted(name for name in names if name[:1] == "_" or name in spec.columns)
         marks_at = bisect_left(kept, LINEAGE)
         step_at = bisect_left([*kept[:marks_at], LINEAGE, *kept[marks_at:]], ARRIVED)
-        return Layout(None if kept == list(names) else [names.index(name) for name in kept], marks_at, step_at)
+        return KeptColumns(None if kept == list(names) else [names.index(name) for name in kept], marks_at, step_at)
 
 
 _MARKS, _STEP = pa.field(LINEAGE, pa.int64()), pa.field(ARRIVED, pa.int64())
