@@ -6,10 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
-from midstream.model.revised import quickly_made
 
-
-@quickly_made
 @dataclass(frozen=True)
 class Counters:
     """What one operator, query or engine did: rows and candidate pairs, never time.

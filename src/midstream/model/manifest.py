@@ -18,7 +18,6 @@ from midstream.model.lanes import LaneOptimization
 from midstream.model.language_rules import LanguageRules, rules_of
 from midstream.model.node_spread import NodeSpread
 from midstream.model.optimization import Optimization, OptimizerSettings
-from midstream.model.revised import quickly_made
 from midstream.model.schema import StreamSchema, TableSchema
 from midstream.model.sharing import Chain, Demand, SharedSource
 from midstream.model.time_line import Epoch, TimeLine
@@ -37,7 +36,6 @@ DEFAULT_SHARING = "auto"
 """The scheme that queries share by unless the user names another."""
 
 
-@quickly_made
 @dataclass(frozen=True)
 class ChunkRef(EncodedOnce):
     """One immutable chunk in the store, and what must be known of it without reading it.
@@ -94,7 +92,6 @@ MOST_KNOWN = 1 << 16
 """A listing of at most so many rows knows what it was made of."""
 
 
-@quickly_made
 @dataclass(frozen=True)
 class StateListing(EncodedOnce):
     """The chunks of one state, how many of their rows are alive, and the number the next row gets.
@@ -148,7 +145,6 @@ class LaneState(EncodedOnce):
     boxes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-@quickly_made
 @dataclass(frozen=True)
 class StreamProgress(EncodedOnce):
     """The progress of a stream in event time.

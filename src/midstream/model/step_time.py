@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from midstream.model.revised import quickly_made
-
 MINUTE = 60.0
 """The summary of a job's times is of the steps that ended in so many seconds before its newest."""
 
@@ -30,7 +28,6 @@ class StepTotals:
         return StepTotals(self.steps + steps, {**self.phases, **added}, self.migrations + migrations)
 
 
-@quickly_made
 @dataclass(frozen=True)
 class StepTime:
     """A step as the host's clocks saw it.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from midstream.model.manifest import StreamProgress
-from midstream.model.revised import quickly_made, revised
+from midstream.model.revised import revised
 from midstream.model.schema import StreamSchema
 
 BEGINNING = -(2**63)
@@ -31,7 +31,6 @@ class StepClock:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-@quickly_made
 @dataclass(frozen=True)
 class Seen:
     """What a step brought of one stream: the greatest event time and how many rows of each kind."""

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from midstream.model.errors import InputError
 from midstream.model.manifest import ChunkRef
-from midstream.model.revised import quickly_made
 from midstream.model.window import Clock
 from midstream.state.combinations import Combinations, Words
 from midstream.state.compaction import MOST_BYTES
@@ -26,7 +25,6 @@ Lifetimes = Mapping[Clock, tuple[int, int]]
 """For each clock the least and the greatest end of a lifetime."""
 
 
-@quickly_made
 @dataclass(frozen=True)
 class RowRun:
     """A run of rows with ascending numbers, consecutive ones unless the batch has them in a column.

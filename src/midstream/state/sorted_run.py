@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.model.manifest import ChunkRef
-from midstream.model.revised import quickly_made
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.state.combinations import Combinations, Selector, concatenate, indices
 from midstream.state.gather import all_of, column_of
@@ -19,7 +18,6 @@ from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
 
 
-@quickly_made
 @dataclass(frozen=True)
 class SortedRun:
     """Some combinations of a state; `codes` ascend, and are None in an unsorted state.

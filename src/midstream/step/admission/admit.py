@@ -14,7 +14,6 @@ from midstream.language.result_time import time_in
 from midstream.model.errors import InputError
 from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.remembered import make_room
-from midstream.model.revised import quickly_made
 from midstream.model.schema import StreamSchema, plain_type, without_runs
 from midstream.runtime.watermark import BEGINNING, FIRST_TIME, LAST_TIME, Seen
 from midstream.state.base_state import SLOT, TIME
@@ -26,7 +25,6 @@ from midstream.step.admission.reading import Reading, Way, far_time, read_in, wa
 Mask = npt.NDArray[np.bool_]
 
 
-@quickly_made
 @dataclass(frozen=True)
 class Judged:
     """Some rows of a stream, classified; `entering` is None where all enter, `late` and `dead` where none is."""
@@ -61,7 +59,6 @@ def judge(times: pa.Array, watermark: int) -> Judged:
     return Judged(entering, late if seen.late else None, dead if seen.rejected else None, seen)
 
 
-@quickly_made
 @dataclass(frozen=True)
 class Admitted:
     """A table sorted out: rows with `_ts`, late rows with their `_watermark`, dead letters with a `_reason`.

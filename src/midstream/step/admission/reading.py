@@ -13,7 +13,6 @@ import pyarrow.types as pt
 
 from midstream.model.errors import InputError
 from midstream.model.python_values import python_values
-from midstream.model.revised import quickly_made
 from midstream.model.schema import TIME_UNITS, StreamSchema, has_texts, plain_type
 from midstream.state.keys import band_codes
 from midstream.step.admission import iso_8601
@@ -24,7 +23,6 @@ _SHOWN = 80
 _REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
-@quickly_made
 @dataclass(frozen=True)
 class Reading:
     """Rows as their stream declares them.
