@@ -30,8 +30,8 @@ def timed(
     backlog: Mapping[str, int] | None = None,
 ) -> StepTime:
     """The times of a step that has ended just now, from its manifest, its events and the watch that was run."""
-    others = list(events)
-    done = next(one for one in reversed(others) if isinstance(one, StepDone))
+    happened = list(events)
+    done = next(one for one in reversed(happened) if isinstance(one, StepDone))
     return StepTime(
         step=manifest.step,
         ended=time.time(),
@@ -39,12 +39,12 @@ def timed(
         phases=dict(watch.phases),
         interval=interval,
         rows={name: rows for name, rows in done.rows_in.items() if rows},
-        late=sum([one.rows for one in others if isinstance(one, RowsLate)]),
-        rejected=sum([one.rows for one in others if isinstance(one, RowsRejected | ResultsRejected)]),
+        late=sum([one.rows for one in happened if isinstance(one, RowsLate)]),
+        rejected=sum([one.rows for one in happened if isinstance(one, RowsRejected | ResultsRejected)]),
         results=sum(done.rows_out.values()),
         backlog=dict(backlog or {}),
         newest=max([one.greatest for one in manifest.progress.values() if one.greatest is not None], default=None),
-        migrations=sum([isinstance(one, MigrationBegun) for one in others]),
+        migrations=sum([isinstance(one, MigrationBegun) for one in happened]),
         watermark=min([mark for mark in done.watermarks.values() if mark is not None], default=None),
     )
 

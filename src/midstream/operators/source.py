@@ -20,6 +20,7 @@ from midstream.model.ids import OperatorId
 from midstream.model.words import window_text
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
+from midstream.state.base_state import kept_columns
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.gather import column_of
 from midstream.state.lineage import ARRIVED, LINEAGE, Lineage
@@ -137,7 +138,7 @@ class KeptColumns:
     @staticmethod
     def of(names: Sequence[str], spec: RowsSpec) -> KeptColumns:
         """That of rows with columns of these names."""
-        kept = sorted(name for name in names if name[:1] == "_" or name in spec.columns)
+        kept = [name for name in kept_columns(tuple(names), spec.columns) if name in names]
         marks_at = bisect_left(kept, LINEAGE)
         step_at = bisect_left([*kept[:marks_at], LINEAGE, *kept[marks_at:]], ARRIVED)
         return KeptColumns(None if kept == list(names) else [names.index(name) for name in kept], marks_at, step_at)

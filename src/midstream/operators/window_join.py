@@ -7,10 +7,10 @@ find one by one; windows are decided per pair by lifetimes, so the order of rows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, overload
+from typing import ClassVar, Self
 
 from typing_extensions import override
 
@@ -226,30 +226,17 @@ class WindowJoin(Operator):
         return f"window_join {self.on.describe()}"
 
 
-class AgesOf(Sequence[tuple[int, tuple[int, int]]]):
-    """How many results each pair of runs has, where it has any, and between which ages; found when it is read."""
+@dataclass(frozen=True)
+class AgesOf:
+    """How many results each pair of runs has, where it has any, and between which ages: found when it is read."""
 
-    def __init__(self, pairs: Sequence[RunPair], counts: Sequence[int], clock: Clock) -> None:
-        self._pairs, self._counts, self._clock = pairs, counts, clock
+    pairs: Sequence[RunPair]
+    counts: Sequence[int]
+    clock: Clock
 
-    @cached_property
-    def _runs(self) -> list[tuple[int, tuple[int, int]]]:
-        found = zip(self._pairs, self._counts, strict=True)
-        return [(count, ages_of(*pair, self._clock)) for pair, count in found if count]
-
-    @overload
-    def __getitem__(self, at: int) -> tuple[int, tuple[int, int]]: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[tuple[int, tuple[int, int]]]: ...
-
-    @override
-    def __getitem__(self, at: int | slice) -> Any:
-        return self._runs[at]
-
-    @override
-    def __len__(self) -> int:
-        return len(self._runs)
+    def __iter__(self) -> Iterator[tuple[int, tuple[int, int]]]:
+        found = zip(self.pairs, self.counts, strict=True)
+        return ((count, ages_of(*pair, self.clock)) for pair, count in found if count)
 
 
 def ages_of(one: SortedRun, other: SortedRun, clock: Clock) -> tuple[int, int]:

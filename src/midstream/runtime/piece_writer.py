@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Set
 from typing import Protocol
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ PART = 1 << 19
 evaluated.
 """
 
-AgeRuns = Sequence[tuple[int, tuple[int, int]]]
+AgeRuns = Iterable[tuple[int, tuple[int, int]]]
 """Runs of results: how many, and between which ages all of them are."""
 
 Pour = Callable[[Combinations, AgeRuns], None]

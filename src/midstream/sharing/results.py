@@ -134,14 +134,14 @@ def in_order(
     lane: Lane, rows: Mapping[str, RowsSpec], lineages: Mapping[str, Lineage], found: Combinations, age_runs: AgeRuns
 ) -> Results:
     """The results in order of time."""
-    run: Words | None = None
-    if age_runs and sum(count for count, _ in age_runs) == len(found):
-        run = np.repeat(np.arange(len(age_runs)), [count for count, _ in age_runs])
+    runs, run = list(age_runs), None
+    if runs and sum(count for count, _ in runs) == len(found):
+        run = np.repeat(np.arange(len(runs)), [count for count, _ in runs])
     times = found.valid_from[EVENT_TIME]
     if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
         order = stable_sort(times)[0]
         found, run = found.take(order), None if run is None else run[order]
-    return Results(lane, rows, lineages, found, age_runs, run)
+    return Results(lane, rows, lineages, found, runs, run)
 
 
 def _placed(ends: Mapping[str, Words], ages: Mapping[str, Words]) -> Words:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import ChunkRef
+from midstream.model.remembered import make_room
 from midstream.state.store.base import Unwritten
 
 
@@ -90,8 +91,7 @@ def plain_size(batch: pa.RecordBatch) -> int | None:
     names = tuple(schema.names)
     known = _WIDTHS.get(names)
     if known is None or known[0] != schema:
-        if len(_WIDTHS) >= _REMEMBERED:
-            _WIDTHS.clear()
+        make_room(_WIDTHS, _REMEMBERED)
         known = _WIDTHS[names] = schema, _width(schema)
     width = known[1]
     return total if width is not None and total == batch.num_rows * width // 8 else None
