@@ -148,19 +148,19 @@ class _Reader:
         if len(having) > 1:
             there = having[0].place(key)
             self.faults.append(having[1].error(key, f"is in {there} already", "leave one of them out"))
-        value = self._attempt(lambda: read((having or self.tops)[0]))
+        value = self._attempt(read, (having or self.tops)[0])
         return default if value is None else value
 
     def each(self, key: str, read: Callable[[TomlTable], Read]) -> dict[str, Read]:
         """The values by name of the tables under a key, in all files."""
         found: dict[str, Read] = {}
         for top in self.tops:
-            for name, table in self._attempt(lambda top=top: list(top.tables(key))) or ():  # type: ignore[misc]
+            for name, table in self._attempt(lambda one: list(one.tables(key)), top) or ():
                 if (other := self.places.get(f"{key}.{name}")) is not None:
                     self.faults.append(table.error(name, f"is in {other} already", "name one of them otherwise"))
                     continue
                 self.places[f"{key}.{name}"] = table.place()
-                value = self._attempt(lambda table=table: read(table))  # type: ignore[misc]
+                value = self._attempt(read, table)
                 if value is not None:
                     found[name] = value
         return found
@@ -169,15 +169,15 @@ class _Reader:
         """Raise what was wrong, unknown keys and a lack of streams included."""
         for top in self.tops:
             top.known = list(_KEYS)
-            self._attempt(top.close)
+            self._attempt(TomlTable.close, top)
         if not any(key.startswith("streams.") for key in self.places) and not self.faults:
             self.faults.append(self.tops[0].error("streams", "names no stream", "add a table such as [streams.A]"))
         if self.faults:
             raise self.faults[0] if len(self.faults) == 1 else JobFileError.of(self.faults)
 
-    def _attempt(self, read: Callable[[], Read]) -> Read | None:
+    def _attempt(self, read: Callable[[TomlTable], Read], table: TomlTable) -> Read | None:
         try:
-            return read()
+            return read(table)
         except LanguageError as error:
             self.faults.append(error)
             return None
