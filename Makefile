@@ -24,11 +24,12 @@ demo: venv ## flights of 2013 through Spark, plans changed by hand and by the op
 dashboard: venv ## a job over the same flights that goes on, in the browser: look at its plan, approve another one
 	@$(bin)/midstream demo --dashboard --out build/dashboard
 
-check: venv ## lint and types
+check: venv ## lint, format and types
 	$(bin)/ruff check
+	$(bin)/ruff format --check
 	$(bin)/mypy
 
-test: venv ## lint, types and all tests that take minutes (Spark included)
+test: venv ## lint, format, types and all tests that take minutes (Spark included)
 	@checked=$$(mktemp) failed=0; nice -n 5 $(MAKE) --no-print-directory check >"$$checked" 2>&1 & check=$$!; \
 	$(with_java) $(with_postgresql) $(with_chromium) MIDSTREAM_PROFILE=test \
 		$(bin)/pytest -n 2 $(PYTEST_ARGS) || failed=$$?; \
