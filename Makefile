@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo dashboard test check docs pictures bench soak venv clean
+.PHONY: help demo dashboard test verify check docs pictures bench soak venv clean
 
 bin := .venv/bin
 with_postgresql = POSTGRESQL_BIN="$$(scripts/ensure_postgresql.sh || true)" && export POSTGRESQL_BIN &&
@@ -29,11 +29,13 @@ check: venv ## lint, format and types
 	$(bin)/ruff format --check
 	$(bin)/mypy
 
-test: venv ## lint, format, types and all tests that take minutes (Spark included)
+test: venv ## lint, format, types and the tests that a change needs: minutes
 	@checked=$$(mktemp) failed=0; nice -n 5 $(MAKE) --no-print-directory check >"$$checked" 2>&1 & check=$$!; \
-	$(with_java) $(with_postgresql) $(with_chromium) MIDSTREAM_PROFILE=test \
-		$(bin)/pytest -n 2 $(PYTEST_ARGS) || failed=$$?; \
+	$(with_java) $(with_postgresql) $(with_chromium) $(bin)/pytest -n 2 $(PYTEST_ARGS) || failed=$$?; \
 	wait $$check || failed=$$?; cat "$$checked"; rm "$$checked"; exit $$failed
+
+verify: test ## `make test`, then all other tests: every random case, all of Spark, the lab, the packages, a browser
+	@$(with_java) $(with_postgresql) $(with_chromium) $(bin)/pytest -n 2 -m verify $(PYTEST_ARGS)
 
 docs: venv ## the site, in build/docs: pages, reference, pictures; a broken link is an error
 	$(bin)/python -m sphinx -E -W --keep-going -q -c docs . build/docs

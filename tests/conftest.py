@@ -1,4 +1,4 @@
-"""How the tests are spread over processes (`pytest -n 2`), and what makes these quick."""
+"""Which tests run (`make test`, `make verify`), how they are spread over processes, and what makes these quick."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from midstream.runtime import checks
+from tests.drawing import FIFTHS, PROFILE, SOAK, chosen_fifth, fifths
 from tests.garbage import look_seldom
 from tests.object_server import BUCKET, ObjectServer, free_port
+from tests.selection import only_in_verify
 
 FIRST = (
     "tests/spark/",
@@ -37,7 +40,18 @@ written to survive the loss of power is most of what a step waits for.
 OBJECT_SERVER = ObjectServer(free_port())
 
 
+COMMON: dict[str, Any] = {
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+}
+settings.register_profile("test", max_examples=100, derandomize=True, database=None, **COMMON)
+settings.register_profile("soak", max_examples=2000, **COMMON)
+
+
 def pytest_configure() -> None:
+    settings.load_profile(PROFILE)
+    chosen_fifth()  # Before the workers start, which take it from the environment.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
     if IN_MEMORY.is_dir() and os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ENOUGH:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
@@ -51,17 +65,48 @@ def pytest_configure() -> None:
     checks.turn_on()  # Every lane in the tests holds operators and strategies to their contracts.
 
 
+def pytest_report_header() -> str:
+    return f"random suites: fifth {chosen_fifth()} of {len(FIFTHS)} (MIDSTREAM_FIFTH={chosen_fifth()} draws it again)"
+
+
 class ByFile(LoadScopeScheduling):
-    """A file's tests run in one process, for they may share what is dear; all that share a Spark session too."""
+    """Run a file's tests in one process, because they may share what is dear.
+
+    What `make test` runs of Spark shares one session; `make verify` has two side by side.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return FIRST[0] if file.startswith(FIRST[0]) else file
+        few = "not verify" in self.config.option.markexpr
+        return FIRST[0] if few and file.startswith(FIRST[0]) else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     config.option.loadscopereorder = False  # The order of the collection counts, not how many tests a file has.
     return ByFile(config, log)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a random suite its fifths: each test that Hypothesis draws under `property`, or that asks for a `fifth`."""
+    drawn = is_hypothesis_test(metafunc.function) and metafunc.definition.get_closest_marker("property")
+    if drawn and "fifth" not in metafunc.fixturenames:
+        metafunc.fixturenames.append("fifth")
+    if "fifth" in metafunc.fixturenames:
+        metafunc.parametrize("fifth", fifths(), indirect=True)
+
+
+@pytest.fixture
+def fifth(request: pytest.FixtureRequest) -> int:
+    """The fifth of its cases that a random test draws."""
+    if is_hypothesis_test(request.function) and not SOAK:
+        request.function._hypothesis_internal_use_seed = request.param
+    return int(request.param)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if only_in_verify(item.nodeid):
+        item.add_marker(pytest.mark.verify)
 
 
 @pytest.hookimpl(trylast=True)

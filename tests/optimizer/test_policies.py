@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from typing_extensions import override
 
 from midstream.optimizer.discovery import policies
 from midstream.optimizer.policies.base import Decision, Policy, Review
 from midstream.testing import check_policy
+from tests.drawing import FIFTHS, SOAK
 
-PROFILE = os.environ.get("MIDSTREAM_PROFILE", "test")
-CASES = {"test": 300, "soak": 3000, "quick": 20}[PROFILE]
+CASES = (3000 if SOAK else 300) // len(FIFTHS)
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
 
 @pytest.mark.parametrize("name", policies())
-def test_it_keeps_every_answer_and_to_what_is_allowed(name: str) -> None:
-    assert check_policy(type(policies()[name]), cases=CASES) > CASES // 30
+def test_it_keeps_every_answer_and_to_what_is_allowed(fifth: int, name: str) -> None:
+    assert check_policy(type(policies()[name]), cases=CASES, seed=fifth * CASES) > CASES // 30
 
 
 class Stubborn(Policy):

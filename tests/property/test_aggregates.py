@@ -6,17 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.property.cases import cases
 from tests.property.drive import check
 from tests.property.queries import plans
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
-
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_groups_are_those_of_the_oracle(data: st.DataObject) -> None:
     drawn = data.draw(cases(kinds=("aggregate",)))

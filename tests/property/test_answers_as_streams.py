@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from midstream.ring.discovery import spreadings
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.oracle.answer import Answer, answer, moment
 from tests.oracle.arrival import Arrivals, Lifetime, arrive
 from tests.oracle.outer_spec import OuterSpec
@@ -22,7 +22,6 @@ from tests.property.rows import cut, draw_rows
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
 SCHEMES = tuple(name for name in spreadings() if name != "lanes")
 """Ways to spread a join of any condition over nodes."""
@@ -164,7 +163,7 @@ def spreads(draw: st.DrawFn, case: Case, query: str) -> list[Spread]:
 SETTINGS = {"lanes": st.sampled_from((1, 3)), "sharing": st.sampled_from(("auto", "off"))}
 
 
-@drawing(CASES)
+@drawing(200)
 @given(drawn=drawn_cases(), data=st.data(), **SETTINGS)
 def test_answers_that_others_read(drawn: Drawn, data: st.DataObject, lanes: int, sharing: str) -> None:
     case = drawn.case
@@ -175,7 +174,7 @@ def test_answers_that_others_read(drawn: Drawn, data: st.DataObject, lanes: int,
     check(case, drawn.expected, {}, actions, lanes=lanes, sharing=sharing)
 
 
-@drawing(CASES // 2)
+@drawing(100)
 @given(drawn=drawn_cases(), data=st.data(), **SETTINGS)
 def test_answers_over_nodes_that_others_read(drawn: Drawn, data: st.DataObject, lanes: int, sharing: str) -> None:
     case = drawn.case
@@ -187,7 +186,7 @@ def test_answers_over_nodes_that_others_read(drawn: Drawn, data: st.DataObject, 
     check(case, drawn.expected, {}, actions, lanes=lanes, sharing=sharing)
 
 
-@drawing(CASES)
+@drawing(200)
 @given(drawn=drawn_cases(), data=st.data(), by_name=st.booleans(), **SETTINGS)
 def test_subqueries_and_with(drawn: Drawn, data: st.DataObject, by_name: bool, lanes: int, sharing: str) -> None:
     *inner, last = drawn.case.queries
@@ -210,7 +209,7 @@ class United(QuerySpec):
         return " UNION ALL ".join(part.cql() for part in self.parts)
 
 
-@drawing(CASES)
+@drawing(200)
 @given(data=st.data(), **SETTINGS)
 def test_union_all(data: st.DataObject, lanes: int, sharing: str) -> None:
     declared, sequence = draw_rows(data.draw(shapes(3, LARGEST[5])))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.oracle.answer import Answer, connection
 from tests.oracle.spec import Item, QuerySpec
 from tests.property.drive import Case
@@ -20,7 +20,6 @@ from tests.property.test_sessions import expected as expected_of_sessions
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
 ASKED = {
     "rank": "SELECT *, {f}() OVER (PARTITION BY {by} ORDER BY a0 {d}) AS rn FROM {x} QUALIFY rn <= 2",
@@ -142,19 +141,19 @@ def together(draw: st.DrawFn, operation: str) -> Together:
 
 
 @pytest.mark.parametrize("operation", ["UNION", "INTERSECT", "EXCEPT"])
-@drawing(CASES)
+@drawing(200)
 @given(data=st.data())
 def test_set_operations_on_answers_of_windows(data: st.DataObject, operation: str) -> None:
     check_alone(data, together(operation), expected_together)
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_answers_of_tumbling_and_hopping_windows(data: st.DataObject) -> None:
     check_alone(data, above(windowed()), expected)
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_answers_of_sessions(data: st.DataObject) -> None:
     check_alone(data, above(sessions()), expected)

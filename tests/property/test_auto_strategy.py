@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from midstream.model.events import MigrationBegun
 from midstream.optimizer.chooser import OBJECTIVES
+from tests.drawing import drawing
 from tests.property.cases import cases, migrations, rescales
 from tests.property.drive import check
 from tests.property.queries import plans
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.property
 KINDS = ("join", "join", "join", "aggregate", "difference", "single")
 
 
+@drawing(100, soak=20, shrink=True)
 @given(st.data())
 def test_the_choice_changes_no_answer(data: st.DataObject) -> None:
     drawn = data.draw(cases(kinds=KINDS, count=data.draw(st.sampled_from((1, 1, 2))), least=2, idle=True))

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from tests.drawing import drawing
 from tests.oracle.arrival import Step, arrive, microseconds
 from tests.oracle.compare import normal
 from tests.oracle.spec import StreamSpec
@@ -30,6 +31,7 @@ UNREADABLE = {
 """What a bad row holds in one column: no time, text that is none, numbers that do not fit."""
 
 
+@drawing(100, soak=20, shrink=True)
 @given(st.data())
 def test_bad_rows_change_no_answer(data: st.DataObject) -> None:
     drawn = data.draw(cases(order=data.draw(st.sampled_from(("any", "late", "late"))), idle=True))

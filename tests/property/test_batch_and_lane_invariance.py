@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawing import drawing
 from tests.property.cases import cases, cuts, rescales
 from tests.property.drive import check
 from tests.property.queries import plans
@@ -16,6 +17,7 @@ from tests.property.rows import cut
 pytestmark = pytest.mark.property
 
 
+@drawing(100, soak=20, shrink=True)
 @given(st.data())
 def test_cuts_and_lanes_change_no_answer(data: st.DataObject) -> None:
     """In order, rows may be cut anywhere; out of order too if none is late and no join counts rows as they arrive."""

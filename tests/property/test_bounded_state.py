@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawing import drawing
 from tests.oracle.answer import connection, width
 from tests.oracle.arrival import Arrivals, Lifetime, Step, arrive
 from tests.oracle.spec import SECOND, SourceSpec
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.property
 FAR = 200 * SECOND
 
 
+@drawing(100, soak=20, shrink=True)
 @given(st.data())
 def test_state_is_bounded_by_the_watermark(data: st.DataObject) -> None:
     """After a step no more rows are kept than could still join one that may come; after a long time, none."""

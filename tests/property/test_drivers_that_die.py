@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections import Counter
 from unittest.mock import patch
@@ -11,11 +10,11 @@ import pytest
 
 from midstream.checkpoint import manifest_writing
 from midstream.state.store.files import file_of
+from tests.drawing import FIFTHS, SOAK
 from tests.property.simulated import CHECKPOINT, Driver, results, run
 from tests.property.simulated_store import SimulatedLibrary, World
 
-SEEDS = {"test": 2_000, "soak": 100_000, "quick": 100}[os.environ.get("MIDSTREAM_PROFILE", "test")]
-SHARES = 8
+SEEDS = 100_000 if SOAK else 2_000
 OBJECTS = 2
 """One in so many seeds is drawn on an object store too."""
 
@@ -51,11 +50,10 @@ def _check(world: World, label: str) -> None:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("objects", [False, True], ids=["folders", "objects"])
-def test_no_row_is_lost_or_doubled(share: int, objects: bool) -> None:
+def test_no_row_is_lost_or_doubled(fifth: int, objects: bool) -> None:
     happened: Counter[str] = Counter()
-    for seed in range(share, SEEDS // OBJECTS if objects else SEEDS, SHARES):
+    for seed in range(fifth, SEEDS // OBJECTS if objects else SEEDS, len(FIFTHS)):
         happened.update(check(seed, objects).happened)
     least = 3 if objects else 20
     assert EVERYWHERE | ONLY_HERE[objects] <= {what for what, times in happened.items() if times >= least}, happened
@@ -63,7 +61,9 @@ def test_no_row_is_lost_or_doubled(share: int, objects: bool) -> None:
 
 @pytest.mark.property
 @pytest.mark.parametrize("objects", [False, True], ids=["folders", "objects"])
-def test_nor_where_manifests_are_written_by_what_differs(objects: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_where_manifests_are_written_by_what_differs(
+    fifth: int, objects: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(manifest_writing, "LEAST", 1)
-    for seed in range(SEEDS // 20):
+    for seed in range(fifth, SEEDS // 20, len(FIFTHS)):
         check(seed, objects)

@@ -12,11 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 import midstream as ms
 from midstream.job.crash_points import POINTS, CrashPoint
+from tests.drawing import drawing
 from tests.oracle.compare import assert_each_step_same, difference
 from tests.property.cases import cases, migrations, rescales, restarts
 from tests.property.drive import Action, Case, Migrate, Rescale, Restart, script
@@ -29,8 +30,8 @@ class Died(BaseException):
     """The process would be dead now."""
 
 
+@drawing(40, shrink=True)
 @given(st.data())
-@settings(max_examples=40)
 def test_engines_on_a_checkpoint_change_no_answer(data: st.DataObject) -> None:
     drawn = data.draw(cases(count=data.draw(st.sampled_from((1, 1, 2))), idle=True))
     first = {query.name: data.draw(plans(query.spec), label="plan") for query in drawn.case.queries}

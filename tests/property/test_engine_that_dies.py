@@ -5,7 +5,6 @@ is not there.
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections import Counter
 
@@ -14,12 +13,13 @@ import pytest
 from midstream.checkpoint import manifest_writing
 from midstream.checkpoint.reader import Checkpoint
 from midstream.state.store.files import file_of
+from tests.drawing import FIFTHS, SOAK
 from tests.property.simulated_engine import inside, root, run
 from tests.property.simulated_store import World
 
-SEEDS = {"test": 40, "soak": 5_000, "quick": 10}[os.environ.get("MIDSTREAM_PROFILE", "test")]
+SEEDS = 5_000 if SOAK else 40
 ENOUGH = 160
-"""Seeds among which everything happens that must; a push that is done again, in one of twenty."""
+"""Seeds of a fifth among which everything happens that must; a push that is done again, in one of twenty."""
 
 LEAST = {"killed", "failed", "suspended", "went back", "commanded", "done again"}
 
@@ -51,9 +51,9 @@ def check(seed: int, objects: bool) -> World:
 
 @pytest.mark.property
 @pytest.mark.parametrize("objects", [False, True], ids=["folders", "objects"])
-def test_no_result_of_the_engine_is_lost_or_doubled(objects: bool) -> None:
+def test_no_result_of_the_engine_is_lost_or_doubled(fifth: int, objects: bool) -> None:
     happened: Counter[str] = Counter()
-    for seed in range(max(SEEDS, ENOUGH)):
+    for seed in range(fifth, max(SEEDS, ENOUGH * len(FIFTHS)), len(FIFTHS)):
         if seed >= SEEDS and happened.keys() >= LEAST:
             break
         happened.update(check(seed, objects).happened)
@@ -62,9 +62,11 @@ def test_no_result_of_the_engine_is_lost_or_doubled(objects: bool) -> None:
 
 @pytest.mark.property
 @pytest.mark.parametrize("objects", [False, True], ids=["folders", "objects"])
-def test_nor_where_manifests_are_written_by_what_differs(objects: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_where_manifests_are_written_by_what_differs(
+    fifth: int, objects: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(manifest_writing, "LEAST", 1)
-    for seed in range(SEEDS // 2):
+    for seed in range(fifth, SEEDS // 2, len(FIFTHS)):
         check(seed, objects)
 
 

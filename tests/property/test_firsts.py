@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.cases import LARGEST, MOST_RESULTS, cuts, migrations, rescales, restarts, shapes
@@ -21,7 +21,6 @@ from tests.property.test_sessions import sessions
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
 WRITTEN = {
     "FIRST({x})": "list({x} ORDER BY {t}, {x})[1]",
@@ -70,7 +69,7 @@ def grouped(draw: st.DrawFn) -> QuerySpec:
     return QuerySpec(sources, items, where, groups, every=draw(st.sampled_from((1, 3))) * SECOND)
 
 
-@drawing(CASES)
+@drawing(200)
 @given(
     spec=grouped(), data=st.data(), lanes=st.sampled_from((1, 3)), sharing=st.sampled_from(("auto", "off"))
 )  # fmt: skip
@@ -94,19 +93,19 @@ def asking(drawn: st.SearchStrategy[QuerySpec]) -> st.SearchStrategy[QuerySpec]:
     )
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_of_windows_to_group_by(data: st.DataObject) -> None:
     check_alone(data, asking(windowed()), expected_of_windows)
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_of_windows_to_group_by_beside_others(data: st.DataObject) -> None:
     check_beside_others(data, asking(windowed()), expected_of_windows)
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_of_sessions(data: st.DataObject) -> None:
     check_alone(data, asking(sessions()), expected_of_sessions)

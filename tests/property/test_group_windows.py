@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.oracle.answer import Answer, connection, moment
 from tests.oracle.arrival import Lifetime, arrive
 from tests.oracle.compare import assert_each_step_same
@@ -20,7 +20,6 @@ from tests.property.rows import cut, draw_rows
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
 CALLS = ("COUNT(*)", "COUNT(DISTINCT A.k)", "SUM(A.n)", "MIN(A.s)", "MAX(A.u)", "MEDIAN(A.n)")
 CALLS += ("COUNT(A.n) FILTER (WHERE A.k > 0)",)
@@ -142,13 +141,13 @@ def check_beside_others(data: st.DataObject, queries: st.SearchStrategy[QuerySpe
     check(case, answers, None, moves, sharing=data.draw(st.sampled_from(("auto", "off")), label="sharing"))
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_groups_are_those_of_the_oracle_in_the_step_that_passes_the_end(data: st.DataObject) -> None:
     check_alone(data, windowed(), expected)
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_groups_are_the_same_beside_queries_that_share_the_stream_and_migrate(data: st.DataObject) -> None:
     check_beside_others(data, windowed(), expected)

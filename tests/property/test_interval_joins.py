@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.cases import LARGEST, Drawn, cuts, shapes
@@ -19,7 +19,6 @@ from tests.property.rows import cut, draw_rows
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
 WRITTEN = (
     "{a}.ts BETWEEN {b}.ts - INTERVAL {low} SECONDS AND {b}.ts + INTERVAL {high} SECONDS",
@@ -65,7 +64,7 @@ def drawn_cases(draw: st.DrawFn) -> Drawn:
     return Drawn(case, sequence, shape, case.expected())
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_answers_are_those_without_any_window(data: st.DataObject) -> None:
     drawn = data.draw(drawn_cases())

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from midstream.language.parse import parsed
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime
 from tests.oracle.chain_spec import IN_WHERE, ChainJoin, ChainSpec
 from tests.oracle.compare import assert_each_step_same
@@ -22,7 +22,6 @@ from tests.property.rows import TIME_TYPES, cut, draw_rows
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
 OUTER = ("LEFT JOIN", "LEFT JOIN", "LEFT OUTER JOIN", "RIGHT JOIN", "FULL JOIN", "JOIN", "SEMI JOIN", "ANTI JOIN")
 KEPT = ("LEFT JOIN", "JOIN", "SEMI JOIN", "ANTI JOIN")
@@ -120,7 +119,7 @@ def moves(draw: st.DrawFn, case: Case) -> tuple[Action, ...]:
 SETTINGS = {"lanes": st.sampled_from((1, 3)), "sharing": st.sampled_from(("auto", "off"))}
 
 
-@drawing(CASES)
+@drawing(200)
 @given(case=drawn_cases(aggregated=False), data=st.data(), **SETTINGS)
 def test_chains_answer_what_the_oracle_does_in_the_step_that_can_know_it(
     case: Case, data: st.DataObject, lanes: int, sharing: str
@@ -133,7 +132,7 @@ def test_chains_answer_what_the_oracle_does_in_the_step_that_can_know_it(
     assert_each_step_same(found.outputs["q0"], answer)
 
 
-@drawing(CASES)
+@drawing(200)
 @given(case=drawn_cases(aggregated=True), data=st.data(), **SETTINGS)
 def test_aggregates_over_chains(case: Case, data: st.DataObject, lanes: int, sharing: str) -> None:
     answer = case.expected()["q0"]

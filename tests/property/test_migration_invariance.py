@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawing import drawing
 from tests.property.cases import cases, migrations, strategies
 from tests.property.drive import check
 from tests.property.queries import plans
@@ -17,6 +18,7 @@ KINDS = ("join", "join", "join", "join", "aggregate", "difference", "single")
 done: Counter[str] = Counter()
 
 
+@drawing(100, soak=20, shrink=True)
 @given(st.data())
 def test_migrations_change_no_answer(data: st.DataObject) -> None:
     count, least = data.draw(st.sampled_from((1, 1, 2))), data.draw(st.sampled_from((3, 3, 2)))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime
 from tests.oracle.compare import assert_each_step_same
 from tests.oracle.outer_spec import ANTI, OUTER, SEMI, OuterSpec
@@ -20,7 +20,6 @@ from tests.property.rows import TIME_TYPES, cut, draw_rows
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
 AFTER = ("B.u IS NULL", "A.u IS NULL OR A.k > 1", "COALESCE(A.k, 0) <= COALESCE(B.k, 1)", "A.k > 0", "B.s IS NOT NULL")
 ITEMS = ("A.u", "B.u", "COALESCE(A.k, -1) + COALESCE(B.k, -1)", "A.s", "B.d", "B.ts", "A.ok")
@@ -68,7 +67,7 @@ def drawn_cases(draw: st.DrawFn) -> Case:
     return Case(declared, steps, (Lifetime("q0", query),), shape.in_order and query.written not in OUTER)
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_results_are_those_of_the_oracle_in_the_step_that_can_know_them(data: st.DataObject) -> None:
     case = data.draw(drawn_cases(), label="case")
@@ -78,7 +77,7 @@ def test_results_are_those_of_the_oracle_in_the_step_that_can_know_them(data: st
     assert_each_step_same(found.outputs["q0"], answer)
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_results_are_the_same_amid_migrations_rescales_and_restarts(data: st.DataObject) -> None:
     case = data.draw(drawn_cases(), label="case")
@@ -91,7 +90,7 @@ def test_results_are_the_same_amid_migrations_rescales_and_restarts(data: st.Dat
     assert_each_step_same(found.outputs["q0"], answer)
 
 
-@drawing(CASES // 2)
+@drawing(100)
 @given(st.data())
 def test_results_are_the_same_beside_an_aggregate_over_the_same_join(data: st.DataObject) -> None:
     """Which keeps all results of the join in a state that begins with the same step."""

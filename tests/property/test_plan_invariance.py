@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawing import drawing
 from tests.property.cases import cases
 from tests.property.drive import check
 from tests.property.queries import plans
@@ -13,6 +14,7 @@ from tests.property.queries import plans
 pytestmark = pytest.mark.property
 
 
+@drawing(100, soak=20, shrink=True)
 @given(st.data())
 def test_every_plan_gives_the_same_answer(data: st.DataObject) -> None:
     drawn = data.draw(cases())

@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import midstream as ms
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.duck import database
 from tests.oracle.values import agree
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-CASES = {"test": 400, "soak": 2000, "quick": 20}[PROFILE]
 SECOND = 1_000_000
 FILTER = "FILTER (WHERE s IS NOT NULL AND v IS NOT NULL)"
 CALLS = (
@@ -61,7 +60,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     )
 
 
-@drawing(CASES)
+@drawing(400, soak=5)
 @given(data=st.data())
 def test_groups_have_what_duckdb_has(data: st.DataObject) -> None:
     rows, share = data.draw(tables()), data.draw(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9, 1.0]))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawing import drawing
 from tests.oracle.compare import difference
 from tests.property.cases import cases, migrations, twins
 from tests.property.drive import check
@@ -14,6 +15,7 @@ from tests.property.queries import plans
 pytestmark = pytest.mark.property
 
 
+@drawing(100, soak=20, shrink=True)
 @given(st.data())
 def test_queries_come_and_go_beside_a_query(data: st.DataObject) -> None:
     """Each query answers what the oracle says, and the one that stays answers what it would alone."""

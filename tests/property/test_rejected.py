@@ -19,12 +19,11 @@ from hypothesis import strategies as st
 
 import midstream as ms
 from midstream.model.errors import MidstreamError
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.duck import database
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-CASES = {"test": 200, "soak": 2000, "quick": 20}[PROFILE]
 SECOND = 1_000_000
 US = pa.timestamp("us")
 WINDOW = 6
@@ -142,7 +141,7 @@ def counted(found: Sequence[pa.Table]) -> Counter[Any]:
     return Counter(tuple(row.values()) for table in found for row in table.to_pylist())
 
 
-@drawing(CASES)
+@drawing(200)
 @given(data=st.data())
 def test_dead_letters_and_answers_are_those_of_duckdb(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

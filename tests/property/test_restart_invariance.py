@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawing import drawing
 from tests.property.cases import cases, migrations, rescales, restarts
 from tests.property.drive import check
 from tests.property.queries import plans
@@ -13,6 +14,7 @@ from tests.property.queries import plans
 pytestmark = pytest.mark.property
 
 
+@drawing(100, soak=20, shrink=True)
 @given(st.data())
 def test_restarts_change_no_answer(data: st.DataObject) -> None:
     """Restarts between steps and amid them, before and after a migration or a rescale is asked for."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 import midstream as ms
@@ -22,6 +22,7 @@ from midstream.runtime import piece_writer
 from midstream.runtime.piece_writer import AgeRuns
 from midstream.state.combinations import Combinations
 from midstream.step.poured import Poured
+from tests.drawing import drawing
 from tests.oracle.compare import assert_each_step_same
 from tests.property.cases import Drawn, cases, migrations
 from tests.property.drive import Action, Case, Migrate, run, script
@@ -34,8 +35,8 @@ IN_MEMORY = os.environ.get("PYTEST_DEBUG_TEMPROOT")
 """Where folders of tests are in memory, if they are."""
 
 
+@drawing(100, shrink=True)
 @given(st.data())
-@settings(max_examples=100)
 def test_results_in_pieces_are_the_results(data: st.DataObject) -> None:
     drawn = data.draw(cases(kinds=("join",), count=data.draw(st.sampled_from((1, 2, 1)))))
     first = {query.name: data.draw(plans(query.spec), label="plan") for query in drawn.case.queries}

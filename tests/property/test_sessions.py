@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.oracle.answer import Answer, connection, moment
 from tests.oracle.arrival import arrive
 from tests.oracle.spec import SECOND, Item, QuerySpec, SourceSpec
@@ -16,8 +16,6 @@ from tests.property.drive import Case
 from tests.property.test_group_windows import CALLS, CONDITIONS, HAVINGS, check_alone, check_beside_others
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
-
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
 
 @dataclass(frozen=True)
@@ -97,13 +95,13 @@ def sessions(draw: st.DrawFn) -> Sessions:
     )
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_sessions_are_those_of_the_oracle_in_the_step_that_passes_their_end(data: st.DataObject) -> None:
     check_alone(data, sessions(), expected)
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_sessions_are_the_same_beside_queries_that_share_the_stream_and_migrate(data: st.DataObject) -> None:
     check_beside_others(data, sessions(), expected)

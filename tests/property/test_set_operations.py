@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.oracle.answer import Answer, answer, connection
 from tests.oracle.arrival import Lifetime, arrive
 from tests.oracle.spec import QuerySpec
@@ -20,8 +20,6 @@ from tests.property.rows import cut, draw_rows
 from tests.property.test_answers_as_streams import SETTINGS, first_levels
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
-
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def expected(case: Case, spec: Together, alone: tuple[Lifetime, ...]) -> tuple[A
 
 @pytest.mark.parametrize("operation", ["UNION", "INTERSECT", "EXCEPT"])
 @pytest.mark.parametrize("by_name", [False, True])
-@drawing(CASES)
+@drawing(200)
 @given(data=st.data(), **SETTINGS)
 def test_set_operations(data: st.DataObject, operation: str, by_name: bool, lanes: int, sharing: str) -> None:
     declared, sequence = draw_rows(data.draw(shapes(3, LARGEST[5])))

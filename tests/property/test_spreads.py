@@ -25,7 +25,7 @@ from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreadings
 from tests.conformance.expected import Expected
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import QuerySpec
 from tests.property.cases import cuts, shapes, twins
@@ -34,11 +34,6 @@ from tests.property.queries import queries
 from tests.property.rows import cut, draw_rows
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
-
-ASKED = {"test": 300, "soak": 3000, "quick": 9}[PROFILE]
-"""How many cases each way shall have; not each carries all that are drawn."""
-
-CASES = ASKED * 6 // 5
 
 LARGEST = {2: 16, 3: 11, 4: 7}
 """The most rows of a stream, by the number of sources: the oracle is what costs."""
@@ -65,9 +60,10 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(streams, cut(streams, sequence, draw(cuts())), lives, shape.in_order)
 
 
-@drawing(CASES)
+@drawing(360)
 @given(case=cases(), seed=st.integers(0, 2**32))
 def test_answers_are_the_oracle_s(case: Case, seed: int) -> None:
+    SEEN["cases"] += 1
     answers = case.expected()
     assume(all(answer.table.num_rows <= MOST_RESULTS for answer in answers.values()))
     expected, rng = {name: Expected(answer, len(case.steps)) for name, answer in answers.items()}, Random(seed)
@@ -173,9 +169,9 @@ def wanting(least: float, names: Iterable[str]) -> set[str]:
 
 def test_every_way_had_cases() -> None:
     """The test above would be green of ways that refuse everything, and of joins that find nothing."""
-    others = [name for name in WAYS if name != "lanes"]
-    assert wanting(ASKED, others) == set()
-    assert wanting(ASKED * 0.05, ["lanes"]) == set()
-    assert {name for name in WAYS if SEEN[f"{name} found"] < SEEN[name] / 3} == set()
-    assert wanting(ASKED / 6, [f"to {name}" for name in (*others, "auto", "off", "orders")]) == set()
-    assert wanting(ASKED / 6, ["to passively", "to at once", "to ring passively", "to ring at once"]) == set()
+    others, asked = [name for name in WAYS if name != "lanes"], SEEN["cases"] * 0.8
+    assert wanting(asked, others) == set()
+    assert wanting(asked * 0.05, ["lanes"]) == set()
+    assert {name for name in WAYS if SEEN[f"{name} found"] < SEEN[name] / 4} == set()
+    assert wanting(asked / 8, [f"to {name}" for name in (*others, "auto", "off", "orders")]) == set()
+    assert wanting(asked / 8, ["to passively", "to at once", "to ring passively", "to ring at once"]) == set()

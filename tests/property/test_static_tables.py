@@ -16,12 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream import Engine
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.duck import database
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 STREAM = pa.schema([("k", pa.int64()), ("v", pa.float64()), ("s", pa.string()), ("ts", pa.timestamp("us"))])
 TABLE = pa.schema([("k", pa.int64()), ("w", pa.int64()), ("name", pa.string())])
 LAST = 99
@@ -191,7 +190,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @pytest.mark.parametrize("name", FORMS)
-@drawing(-(-CASES // len(FORMS)))
+@drawing(-(-200 // len(FORMS)))
 @given(st.data())
 def test_a_row_meets_the_version_of_its_step(name: str, data: st.DataObject) -> None:
     form, case = FORMS[name], data.draw(cases())

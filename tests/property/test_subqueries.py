@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import Condition, QuerySpec, SourceSpec, duration
 from tests.property.cases import cases
@@ -17,8 +17,6 @@ from tests.property.drive import Migrate, check
 from tests.property.queries import plans
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
-
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ def nested(draw: st.DrawFn, spec: QuerySpec) -> Nested:
     return Nested(**known, wrapped=frozenset(wrapped), deep=draw(st.integers(1, 3)), by_name=draw(st.booleans()))
 
 
-@drawing(CASES)
+@drawing(200)
 @given(st.data())
 def test_subqueries_are_what_stands_in_them(data: st.DataObject) -> None:
     drawn = data.draw(cases(kinds=("join", "join", "aggregate")))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.drawing import PROFILE, drawing
+from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime
 from tests.oracle.ranked_spec import RankedSpec
 from tests.oracle.spec import SECOND, Condition, Item, SourceSpec
@@ -17,8 +17,6 @@ from tests.property.drive import Case, check
 from tests.property.rows import cut, draw_rows
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
-
-CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
 
 LIMITS = ("{rank} <= 1", "{rank} <= 2", "{rank} <= 5", "{rank} < 3", "{rank} = 1", "3 >= {rank}", "{rank} = 2")
@@ -53,7 +51,7 @@ def ranked(draw: st.DrawFn) -> RankedSpec:
     )
 
 
-@drawing(CASES)
+@drawing(200)
 @given(
     spec=ranked(), data=st.data(), lanes=st.sampled_from((1, 3)), sharing=st.sampled_from(("auto", "off"))
 )  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.drawing import drawing
 from tests.property.cases import Drawn, cases, migrations, restarts
 from tests.property.drive import Action, Migrate, Run, _act, start
 from tests.property.queries import plans
@@ -53,6 +54,7 @@ def hand_overs(draw: st.DrawFn, drawn: Drawn, kinds: Sequence[str]) -> tuple[Mig
     return tuple(found)
 
 
+@drawing(100, soak=20, shrink=True)
 @given(st.data())
 def test_neither_migrations_nor_hand_overs_nor_restarts_show(data: st.DataObject) -> None:
     drawn = data.draw(cases(kinds=("join", "join", "single"), rows_windows=False, idle=True, sources=4))

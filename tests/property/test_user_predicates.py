@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import midstream as ms
 from midstream.ring.discovery import spreadings
 from tests.conformance.expected import Expected
+from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import Condition, QuerySpec
 from tests.property.cases import cuts, migrations, rescales, restarts, shapes, twins
@@ -71,6 +72,7 @@ def cases(draw: st.DrawFn, kinds: tuple[str, ...], *, rows_windows: bool) -> Cas
     return Case(streams, cut(streams, sequence, draw(cuts())), lives, False)
 
 
+@drawing(100, soak=20, shrink=True)
 @given(st.data())
 def test_neither_plans_nor_migrations_nor_restarts_show(data: st.DataObject) -> None:
     case = data.draw(cases(("join", "join", "aggregate"), rows_windows=True))
@@ -87,6 +89,7 @@ def test_neither_plans_nor_migrations_nor_restarts_show(data: st.DataObject) -> 
     done["found"] += expected["q0"].table.num_rows > 0
 
 
+@drawing(100, soak=20, shrink=True)
 @given(st.data())
 def test_spreads_do_not_show(data: st.DataObject) -> None:
     case = data.draw(cases(("join",), rows_windows=False))

@@ -15,6 +15,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import midstream as ms
+from tests.drawing import drawing
 from tests.oracle.answer import connection
 from tests.oracle.arrival import Arrivals, Lifetime, arrive
 from tests.oracle.spec import Item
@@ -25,7 +26,6 @@ from tests.sharing.draw import LARGEST, cut_rows, shape_of
 from tests.sharing.drive import run
 from tests.sharing.family import Family, Want, family, plan
 from tests.sharing.plain import asked
-from tests.sharing.profile import PROFILE, many
 from tests.sharing.reproduction import reproduction
 
 done: Counter[str] = Counter()
@@ -52,7 +52,7 @@ def with_actions(case: Case, actions: list[Action]) -> Case:
     return replace(case, actions=tuple(sorted((*actions, *case.actions), key=lambda action: action.step)))
 
 
-@many(24)
+@drawing(24, soak=40)
 @given(st.integers(0, 2**40))
 def test_the_state_of_all_is_that_of_the_widest_alone(seed: int) -> None:
     """Theorem 5, in rows, after every step, whoever comes and goes beside the widest."""
@@ -94,7 +94,7 @@ def state_rows(case: Case) -> list[int]:
     return found
 
 
-@many(30)
+@drawing(30, soak=40)
 @given(st.integers(0, 2**40))
 def test_every_row_kept_is_selected_by_some_query(seed: int) -> None:
     """Theorem 6, row by row: the rows that pass some filter and are in the window of the widest such query."""
@@ -259,6 +259,6 @@ def test_rows_of_a_query_that_went_before_its_other_stream_spoke() -> None:
 
 def test_rows_were_kept_and_given_up() -> None:
     """Runs after the tests above, which would pass if nothing were ever kept."""
-    if done and PROFILE != "quick":
-        assert done["kept without filters"] > 10, done
-        assert done["rows kept"] > 500 and done["rows given up"] > 500, done
+    if done:
+        assert done["kept without filters"] > 1, done
+        assert done["rows kept"] > 100 and done["rows given up"] > 100, done

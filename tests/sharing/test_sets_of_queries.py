@@ -9,11 +9,11 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from tests.conformance.trips import strategies
+from tests.drawing import drawing
 from tests.sharing.case import Move
 from tests.sharing.draw import MODES, case
 from tests.sharing.drive import run
 from tests.sharing.judge import Judge
-from tests.sharing.profile import many
 from tests.sharing.reproduction import reproduction
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
@@ -26,7 +26,7 @@ SHARES = 4
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-@many(120 // SHARES)
+@drawing(120 // SHARES, soak=40)
 @given(seed=st.integers(0, 2**40))
 def test_each_query_of_a_set(share: int, seed: int) -> None:
     drawn = case(seed * SHARES + share, covered=share == 0)
