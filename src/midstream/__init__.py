@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from midstream.job import processor as processor  # What it settles must be so before numpy is loaded.
+from midstream.job import processor as processor  # It must be the first to load numpy.
 
 # isort: split
 from midstream import sinks

@@ -2,14 +2,19 @@
 
 import compileall
 import inspect
+import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 import midstream
+from midstream.job.processor import DISABLED, numpy_settings
 from midstream.spark import session
 from midstream.spark.task import StepTask
 
@@ -48,6 +53,18 @@ def test_what_is_compiled_of_an_older_source_is_not_taken(compiled: Path) -> Non
         path.write_bytes(data)
     archive = session._archive.__wrapped__()
     assert _imported(archive)[0] == f"{archive}/midstream/spark/task.py"
+
+
+def test_workers_load_numpy_as_the_processor_needs_it(spark: SparkSession) -> None:
+    def disabled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import os
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"disabled": pa.array([os.environ.get(DISABLED)], pa.string())})
+
+    session.ship(spark.sparkContext)
+    (row,) = spark.range(1, numPartitions=1).mapInArrow(disabled, "disabled string").collect()
+    assert row.disabled == numpy_settings().get(DISABLED, os.environ.get(DISABLED))
 
 
 def _imported(archive: str) -> tuple[str, str]:

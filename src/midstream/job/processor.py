@@ -1,4 +1,4 @@
-r"""By which instructions numpy sorts on this processor; settled when this module is loaded, if numpy is not yet.
+r"""Load numpy without the instructions that sort slowly on this processor, unless numpy is loaded already.
 
 numpy sorts by AVX-512 wherever a processor has it. AMD's Zen 4 has it, but stores some words of a vector by microcode,
 and that sort does little else: 2.4 million words take 138 ms there, and 28 ms by AVX2 (numpy/x86-simd-sort, issue 6). A
@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 DISABLED = "NPY_DISABLE_CPU_FEATURES"
-"""The environment variable that tells numpy what to do without; processes that this one begins inherit it."""
+"""The environment variable in which numpy looks, once, when it is loaded."""
 
 _ZEN_3_AND_4 = "AuthenticAMD", "25"
 
@@ -42,7 +42,24 @@ def avx512(numpy_version: str) -> str:
     return "X86_V4" if (major, minor) >= (2, 4) else "AVX512_SKX"
 
 
-# Without /proc nothing is known of the processor; a frozen program may have no metadata of its packages.
-with suppress(OSError, PackageNotFoundError):
-    if DISABLED not in os.environ and sorts_slowly_by_avx512(Path("/proc/cpuinfo").read_text()):
-        os.environ[DISABLED] = avx512(version("numpy"))
+def numpy_settings() -> dict[str, str]:
+    """Return the environment that numpy is to be loaded with here; empty if the user has set `DISABLED`."""
+    # Without /proc nothing is known of the processor; a frozen program may have no metadata of its packages.
+    with suppress(OSError, PackageNotFoundError):
+        if DISABLED not in os.environ and sorts_slowly_by_avx512(Path("/proc/cpuinfo").read_text()):
+            return {DISABLED: avx512(version("numpy"))}
+    return {}
+
+
+def _load_numpy() -> None:
+    settings = numpy_settings()
+    os.environ.update(settings)
+    try:
+        import numpy  # noqa: F401
+    finally:
+        # The environment is the program's: what it starts later must find it unchanged.
+        for name in settings:
+            del os.environ[name]
+
+
+_load_numpy()

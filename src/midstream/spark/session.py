@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 from py4j.protocol import Py4JError
 
 import midstream
+from midstream.job.processor import numpy_settings
 
 TASK_ATTEMPTS = 4
 
@@ -138,7 +139,13 @@ def settings(session: SparkSession, values: Mapping[str, str]) -> Iterator[None]
 
 
 def ship(context: SparkContext) -> None:
-    """Make the package importable in the Python workers of a Spark application; once is enough."""
+    """Make the package importable in the Python workers of a Spark application; once is enough.
+
+    Workers on this machine also get the environment that numpy is to be loaded with.
+    """
+    if str(context.master).startswith("local"):  # Elsewhere the workers' processors may be others.
+        for name, value in numpy_settings().items():
+            context.environment.setdefault(name, value)
     archive = _archive()
     mark = (str(context.applicationId), archive)
     if mark not in _SHIPPED:

@@ -33,6 +33,13 @@ def test_numpy_goes_without_avx512_where_it_sorts_slowly_by_it() -> None:
     assert said(**{DISABLED: "AVX512_SPR"}) == str(has_it)
 
 
+def test_importing_the_package_leaves_the_environment_as_it_was() -> None:
+    program = "import os; before = dict(os.environ); import midstream.cli.main; assert os.environ == before"
+    known = {name: value for name, value in os.environ.items() if name != DISABLED}
+    subprocess.run([sys.executable, "-c", program], env=known, check=True)
+    subprocess.run([sys.executable, "-c", program], env=known | {DISABLED: ""}, check=True)
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "vendor_id\t: AuthenticAMD\n", "processor\t: 0\nBogoMIPS\t: 50.00\n"])
 def test_a_processor_of_which_less_is_known_is_left_alone(text: str) -> None:
     assert not sorts_slowly_by_avx512(text)
