@@ -30,8 +30,8 @@ RECORD = {"old": "old_serves", "new": "new_serves"}
 """Fields by their former names, and what they are called since."""
 
 ADDED: Mapping[str, Any] = {
-    "optimizer": encode(OFF), "optimizations": {}, "lane_optimization": {}, "still": False, "checked": False,
-    "tables": {}, "utc_results": True, "partial_sums": False, "edges": False, "held_in": 0,
+    "optimizer": encode(OFF), "optimizations": {}, "lane_optimization": {}, "still": False,
+    "tables": {}, "held_in": 0,
 }  # fmt: skip
 """Fields that came with format 4 or later, with what they are for a job that knew nothing of them."""
 

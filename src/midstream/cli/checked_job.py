@@ -22,7 +22,6 @@ from midstream.language.job_specs import QuerySpec
 from midstream.model.allowed_sources import check_settings_of_spark
 from midstream.model.command import declare_operator
 from midstream.model.errors import MidstreamError
-from midstream.model.language_rules import PRESENT
 from midstream.model.manifest import EMBEDDED, SPARK, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.operators.user_operator import OperatorSpec
@@ -73,8 +72,7 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
     check.changes_of_streams(streams)
     tables = check.tables()
     id = "" if embedded else CHECKED_JOB
-    rules = PRESENT if check.newest is None else check.newest.rules
-    check.queries(Manifest(id, streams=streams, tables=tables, lanes=job.lanes).under(rules))
+    check.queries(Manifest(id, streams=streams, tables=tables, lanes=job.lanes))
     return check.found
 
 

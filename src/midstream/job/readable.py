@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 from midstream.language.join_parts import may_join
 from midstream.language.parts import check_text, parts_of
-from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.manifest import HOST, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.step.commands.add_query import AddQuery
@@ -20,15 +19,14 @@ def streams_for(
     declared: Mapping[str, AddQuery],
     host: str,
     tables: Mapping[str, StaticTable] = MappingProxyType({}),
-    rules: LanguageRules = PRESENT,
 ) -> Manifest:
     """A manifest with the streams and static tables that a query reads: also the answers of its subqueries, and of
-    queries `declared` before; read by these `rules`.
+    queries `declared` before.
 
     Raises what adding the query on the `host` would, where it may read answers.
     """
     check_text(query.sql)
-    nothing = Manifest(job="declared", streams=dict(streams), tables=dict(tables), published={HOST: host}).under(rules)
+    nothing = Manifest(job="declared", streams=dict(streams), tables=dict(tables), published={HOST: host})
     has_parts = bool(parts_of(query.sql).queries) or may_join(query.sql)
     if not has_parts and not _named(query.sql, declared) and not _named(query.sql, tables):
         return nothing

@@ -146,7 +146,7 @@ def redeclared(manifest: Manifest, declared: AddQuery) -> tuple[Command, ...]:
         found += _respread(running, declared)
     if declared.plan is None or (last is not None and last["plan"] == declared.plan):
         return tuple(found)
-    query = parse_query(declared.sql, manifest.streams, rules=manifest.rules, tables=manifest.table_schemas)
+    query = parse_query(declared.sql, manifest.streams, tables=manifest.table_schemas)
     plan = parse_plan(declared.plan, query).notation()
     return tuple(found) if plan == running.plan else (*found, Migrate(name, plan, STRATEGY))
 

@@ -181,8 +181,8 @@ def _number(node: exp.Expr | None) -> float | None:
         return None
 
 
-def result_type(call: AggregateCall, *, checked: bool) -> pa.DataType:
-    """COUNT and sums of INT are BIGINT, sums of BIGINT DECIMAL(38) where they are checked, AVG and MEDIAN DOUBLE, MIN,
+def result_type(call: AggregateCall) -> pa.DataType:
+    """COUNT and sums of INT are BIGINT, sums of BIGINT DECIMAL(38), AVG and MEDIAN DOUBLE, MIN,
     MAX, ARG_MIN, ARG_MAX, FIRST and LAST of their argument's type, lists lists of it.
     """
     if call.argument is None or call.function == "count":
@@ -214,7 +214,7 @@ def result_type(call: AggregateCall, *, checked: bool) -> pa.DataType:
     if kind not in NUMBERS:
         raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use numbers")
     if call.function == "sum":
-        if checked and kind == "integer" and type.bit_width == 64:
+        if kind == "integer" and type.bit_width == 64:
             return WIDEST
         return {"integer": INT64, "float": DOUBLE}.get(kind) or pa.decimal128(38, type.scale)
     return DOUBLE

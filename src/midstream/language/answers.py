@@ -18,9 +18,8 @@ from midstream.language.result_time import time_of
 from midstream.language.scope import NOT_STARRED
 from midstream.language.select_list import select_of
 from midstream.language.set_operations import NUMBER, operation_of
-from midstream.language.types import TIMESTAMP, TIMESTAMPTZ, family
+from midstream.language.types import family
 from midstream.model.errors import LanguageError
-from midstream.model.language_rules import LanguageRules
 from midstream.model.schema import StreamSchema
 
 TIME_SHOWN = "result_time"
@@ -53,9 +52,7 @@ class Answering:
     place: str = ""
 
 
-def answers_as_stream(
-    name: str, answering: Sequence[Answering], streams: Mapping[str, StreamSchema], rules: LanguageRules
-) -> StreamSchema:
+def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mapping[str, StreamSchema]) -> StreamSchema:
     """The stream of the answers of one query, or of the SELECTs of a UNION or its like, with columns of equal types.
 
     Its timestamp is the time of each answer: the column that the query selects as `_ts`, else one more, `result_time`,
@@ -84,8 +81,6 @@ def answers_as_stream(
     if place is None:
         place = len(fields)
         fields.append(pa.field(_free(TIME_SHOWN, names), time, metadata=NOT_STARRED))
-    if rules.utc_results and fields[place].type == TIMESTAMPTZ:
-        fields[place] = fields[place].with_type(TIMESTAMP)
     timed = [one.query.timed for one in answering if one.query.timed is not None and one.query.timed[0] == place]
     lateness = max((late for _, late in timed), default=0)
     queries = tuple(one.name for one in answering)

@@ -21,7 +21,7 @@ from midstream.language.scope import Scope
 from midstream.language.spark_names import other_name
 from midstream.language.types import BOOLEAN, DURATION, NEVER_CAST, family, from_sql
 from midstream.language.user_predicates import is_declared, registering, user_predicate
-from midstream.language.widening import checked_call, strict
+from midstream.language.widening import widened_call
 from midstream.model.errors import LanguageError
 
 Hook = Callable[[exp.Expr], Expression | None]
@@ -95,8 +95,8 @@ class Binder:
         return self.call(name, *arguments)
 
     def call(self, name: str, *arguments: Expression) -> Expression:
-        """A function applied to arguments, by the arithmetic of the scope; raises LanguageError."""
-        return checked_call(name, *arguments, edges=self.scope.edges) if self.scope.checked else call(name, *arguments)
+        """A function applied to arguments, with arithmetic that widens; raises LanguageError."""
+        return widened_call(name, *arguments)
 
     def _unknown(self, written: str) -> LanguageError:
         """The error of a function that is not known by the name that the user wrote."""
@@ -206,19 +206,17 @@ class Binder:
         if "other" in (family(type), family(value.type)) and type != value.type:
             raise LanguageError(f"cannot cast {value.type} to {type}", remedy="cast between plain types")
         tries, text = isinstance(node, exp.TryCast), family(value.type) in ("text", "null")
-        if self.scope.edges and not tries and family(type) in NEVER_CAST.get(family(value.type), ()):
+        if not tries and family(type) in NEVER_CAST.get(family(value.type), ()):
             raise LanguageError(
                 f"no {name(value.type)} can be cast to {name(type)}", remedy="TRY_CAST gives NULL, if you mean that"
             )
-        if self.scope.edges and node.args["to"].this == exp.DType.INT128 and family(value.type) == "float":
+        if node.args["to"].this == exp.DType.INT128 and family(value.type) == "float":
             value = call("round_even", value)  # As to any integer; to a DECIMAL(38) halves go away from zero.
-        if isinstance(value, Literal) and not tries and (text or self.scope.checked):
+        if isinstance(value, Literal) and not tries:
             known = cast(value, type)  # Raises where the constant is no value of the type.
             if text:
                 return known
-        function = "try_cast" if tries and self.scope.checked else "cast"
-        found = value if value.type == type else Call(type, function, (value,))
-        return strict(found, (value,)) if self.scope.edges and found is not value else found
+        return value if value.type == type else Call(type, "try_cast" if tries else "cast", (value,))
 
     def _interval(self, node: exp.Expr) -> Expression:
         number, unit = node.this, node.args.get("unit")

@@ -26,13 +26,13 @@ Selections = tuple[tuple[str, Expression], ...]
 
 
 def with_checks(
-    selections: Selections, predicates: tuple[Predicate, ...], times: Mapping[str, str] | None = None
+    selections: Selections, predicates: tuple[Predicate, ...], times: Mapping[str, str]
 ) -> tuple[Selections, tuple[Predicate, ...]]:
     """Selections and predicates as a plan works with them: with one more selection for each source of which a part
     may fail, and with predicates that may fail true where they do.
 
-    Ranges are searched by the sums of their sides, without casts that keep a number or a time as it is. With `times`,
-    which has streams by alias, with their event times where they have RANGE windows, such casts are looked at too.
+    Ranges are searched by the sums of their sides, without casts that keep a number or a time as it is; such casts are
+    looked at too. `times` has streams by alias, with their event times where they have RANGE windows.
     """
     parts: dict[str, list[Expression]] = {}
     for alias, selection in selections:
@@ -40,8 +40,7 @@ def with_checks(
     kept = []
     for predicate in predicates:
         if isinstance(predicate, EquiPredicate | BandPredicate):
-            sides = (predicate.left, predicate.right)
-            for part in sides if times is None else _of_streams(predicate, times):
+            for part in _of_streams(predicate, times):
                 _note(parts, next(iter(part.aliases()), ""), part)
         elif can_fail(predicate.expression):
             predicate = replace(predicate, expression=Call(BOOLEAN, UNLESS_FALSE, (predicate.expression,)))
@@ -61,7 +60,10 @@ def _is_near(part: Expression, predicate: Predicate, times: Mapping[str, str]) -
     """Whether a part is an event time that is made nanoseconds, beside one in nanoseconds: where these do not reach it
     meets none, for a query over event times would else have to look at each of their rows.
     """
-    if not isinstance(part, Call) or part.function != "strict_cast" or (time := _shifted(part)) is None:
+    if not isinstance(part, Call) or part.function != "cast" or not fails_itself(part):
+        return False
+    time = _shifted(part)
+    if time is None:
         return False
     others = predicate.expression.columns() - {time}
     return all(times.get(one.alias) == one.name for one in (time, *others)) and (
@@ -73,7 +75,7 @@ def _shifted(expression: Expression) -> Column | None:
     """The column that is shifted by a constant, in whatever unit of time."""
     while isinstance(expression, Call) and family(expression.type) == "timestamp":
         match expression:
-            case Call(function="cast" | "strict_cast", arguments=(inner,)):
+            case Call(function="cast", arguments=(inner,)):
                 expression = inner
             case Call(function="add" | "sub", arguments=(inner, Literal(_, timedelta() as by))) if abs(by) <= _SHORT:
                 expression = inner
@@ -105,7 +107,7 @@ def _beside(expression: Expression, sides: tuple[Expression, ...]) -> Iterator[E
 def _fails_above(expression: Expression, sides: tuple[Expression, ...]) -> bool:
     if expression in sides or not isinstance(expression, Call):
         return False
-    own = expression.function in ("cast", "strict_cast") and fails_itself(expression)
+    own = expression.function == "cast" and fails_itself(expression)
     return own or any(_fails_above(part, sides) for part in expression.arguments)
 
 
@@ -129,8 +131,6 @@ def combination_checks(query: Query) -> tuple[Expression, ...]:
 
 def output_checks(query: Query) -> tuple[Expression, ...]:
     """What is evaluated over the rows of the sources after the conditions, and may fail."""
-    if not query.checked:
-        return ()
     aggregate = query.aggregate
     over_rows = [] if aggregate is None else aggregate.read()
     if aggregate is None or aggregate.top is not None:
@@ -141,8 +141,8 @@ def output_checks(query: Query) -> tuple[Expression, ...]:
 
 def may_reject(query: Query) -> bool:
     """Whether rows, combinations or results of a query may become dead letters."""
-    outputs = [o.expression for o in query.outputs] if query.checked else []
-    if query.checked and query.aggregate is not None:
+    outputs = [o.expression for o in query.outputs]
+    if query.aggregate is not None:
         outputs += [] if query.aggregate.having is None else [query.aggregate.having]
         if any(call.function == "sum" for call in query.aggregate.calls):
             return True

@@ -123,34 +123,21 @@ class Call(Expression):
         inner = ", ".join(a.text() for a in self.arguments)
         return (
             f"{self.function}({inner})::{self.type}"
-            if self.function in ("cast", "try_cast", "strict_cast")
+            if self.function in ("cast", "try_cast")
             else f"{self.function}({inner})"
         )
 
 
-STRICT = {f"strict_{name}": name for name in ("cast", "round", "repeat", "replace")}
-"""Functions that cannot be evaluated where those of the same kind, for jobs from before, give NULL."""
-
-
-def is_strict(expression: Expression) -> bool:
-    """Whether anything in an expression cannot be evaluated that was NULL before.
-
-    >>> is_strict(Call(pa.uint8(), "strict_cast", (Column(pa.int8(), "A", "n"),)))
-    True
-    """
-    return any(isinstance(part, Call) and part.function in STRICT for part in expression.walk())
-
-
 SIGNS = {
     "or": "or", "and": "and", "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "ieee_div": "/", "ieee_mod": "%",
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%",
 }  # fmt: skip
 LEVELS = (
     ("or",),
     ("and",),
     ("eq", "ne", "lt", "le", "gt", "ge"),
     ("add", "sub"),
-    ("mul", "div", "mod", "ieee_div", "ieee_mod"),
+    ("mul", "div", "mod"),
 )
 """From those that bind least to those that bind most."""
 
@@ -181,7 +168,7 @@ def infix(expression: Expression) -> str:
         case Call(_, "in", (value, *among)):
             return f"{_inner(value, _level('add'))} in ({', '.join(map(infix, among))})"
         case Call(_, function, arguments):
-            return f"{STRICT.get(function, function).removeprefix('ieee_')}({', '.join(map(infix, arguments))})"
+            return f"{function}({', '.join(map(infix, arguments))})"
     return expression.text()
 
 

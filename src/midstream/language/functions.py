@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from midstream.language import failing, rules
 from midstream.language.coerce import scalar
-from midstream.language.expression import STRICT, Call, Expression, Literal
+from midstream.language.expression import Call, Expression, Literal
 from midstream.language.function import MANY, Function, fixed
 from midstream.language.kernels import cast, logic, number, text
 from midstream.language.kernels.datum import Datum, Values
@@ -30,8 +30,8 @@ SYMBOLS |= {"json_extract_string": "->>", "json_extract": "->"}
 """How messages name the operators."""
 
 
-def _real(function: Callable[..., Values], domain: Callable[..., Values] | None = None) -> Function:
-    return fixed(1, rules.reals, number.real(function, domain))
+def _real(function: Callable[..., Values]) -> Function:
+    return fixed(1, rules.reals, number.real(function))
 
 
 def _exact(count: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
@@ -43,10 +43,6 @@ def _whole(rule: Rule, kernel: Callable[..., Datum]) -> Function:
 
 
 _LOGARITHMS: dict[str, Callable[..., Values]] = {"ln": np.log, "log2": np.log2, "log10": np.log10}
-
-
-def _positive(numbers: Values) -> Values:
-    return np.asarray(~(numbers <= 0))
 
 
 CATALOGUE: dict[str, Function] = {
@@ -66,10 +62,8 @@ CATALOGUE: dict[str, Function] = {
     "add": _exact(2, rules.sums("add"), number.arithmetic("add")),
     "sub": _exact(2, rules.sums("sub"), number.arithmetic("sub")),
     "mul": _exact(2, rules.products("mul"), number.arithmetic("mul")),
-    "mod": _whole(rules.products("mod"), number.remainder),
-    "ieee_mod": fixed(2, rules.remainders, number.remainder_ieee),
+    "mod": _whole(rules.remainders, number.remainder),
     "div": fixed(2, rules.quotients, number.divide),
-    "ieee_div": fixed(2, rules.quotients, number.divide_ieee),
     "intdiv": _whole(rules.whole_quotients, number.divide_whole),
     "neg": _exact(1, rules.signed, number.arithmetic("neg")),
     "abs": _exact(1, rules.signed, number.arithmetic("abs")),
@@ -77,13 +71,10 @@ CATALOGUE: dict[str, Function] = {
     "round_even": _real(np.rint),
     "floor": fixed(1, rules.wholes, number.whole(pc.floor)),
     "ceil": fixed(1, rules.wholes, number.whole(pc.ceil)),
-    "sqrt": _real(np.sqrt, lambda a: ~(a < 0)),
-    "ieee_sqrt": _real(np.sqrt),
+    "sqrt": _real(np.sqrt),
     "exp": _real(np.exp),
-    **{name: _real(function, _positive) for name, function in _LOGARITHMS.items()},
-    **{f"ieee_{name}": _real(function) for name, function in _LOGARITHMS.items()},
+    **{name: _real(function) for name, function in _LOGARITHMS.items()},
     "power": fixed(2, rules.reals, number.power),
-    "ieee_power": fixed(2, rules.reals, number.power_ieee),
     "like": Function(counted(2, 3, rules.patterns), text.like(ignore_case=False)),
     "ilike": Function(counted(2, 3, rules.patterns), text.like(ignore_case=True)),
     "lower": fixed(1, rules.texts(), lambda _, a: pc.utf8_lower(a)),
@@ -105,22 +96,8 @@ CATALOGUE: dict[str, Function] = {
     "microseconds": Function(lambda arguments: (INT64, arguments), cast.microseconds),
     "moment": Function(lambda arguments: (TIMESTAMP, arguments), cast.moment),
 }
-
-AT_EDGES: dict[str, Callable[[Call], bool]] = {
-    "cast": failing.cast_fails_at_edges,
-    "round": failing.rounds_over_at_edges,
-    "repeat": failing.repeats_often,
-    "replace": failing.replaces_by_row,
-}
-"""Functions that have values too great or too long which do not count as failing, and which calls of them do."""
-
-CATALOGUE |= {strict: replace(CATALOGUE[name], fails=lambda call: True) for strict, name in STRICT.items()}
 """Every function by name. `cast` is typed by `coerce.cast`; `microseconds` is for band predicates and times
-of rows, which `moment` shows.
-
-Those that begin with `ieee_` give infinities and NaN as IEEE 754 says, where the others, of jobs from before, give
-NULL; those that begin with `strict_` cannot be evaluated where the others, of jobs from before, give NULL. `EVALUABLE`
-and `UNLESS_FALSE` are evaluated with what failed below them, not by a kernel.
+of rows, which `moment` shows. `EVALUABLE` and `UNLESS_FALSE` look at what failed below them, and have no kernel.
 """
 
 
@@ -138,7 +115,6 @@ INTERNAL = frozenset(
         "round_even",
     }
     | NESTED.keys()
-    | {name for name in CATALOGUE if name.startswith(("ieee_", "strict_"))}
 )
 """Names that nobody writes."""
 

@@ -24,7 +24,6 @@ from midstream.language.session_window import SessionWindow
 from midstream.language.tokens import DIALECT
 from midstream.language.window_words import FIELDS, WINDOW_CALLS
 from midstream.model.errors import LanguageError
-from midstream.model.language_rules import LanguageRules
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
 
@@ -63,7 +62,6 @@ def group_window(
     binder: Binder,
     sources: tuple[Source, ...],
     streams: Mapping[str, StreamSchema],
-    rules: LanguageRules,
 ) -> tuple[exp.Select, tuple[Source, ...], GroupWindow | SessionWindow | None]:
     """The query without its group window, its source with the window in time that keeps the rows, and the group window.
 
@@ -81,7 +79,7 @@ def group_window(
         return tree, sources, None
     node = calls[0]
     _check(found, calls, sources)
-    made = _read(found, node, binder, sources, streams, rules)
+    made = _read(found, node, binder, sources, streams)
     rewritten = tree.copy()
     rewritten.args["group"].set("expressions", [part for part in clause.expressions if part is not node])
     rewritten.set("expressions", [_item(found, part, made, binder) for part in rewritten.expressions])
@@ -148,7 +146,6 @@ def _read(
     binder: Binder,
     sources: tuple[Source, ...],
     streams: Mapping[str, StreamSchema],
-    rules: LanguageRules,
 ) -> GroupWindow | SessionWindow:
     name, arguments = _name(node), node.expressions
     if not 2 <= len(arguments) <= WINDOW_CALLS[name] or (name == "HOP" and len(arguments) != 3):
@@ -161,7 +158,7 @@ def _read(
         raise error_at(found.text, arguments[0], f"{_shown(node)} of what is no event time", remedy)
     durations = [_duration(found, argument) for argument in arguments[1:]]
     if name in _SESSIONS:
-        return SessionWindow(durations[0], node, time if rules.utc_results else None)
+        return SessionWindow(durations[0], node)
     size, slide = (durations[-1], durations[0]) if name == "HOP" else (durations[0], durations[-1])
     return GroupWindow(size, slide, node)
 

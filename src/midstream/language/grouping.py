@@ -162,7 +162,7 @@ class _Grouping:
             return None
         if call not in self.calls:
             self.calls.append(call)
-            self.types.append(result_type(call, checked=self.scope.checked))
+            self.types.append(result_type(call))
         at = self.calls.index(call)
         return Column(self.types[at], GROUPED, f"a{at}")
 

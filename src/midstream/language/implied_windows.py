@@ -91,9 +91,7 @@ def _time_of(term: Expression | None, times: Mapping[str, str]) -> str | None:
 
     A cast that only adds a zone, or a date's hours, keeps the time.
     """
-    while isinstance(term, Call) and (
-        term.function == "microseconds" or (term.function in ("cast", "strict_cast") and widens(term))
-    ):
+    while isinstance(term, Call) and (term.function == "microseconds" or (term.function == "cast" and widens(term))):
         term = term.arguments[0]
     if not isinstance(term, Column) or times.get(term.alias) != term.name:
         return None

@@ -10,16 +10,15 @@ from math import inf
 from sqlglot import exp
 
 from midstream.language.bind import Binder
-from midstream.language.checks import with_checks
 from midstream.language.cql_tokens import CqlText
 from midstream.language.evaluate import can_fail
 from midstream.language.existence import ASKED
-from midstream.language.expression import Call, Column, Expression
-from midstream.language.functions import UNLESS_FALSE, always
+from midstream.language.expression import Column, Expression
+from midstream.language.functions import always
 from midstream.language.join_times import JoinTimes, Meeting
 from midstream.language.place import place, place_of
 from midstream.language.predicates import classify, conjuncts
-from midstream.language.query import Predicate, Source
+from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Source
 from midstream.language.result_time import time_of
 from midstream.language.scope import Scope
 from midstream.language.sources import NO_WINDOW
@@ -174,8 +173,8 @@ class JoinOrder:
             left, own = ({*self.visible(at)}, {block.sources[0].alias})
             kept = {"right": own, "full": left | own}.get(block.kind, left)
             alone = [e for e in self.conditions(at) if len(e.aliases()) < 2 and e.aliases() <= kept]
-            kinds = [p.expression for p in with_checks((), self.predicates(at))[1]]
-            if any(map(can_fail, alone)) or any(isinstance(e, Call) and e.function == UNLESS_FALSE for e in kinds):
+            of_pairs = [p for p in self.predicates(at) if not isinstance(p, EquiPredicate | BandPredicate)]
+            if any(map(can_fail, alone)) or any(can_fail(p.expression) for p in of_pairs):
                 join = block.joined[0].join
                 assert join is not None
                 raise LanguageError(

@@ -144,6 +144,6 @@ def _read_surely(predicates: Sequence[Predicate]) -> frozenset[str]:
 
 def _inside(side: Expression) -> Expression:
     """What casts are made of: they give NULL for NULL."""
-    while isinstance(side, Call) and side.function in ("microseconds", "cast", "strict_cast", "try_cast"):
+    while isinstance(side, Call) and side.function in ("microseconds", "cast", "try_cast"):
         side = side.arguments[0]
     return side

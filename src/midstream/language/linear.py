@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 import pyarrow as pa
+import pyarrow.types as is_
 
 from midstream.language.expression import Call, Expression
 from midstream.language.functions import constant
@@ -99,7 +100,7 @@ def _parts(expression: Expression) -> Sum | None:
         return None
     arguments, type = expression.arguments, expression.type
     single = len(expression.aliases()) == 1
-    if expression.function == "cast" or (expression.function == "strict_cast" and family(type) == "timestamp"):
+    if expression.function == "cast":
         inner = linear(arguments[0])
         if inner is None or not widens(expression):
             return None
@@ -138,6 +139,8 @@ def widens(cast: Call) -> bool:
     """
     source, target = cast.arguments[0].type, cast.type
     if target == pa.float32() or (family(source) == family(target) == "decimal" and source.scale > target.scale):
+        return False
+    if is_.is_unsigned_integer(target) and not is_.is_unsigned_integer(source):
         return False
     if family(source) == family(target) == "timestamp" and source.unit != target.unit:
         return common(source, target) in (target, pa.timestamp(target.unit, "UTC"))

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.language import rules
+from midstream.language import failing, rules
+from midstream.language.expression import Call
 from midstream.language.function import MANY, Function, fixed
 from midstream.language.kernels import bits, json, letters, moments, number, pattern
 from midstream.language.kernels.datum import Datum, lift
@@ -24,19 +25,21 @@ _REALS = {
 _TESTS = {"isnan": pc.is_nan, "isinf": pc.is_inf}
 
 
-def _failing(count: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
+def _failing(
+    count: int, rule: Rule, kernel: Callable[..., Datum], fails: Callable[[Call], bool] = lambda call: True
+) -> Function:
     """A function that has no value for some arguments, unless all are constants for which it has one."""
-    return Function(counted(count, count, rule), kernel, lambda call: True)
+    return Function(counted(count, count, rule), kernel, fails)
 
 
 _TEXTS: dict[str, Function] = {
-    "replace": fixed(3, shaped(TEXT, "text", "text", "text"), letters.replace),
+    "replace": _failing(3, shaped(TEXT, "text", "text", "text"), letters.replace, failing.replaces_by_row),
     "starts_with": fixed(2, shaped(BOOLEAN, "text", "text"), letters.starts_with),
     "ends_with": fixed(2, shaped(BOOLEAN, "text", "text"), letters.ends_with),
     "contains": fixed(2, shaped(BOOLEAN, "text", "text"), letters.contains),
     "left": fixed(2, shaped(TEXT, "text", "whole"), letters.left),
     "right": fixed(2, shaped(TEXT, "text", "whole"), letters.right),
-    "repeat": fixed(2, shaped(TEXT, "text", "whole"), letters.repeat),
+    "repeat": _failing(2, shaped(TEXT, "text", "whole"), letters.repeat, failing.repeats_often),
     "lpad": _failing(3, shaped(TEXT, "text", "whole", "text"), letters.padded(at_front=True)),
     "rpad": _failing(3, shaped(TEXT, "text", "whole", "text"), letters.padded(at_front=False)),
     "split_part": fixed(3, shaped(TEXT, "text", "text", "whole"), letters.split_part),
@@ -82,8 +85,7 @@ _NUMBERS: dict[str, Function] = {
     **{name: fixed(1, tests, lambda _, a, test=test: test(a)) for name, test in _TESTS.items()},
     **{name: fixed(2, of_bits, lambda _, a, b, done=done: done(a, b)) for name, done in bits.BITWISE.items()},
     "bit_not": fixed(1, of_bits, lambda _, a: pc.bit_wise_not(a)),
-    # It has a value always; states of jobs that run go by texts that say it may fail.
-    "shift_right": _failing(2, of_bits, bits.shift_right),
+    "shift_right": fixed(2, of_bits, bits.shift_right),
     "atan2": fixed(2, rules.reals, lambda type, a, b: lift(np.arctan2, type, a, b)),
     "sign": fixed(1, signs, _sign),
     "trunc": fixed(1, rules.wholes, number.whole(pc.trunc)),

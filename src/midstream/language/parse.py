@@ -35,7 +35,6 @@ from midstream.language.static_tables import LookedUp, keys_of_streams, looked_u
 from midstream.language.top_n import ranked
 from midstream.language.types import BOOLEAN
 from midstream.model.errors import LanguageError
-from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.manifest import Manifest, StaticTable
 from midstream.model.schema import StreamSchema, TableSchema
 
@@ -48,14 +47,12 @@ def parse_query(
     streams: Mapping[str, StreamSchema],
     *,
     registered: bool = True,
-    rules: LanguageRules = PRESENT,
     tables: Mapping[str, TableSchema] = MappingProxyType({}),
 ) -> Query:
     """The query of a CQL text over known streams and static tables, typed and classified.
 
     Raises LanguageError, which names the place in the text and what to do. Predicates of users must be `registered`,
-    and fit their arguments; without that their names suffice, as for a checkpoint that is only read. The `rules` are
-    those that the job keeps.
+    and fit their arguments; without that their names suffice, as for a checkpoint that is only read.
 
     >>> import pyarrow as pa
     >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
@@ -65,7 +62,7 @@ def parse_query(
     """
     try:
         with errors_placed(text):
-            return replace(_parse(text, streams, tables, registered, rules), text=text)
+            return replace(_parse(text, streams, tables, registered), text=text)
     except RecursionError:
         depths = [*accumulate((character == "(") - (character == ")") for character in text)]
         raise LanguageError(
@@ -78,20 +75,18 @@ def parse_query(
 def parsed(manifest: Manifest, sql: str) -> Query:
     """A query's text over a manifest's streams, parsed once."""
     global _latest
-    streams, tables, rules, queries = _latest
-    now = manifest.rules
-    same = streams is manifest.streams and tables is manifest.tables and (rules is now or rules == now)
+    streams, tables, queries = _latest
+    same = streams is manifest.streams and tables is manifest.tables
     if not same or len(queries) >= _REMEMBERED:
-        streams, tables, rules, queries = _latest = manifest.streams, manifest.tables, now, {}
+        streams, tables, queries = _latest = manifest.streams, manifest.tables, {}
     if sql not in queries:
-        queries[sql] = parsed_over(tuple(streams.values()), sql, rules, tuple(manifest.table_schemas.values()))
+        queries[sql] = parsed_over(tuple(streams.values()), sql, tuple(manifest.table_schemas.values()))
     return queries[sql]
 
 
 _REMEMBERED = 1 << 14
 
-_latest: tuple[Mapping[str, StreamSchema], Mapping[str, StaticTable], LanguageRules, dict[str, Query]]
-_latest = ({}, {}, PRESENT, {})
+_latest: tuple[Mapping[str, StreamSchema], Mapping[str, StaticTable], dict[str, Query]] = ({}, {}, {})
 """Streams stay for many steps, in each of which a query is looked up often: to compare them all would take longer."""
 
 
@@ -99,18 +94,18 @@ def checked(manifest: Manifest, sql: str) -> Query:
     """The same of a query that is to run here: the predicates of users that it asks must be registered, and fit."""
     query = parsed(manifest, sql)
     return (
-        parse_query(sql, manifest.streams, rules=manifest.rules, tables=manifest.table_schemas)
+        parse_query(sql, manifest.streams, tables=manifest.table_schemas)
         if any(map(asks_user, query.expressions()))
         else query
     )
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def parsed_over(streams: Streams, sql: str, rules: LanguageRules = PRESENT, tables: Tables = ()) -> Query:
+def parsed_over(streams: Streams, sql: str, tables: Tables = ()) -> Query:
     """A query's text over these streams, parsed once; predicates of users need not be registered here."""
     known = {table.name: table for table in tables}
     over = {stream.name: stream for stream in streams}
-    return parse_query(sql, over, registered=False, rules=rules, tables=known)
+    return parse_query(sql, over, registered=False, tables=known)
 
 
 def derived_parts(manifest: Manifest, sql: str) -> tuple[EnrichedStream | JoinPart, ...]:
@@ -121,16 +116,14 @@ def derived_parts(manifest: Manifest, sql: str) -> tuple[EnrichedStream | JoinPa
         return ()
     streams, tables = tuple(manifest.streams.values()), tuple(manifest.table_schemas.values())
     with errors_placed(sql):
-        return _derived_parts(streams, sql, manifest.rules, tables)
+        return _derived_parts(streams, sql, tables)
 
 
 @lru_cache(maxsize=1 << 8)
-def _derived_parts(
-    streams: Streams, sql: str, rules: LanguageRules, tables: Tables
-) -> tuple[EnrichedStream | JoinPart, ...]:
+def _derived_parts(streams: Streams, sql: str, tables: Tables) -> tuple[EnrichedStream | JoinPart, ...]:
     """Those of a text over these streams, found once: engines are started again, and forked, with texts they had."""
     known, over = {table.name: table for table in tables}, {stream.name: stream for stream in streams}
-    return clauses_of(sql, over, known, _no_names(rules, registered=False)).parts
+    return clauses_of(sql, over, known, Scope((), registered=False)).parts
 
 
 def _parse(
@@ -138,14 +131,13 @@ def _parse(
     streams: Mapping[str, StreamSchema],
     tables: Mapping[str, TableSchema],
     registered: bool,
-    rules: LanguageRules,
 ) -> Query:
-    clauses = clauses_of(text, streams, tables, _no_names(rules, registered=registered))
+    clauses = clauses_of(text, streams, tables, Scope((), registered=registered))
     text, found, scope, named = clauses.text, clauses.found, clauses.names, clauses.tables
     sources, join = clauses.sources(streams), clauses.join
     check_rows_windows(found, clauses.tree, sources, streams)
     opened = named.opened(scope)
-    tree, sources, window = group_window(found, clauses.tree, Binder(text, opened), sources, streams, rules)
+    tree, sources, window = group_window(found, clauses.tree, Binder(text, opened), sources, streams)
     if window is None:
         sources, window = moments(found, tree, Binder(text, opened), sources, streams)
     outer = outer_join_of(tree, sources, () if join is None else join.until)
@@ -164,18 +156,16 @@ def _parse(
     if difference is None and found.every is None:
         sources = with_implied_windows(sources, predicates, streams)
     check_windows(found, sources, clauses.offsets)
-    if rules.checked:
-        keys = keys_of_streams(found_rows.lookups)
-        times = event_times(sources, streams) if rules.edges else None
-        selections, kept = with_checks(selections, (*predicates, *keys), times)
-        predicates = kept[: len(predicates)]
+    keys = keys_of_streams(found_rows.lookups)
+    selections, kept = with_checks(selections, (*predicates, *keys), event_times(sources, streams))
+    predicates = kept[: len(predicates)]
     if outer is not None:
         check_evaluable(found, tree, predicates)
-    time = result_time(sources, streams, rules)
+    time = result_time(sources, streams)
     subtracted = () if difference is None else difference.subtrahends
     selected = replace(seen, sources=tuple(one for one in seen.sources if one[0] not in subtracted), time=time)
     read = tuple(dict.fromkeys(table.table.name for table in named.tables))
-    query = Query(text, sources, (), selections, predicates, checked=rules.checked, tables=read, time=time)
+    query = Query(text, sources, (), selections, predicates, tables=read, time=time)
     top = clauses.top
     aggregated = grouped(found, tree, selected, window) if top is None else ranked(found, tree, selected, window, top)
     if aggregated is None:
@@ -186,11 +176,6 @@ def _parse(
         raise error_at(text, tree, "aggregates over EXCEPT", "aggregate its change log instead")
     outputs, aggregate = aggregated
     return _complete(replace(query, outputs=outputs, aggregate=aggregate))
-
-
-def _no_names(rules: LanguageRules, *, registered: bool) -> Scope:
-    """How expressions are to be bound, before it is known what names mean."""
-    return Scope((), registered=registered, checked=rules.checked, edges=rules.strict)
 
 
 def _conditions_of_subqueries(clauses: Clauses, sources: tuple[Source, ...]) -> list[Expression]:

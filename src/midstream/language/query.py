@@ -200,8 +200,7 @@ class Query:
     select list calls one `_ts`, `timed`: the output's place, and the most microseconds that an answer comes later than
     the row.
 
-    With `checked`, rows for which something cannot be evaluated are dead letters, and the query `rejects` where there
-    may be such rows; without it, as in jobs from before, what cannot be evaluated is NULL.
+    Rows for which something cannot be evaluated are dead letters; the query `rejects` where there may be such rows.
     """
 
     text: str
@@ -211,7 +210,6 @@ class Query:
     predicates: tuple[Predicate, ...]
     aggregate: Aggregate | None = None
     difference: Difference | None = None
-    checked: bool = False
     rejects: bool = False
     outer: OuterJoin | None = None
     lookups: tuple[Lookup, ...] = ()

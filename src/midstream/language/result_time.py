@@ -9,26 +9,23 @@ import pyarrow.types as is_
 
 from midstream.language.query import Source
 from midstream.language.types import TIMESTAMP, TIMESTAMPTZ
-from midstream.model.language_rules import LanguageRules
 from midstream.model.schema import StreamSchema
 
 
-def result_time(sources: Iterable[Source], streams: Mapping[str, StreamSchema], rules: LanguageRules) -> pa.DataType:
+def result_time(sources: Iterable[Source], streams: Mapping[str, StreamSchema]) -> pa.DataType:
     """The type of the times of results over these sources, which their timestamp columns compare in.
 
     >>> plain = StreamSchema("A", pa.schema([("ts", pa.timestamp("us"))]), "ts")
     >>> zoned = StreamSchema("B", pa.schema([("ts", pa.timestamp("us", "UTC"))]), "ts")
     >>> a, b = Source("A", "A", None), Source("B", "B", None)
-    >>> [str(result_time(ab, {"A": plain, "B": zoned}, LanguageRules())) for ab in ([a], [b], [a, b])]
+    >>> [str(result_time(ab, {"A": plain, "B": zoned})) for ab in ([a], [b], [a, b])]
     ['timestamp[us]', 'timestamp[us, tz=UTC]', 'timestamp[us, tz=UTC]']
     """
-    return time_in((streams[source.stream] for source in sources), rules)
+    return time_in(streams[source.stream] for source in sources)
 
 
-def time_in(streams: Iterable[StreamSchema], rules: LanguageRules) -> pa.DataType:
+def time_in(streams: Iterable[StreamSchema]) -> pa.DataType:
     """The same over these streams."""
-    if rules.utc_results:
-        return TIMESTAMPTZ
     return time_of(stream.columns.field(stream.timestamp).type for stream in streams)
 
 

@@ -147,12 +147,14 @@ def sums(function: str) -> Rule:
 
 
 def products(function: str) -> Rule:
-    """The rule of * or %."""
+    """The rule of *."""
     return lambda arguments: _numbers(function, arguments)
 
 
 def remainders(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
-    """Doubles, or what is left of them as FLOATs where that is the type of both."""
+    """The rule of %: DOUBLEs if any number is a float, of values rounded to FLOATs where those are the common type."""
+    if not any(family(a.type) == "float" for a in arguments):
+        return _numbers("mod", arguments)
     if unify(tuple(need(a, NUMBERS, "arithmetic") for a in arguments))[0].type == pa.float32():
         arguments = tuple(cast(a, pa.float32()) for a in arguments)
     return reals(arguments)

@@ -47,18 +47,14 @@ class Scope:
 
     `time` is the type of `_ts`, None where it may not be read; that of a source, `A._ts`, is the event time of its row,
     of the type `moment`, but sources that are `timeless` have none. `registered` says whether predicates of users must
-    be registered in this program, `checked` whether arithmetic widens, and what cannot be evaluated is told apart from
-    NULL; with `edges` that is so of all casts and functions. Columns `used` by USING, in lower case, are the first
-    source's where no source is named. A column that a subquery shows stands for an expression: `views`, by alias and
-    name.
+    be registered in this program. Columns `used` by USING, in lower case, are the first source's where no source is
+    named. A column that a subquery shows stands for an expression: `views`, by alias and name.
     """
 
     sources: tuple[tuple[str, pa.Schema], ...]
     time: pa.DataType | None = None
     moment: pa.DataType = TIMESTAMP
     registered: bool = True
-    checked: bool = True
-    edges: bool = True
     used: frozenset[str] = frozenset()
     views: Mapping[tuple[str, str], Expression] = field(default_factory=dict)
     timeless: frozenset[str] = frozenset()

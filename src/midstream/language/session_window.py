@@ -18,13 +18,10 @@ from midstream.model.window import Window
 
 @dataclass(frozen=True)
 class SessionWindow:
-    """Sessions by `gap` microseconds. In a job that keeps a former rule their start is the least value of `time`, which
-    its state holds; that is wrong where the timestamp is a text, or an integer of another unit than microseconds.
-    """
+    """Sessions by `gap` microseconds."""
 
     gap: int
     node: exp.Expr
-    time: exp.Expr | None = None
 
     def window(self) -> Window:
         """The window of the source: a row that has come is the operator's, who keeps it until its session is over."""
@@ -32,8 +29,4 @@ class SessionWindow:
 
     def boundary(self, name: str) -> exp.Expr:
         """The `start` or `end` of a result, of which the time is the session's end."""
-        if name == "end":
-            return exp.column(TIME_COLUMN)
-        if self.time is None:
-            return exp.column(START, GROUPED)
-        return exp.Paren(this=exp.Cast(this=exp.Min(this=self.time.copy()), to=exp.DataType.build("TIMESTAMPTZ")))
+        return exp.column(TIME_COLUMN) if name == "end" else exp.column(START, GROUPED)

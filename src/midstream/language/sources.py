@@ -16,7 +16,6 @@ from midstream.language.place import offset_of, place, place_of
 from midstream.language.query import Difference, Predicate, Source
 from midstream.language.scope import Scope, find_name
 from midstream.language.subqueries import Selected, common_tables, names_shown, selected
-from midstream.language.widening import strict
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.words import suggest
@@ -204,8 +203,7 @@ def difference_of(found: CqlText, scope: Scope) -> tuple[list[Expression], Diffe
         for name, offset in clause.columns:
             try:
                 sides = (scope.shown(scope.column(name, alias)) for alias in (minuend, other))
-                tie = call("eq", *sides)
-                ties.append(strict(tie) if scope.edges else tie)
+                ties.append(call("eq", *sides))
             except LanguageError as error:
                 raise LanguageError(error.message, place=place(found.text, offset), remedy=error.remedy) from error
     return ties, Difference(minuend, tuple(others))

@@ -18,7 +18,7 @@ from midstream.language.checks import beside
 from midstream.language.cql_tokens import CqlText
 from midstream.language.error_at import not_in_language
 from midstream.language.evaluate import can_fail
-from midstream.language.expression import Expression, infix, is_strict
+from midstream.language.expression import Expression, infix
 from midstream.language.place import offset_of, place, place_of
 from midstream.language.predicates import conjuncts, predicate
 from midstream.language.query import BandPredicate, EquiPredicate, Lookup, LookupKind, Predicate
@@ -243,7 +243,7 @@ def _check_evaluable(
     for one in conditions:
         if isinstance(one, EquiPredicate | BandPredicate):
             doubtful += [side for side in (one.left, one.right) if can_fail(side) and side.aliases() & tables]
-            doubtful += [part for part in beside(one) if is_strict(part) and part.aliases() & tables]
+            doubtful += [part for part in beside(one) if part.aliases() & tables]
         elif can_fail(one.expression):
             doubtful.append(one.expression)
     if doubtful:

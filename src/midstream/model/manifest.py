@@ -6,7 +6,7 @@ Chunks hold the rows; a manifest lists them. To move a state is to list it elsew
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -15,7 +15,6 @@ from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
 from midstream.model.lanes import LaneOptimization
-from midstream.model.language_rules import LanguageRules, rules_of
 from midstream.model.node_spread import NodeSpread
 from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.model.schema import StreamSchema, TableSchema
@@ -226,8 +225,7 @@ class Manifest(Complete):
     itself). `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the
     settings of queries that have none of their own, `optimizations` what the optimizer keeps of each query, and
     `lane_optimization` what it keeps of the lanes. The job is `still` where the last step brought nothing and changed
-    nothing. Whether its queries are `checked`, have `utc_results` and `partial_sums`, and heed `edges`, is what `rules`
-    tells.
+    nothing.
     """
 
     job: str = ""
@@ -253,10 +251,6 @@ class Manifest(Complete):
     optimizations: Mapping[str, Optimization] = field(default_factory=dict)
     lane_optimization: LaneOptimization = field(default_factory=LaneOptimization)
     still: bool = False
-    checked: bool = True
-    utc_results: bool = False
-    partial_sums: bool = True
-    edges: bool = True
     held_in: int = 0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -276,16 +270,6 @@ class Manifest(Complete):
     def pushed_streams(self) -> dict[str, StreamSchema]:
         """The streams that were declared: those of answers come and go with the queries that read them."""
         return {name: stream for name, stream in self.streams.items() if not stream.answers_of}
-
-    @property
-    def rules(self) -> LanguageRules:
-        """The rules that its queries keep."""
-        return rules_of(self.checked, self.utc_results, self.partial_sums, self.edges)
-
-    def under(self, rules: LanguageRules) -> Manifest:
-        """The manifest of a job whose queries keep these rules."""
-        checked, utc_results, partial_sums, edges = astuple(rules)
-        return replace(self, checked=checked, utc_results=utc_results, partial_sums=partial_sums, edges=edges)
 
     @cached_property
     def table_schemas(self) -> Mapping[str, TableSchema]:

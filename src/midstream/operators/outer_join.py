@@ -112,9 +112,8 @@ class OuterJoinOperator(ResultOperator):
         assert self.query.outer is not None
         condition = self.query.outer.condition
         if condition is not None and len(times):
-            read, checked = self._reader(lane, rows, times), self.query.checked
-            satisfied = holds(condition, read, len(times))
-            at = indices(satisfied | fails(condition, read, len(times)) if checked else satisfied)
+            read = self._reader(lane, rows, times)
+            at = indices(holds(condition, read, len(times)) | fails(condition, read, len(times)))
             rows, times = rows.take(at), times[at]
         order = stable_sort(times)[0]
         rows, times = rows.take(order), times[order]

@@ -9,7 +9,6 @@ from functools import lru_cache
 from midstream.language.expression import Expression
 from midstream.language.parse import Streams, Tables, parsed_over
 from midstream.language.query import Query
-from midstream.model.language_rules import LanguageRules
 from midstream.model.manifest import Manifest
 from midstream.model.window import Clock, Window, WindowKind
 from midstream.operators.binding import stored_columns
@@ -102,7 +101,7 @@ def _columns(conditions: tuple[Expression, ...], label: str) -> set[str]:
 def shape_in(manifest: Manifest, sql: str) -> Shape:
     """What of a query's text matters to sharing."""
     tables = tuple(manifest.table_schemas.values())
-    return _shape(tuple(manifest.streams.values()), sql, manifest.rules, tables)
+    return _shape(tuple(manifest.streams.values()), sql, tables)
 
 
 def canonical_plan(manifest: Manifest, sql: str, plan: str) -> str:
@@ -119,5 +118,5 @@ def own_plan(manifest: Manifest, sql: str, notation: str) -> str:
 
 
 @lru_cache(maxsize=1 << 14)
-def _shape(streams: Streams, sql: str, rules: LanguageRules, tables: Tables) -> Shape:
-    return shape_of(parsed_over(streams, sql, rules, tables))
+def _shape(streams: Streams, sql: str, tables: Tables) -> Shape:
+    return shape_of(parsed_over(streams, sql, tables))

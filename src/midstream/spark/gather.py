@@ -204,7 +204,7 @@ def _task(
 ) -> StepTask:
     """The step as the tasks of a level know it."""
     manifest, groups, layout = plan.manifest, exchange.groups, exchange.layout
-    streams = tuple(StreamSlots.of(manifest.streams[name], layout, manifest.rules) for name in layout.streams)
+    streams = tuple(StreamSlots.of(manifest.streams[name], layout) for name in layout.streams)
     counting = {
         s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups)) for s in layout.streams
     }

@@ -31,11 +31,9 @@ from midstream.job.spark_log import has_run
 from midstream.job.static_tables import set_table, unread
 from midstream.language.duration import parse_duration
 from midstream.language.parse import parse_query
-from midstream.language.query import Query
 from midstream.model.command import declare_operator, named_options
-from midstream.model.errors import CheckpointError, InputError, LanguageError, QueryError
-from midstream.model.language_rules import PRESENT, LanguageRules
-from midstream.model.manifest import DEFAULT_SHARING, SPARK, Manifest, StaticTable
+from midstream.model.errors import CheckpointError, InputError, QueryError
+from midstream.model.manifest import DEFAULT_SHARING, SPARK, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
@@ -175,13 +173,8 @@ class Job:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
         tables = {table: unread(table, rows.schema) for table, rows in self._tables.items()}
         added = AddQuery(name, sql, plan, None, None, history, *over)
-        try:
-            manifest, query = self._read(added, tables, PRESENT)
-        except LanguageError:
-            newest = self._folders.manifests.latest()
-            if newest is None or newest.rules == PRESENT:
-                raise
-            manifest, query = self._read(added, tables, newest.rules)
+        manifest = streams_for(added, self._schemas(), self._queries, SPARK, tables)
+        query = parse_query(sql, manifest.streams, tables=manifest.table_schemas)
         if plan is not None:
             parse_plan(plan, query)
         above = declare_operator(operator, operator_options)
@@ -193,11 +186,6 @@ class Job:
             taken(manifest, added)
         self._queries[name] = added
         return self
-
-    def _read(self, query: AddQuery, tables: Mapping[str, StaticTable], rules: LanguageRules) -> tuple[Manifest, Query]:
-        """A query that is declared, by the rules of the job that it will run in, and what it is declared over."""
-        manifest = streams_for(query, self._schemas(), self._queries, SPARK, tables, rules)
-        return manifest, parse_query(query.sql, manifest.streams, rules=rules, tables=manifest.table_schemas)
 
     def optimize(self, query: str | None = None, policy: str = "adaptive", mode: str = "auto", **settings: Any) -> Job:
         """Let the optimizer look after a query, or after all that have no settings of their own.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.types as pt
 
+from midstream.language.evaluate import fails_itself
 from midstream.language.expression import Call, Column, Expression, Literal
 from midstream.language.linear import widens
 from midstream.language.types import family
@@ -96,7 +97,7 @@ def _turned(function: str, arguments: Sequence[Expression]) -> tuple[tuple[Expre
 def _plain(expression: Expression, slots: Slots) -> str | None:
     """A column, or a column cast to a type that holds all its values."""
     column, kind = _uncast(expression), expression.type
-    if column is None or _rounds(expression):
+    if column is None or _rounds(expression) or (isinstance(expression, Call) and fails_itself(expression)):
         return None
     here, own = slots(column), column.type
     if family(own) == "timestamp":

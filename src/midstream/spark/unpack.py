@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from midstream.language.result_time import time_in
-from midstream.model.language_rules import LanguageRules
 from midstream.model.schema import StreamSchema
 from midstream.runtime.lane_key import SLOTS
 from midstream.spark.layout import ARRIVALS, StepLayout, arrivals_columns
@@ -37,12 +36,12 @@ class StreamSlots:
     mark: pa.DataType
 
     @staticmethod
-    def of(schema: StreamSchema, layout: StepLayout, rules: LanguageRules) -> StreamSlots:
+    def of(schema: StreamSchema, layout: StepLayout) -> StreamSlots:
         """The slots of a stream in a layout; columns in the order of the schema."""
         name, slots = schema.name, layout.slots[schema.name]
         columns = tuple((f.name, slots[f.name], f.type) for f in schema.columns if f.name in slots)
         originals = tuple(layout.originals.get(name, {}).items())
-        mark = time_in([schema], rules)
+        mark = time_in([schema])
         return StreamSlots(name, schema.timestamp, columns, originals, layout.reasons.get(name), mark)
 
     @property

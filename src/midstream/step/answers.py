@@ -55,7 +55,7 @@ def with_answers_of(manifest: Manifest, names: Iterable[str], reader: str, whole
             places = (parts[query].place(0) if query in parts else "" for query in queries)
             answering = [_answering(manifest, query, place) for query, place in zip(queries, places, strict=True)]
             named = name if len(queries) > 1 else queries[0]
-            stream = answers_as_stream(named, answering, manifest.streams, manifest.rules)
+            stream = answers_as_stream(named, answering, manifest.streams)
         manifest = replace(manifest, streams={**manifest.streams, stream.name: stream})
     return manifest
 
@@ -70,7 +70,7 @@ def with_answers_widened(manifest: Manifest) -> Manifest:
         former = manifest.streams[name]
         try:
             answering = [_answering(manifest, query, f"stream {name}") for query in former.answers_of]
-            now = answers_as_stream(name, answering, manifest.streams, manifest.rules)
+            now = answers_as_stream(name, answering, manifest.streams)
         except LanguageError:
             continue
         if now.columns.names != former.columns.names:

@@ -78,7 +78,7 @@ def keep_arrangement(before: Manifest, after: Manifest) -> Manifest:
         and after.chains is before.chains
         and after.shared_sources is before.shared_sources
         and after.tables is before.tables
-        and (after.rules, after.sharing, after.reshared) == (before.rules, before.sharing, before.reshared)
+        and (after.sharing, after.reshared) == (before.sharing, before.reshared)
     )
     # A chain runs by another plan in the step that it begins with.
     if same and not [1 for chain in after.chains.values() if chain.since >= before.step]:

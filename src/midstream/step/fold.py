@@ -82,9 +82,8 @@ def step(
     plan = plan_step(manifest, commands, chunks=store, timing=timing)
     streams = plan.manifest.streams
     before = watermarks(streams, plan.manifest.progress)
-    rules = plan.manifest.rules
-    silence = nothing_of(streams, rules)
-    admitted = {**silence, **{name: admit(streams[name], table, before[name], rules) for name, table in batch.items()}}
+    silence = nothing_of(streams)
+    admitted = {**silence, **{name: admit(streams[name], table, before[name]) for name, table in batch.items()}}
     seen = {name: rows.seen for name, rows in admitted.items()}
     progress = progress_after(plan, seen)
     counts = dict.fromkeys(streams, 0) | {name: progress.rows for name, progress in manifest.progress.items()}

@@ -100,7 +100,7 @@ _REMEMBERED = 64
 def _units(manifest: Manifest, group: str, chosen: tuple[str, ...]) -> tuple[Unit, ...]:
     streams, shared = tuple(manifest.streams.values()), _shared(manifest, group)
     asked = tuple([_asked(manifest.queries[name]) for name in chosen])
-    key = (streams, manifest.rules, manifest.sharing, group, chosen, asked, shared)
+    key = (streams, manifest.sharing, group, chosen, asked, shared)
     versions = _versions(manifest, chosen)
     known = _COMPILED.get(key)
     if known is None or known[0] != versions:
@@ -133,7 +133,7 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[str, ...]) -> tuple[U
         query, names = known[name]
         entry = manifest.queries[name]
         operator = _text(entry.operator)
-        sums_up = manifest.rules.partial_sums and not operator and has_partial_sums(query)
+        sums_up = not operator and has_partial_sums(query)
         inputs = _inputs(name, query)
         binding = Binding(query, scopes[name], columns, inputs, keeps=bool(operator), sums_up=sums_up)
         shown = {label: alias for alias, label in names.items()}

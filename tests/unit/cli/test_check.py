@@ -8,12 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import midstream as ms
 from midstream.cli.main import main
-from midstream.model.language_rules import LanguageRules
 from tests.job_folder import JOB, fill
 
 FAULTS = {
@@ -331,33 +329,3 @@ def test_a_place_that_would_become_a_folder_of_that_name(tmp_path: Path, place: 
     with pytest.raises(ms.SinkError, match=r"kept on|a variable in it") as raised:
         ms.Engine(checkpoint=place)
     assert remedy in str(raised.value.remedy)
-
-
-NEVER = "SELECT A.k, CAST(A.ts AS BOOLEAN) AS never, B.v"
-
-
-def test_a_job_that_runs_is_checked_by_the_rules_that_it_began_with(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """And runs by them, as does a fork of it."""
-    write(folder, JOB.replace("SELECT A.k, A.v, B.v", NEVER))
-    code, told = found("--engine", "embedded", capsys=capsys)
-    assert code == 2 and "no TIMESTAMP can be cast to BOOLEAN" in told["faults"][0]["message"]
-    engine = ms.Engine(checkpoint="ckpt")
-    engine._manifest = engine.manifest.under(LanguageRules(edges=False))
-    for name in "ABC":
-        engine.create_stream(name, "k BIGINT, ts TIMESTAMP, v DOUBLE", timestamp="ts")
-    engine.push({})
-    engine.close()
-    code, told = found("--engine", "embedded", capsys=capsys)
-    assert (code, told["faults"], told["queries"]) == (0, [], ["triples"])
-    engine = ms.Engine(checkpoint="ckpt")
-    engine.add_query("never", "SELECT k, CAST(ts AS BOOLEAN) AS x FROM A")
-    engine.push({})
-    engine.close()
-    ms.open("ckpt").fork(engine.manifest.step, "new")
-    forked = ms.Engine(checkpoint="new")
-    rows = {"k": [1], "ts": pa.array([0], pa.timestamp("us")), "v": [1.5]}
-    assert forked.push({"A": pa.table(rows)})["never"].to_pylist() == [{"k": 1, "x": None}]
-    assert not forked.manifest.rules.edges
-    forked.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 import midstream as ms
 from midstream.language.parse import parse_query
-from midstream.model.language_rules import LanguageRules
 
 PLAIN, ZONED = pa.timestamp("us"), pa.timestamp("us", "UTC")
 MATCHED = "FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"
@@ -21,11 +19,9 @@ KINDS = [
 ]  # fmt: skip
 
 
-def engine(first: str, second: str = "TIMESTAMP", *, unit: str | None = None, before: bool = False) -> ms.Engine:
-    """An engine whose streams A and B have timestamps of these types; one from `before` the rule if asked."""
+def engine(first: str, second: str = "TIMESTAMP", *, unit: str | None = None) -> ms.Engine:
+    """An engine whose streams A and B have timestamps of these types."""
     made = ms.Engine()
-    if before:
-        made._manifest = replace(made.manifest, utc_results=True)
     made.create_stream("A", f"k BIGINT, v INT, ts {first}", timestamp="ts", unit=unit)
     made.create_stream("B", f"k BIGINT, v INT, ts {second}", timestamp="ts")
     return made
@@ -126,21 +122,8 @@ def test_late_rows_and_dead_letters_tell_times_alike(declared: str, kind: pa.Dat
     assert made.dead_letters["q"].schema.field("_ts").type == kind
 
 
-def test_a_job_from_before_keeps_its_types() -> None:
-    made = engine("TIMESTAMP", before=True)
-    for window in ("TUMBLE(ts, INTERVAL '10' SECONDS)", "SESSION(ts, INTERVAL '10' SECONDS)"):
-        sql = f"SELECT window_start, window_end, COUNT(*) AS n, _ts FROM A GROUP BY {window}"
-        assert types(made, sql, "window_start", "window_end", "_ts") == [ZONED] * 3
-    made.add_query("pairs", f"SELECT A.k, _ts AS t {MATCHED}")
-    assert types(made, "SELECT t FROM pairs", "t") == [PLAIN]
-    made.push({"A": rows(9, 1)})
-    made.push({"A": rows(1)})
-    assert made.late["A"].schema.field("_watermark").type == ZONED
-
-
 def test_what_a_query_reads_decides_not_what_it_selects() -> None:
     streams = engine("TIMESTAMPTZ").manifest.streams
     asked = "SELECT B.v, _ts FROM A [NOW], B [NOW] WHERE A.k = B.k"
     assert parse_query(asked, streams).time == ZONED
     assert parse_query("SELECT v FROM B", streams).time == PLAIN
-    assert parse_query("SELECT v FROM B", streams, rules=LanguageRules(utc_results=True)).time == ZONED

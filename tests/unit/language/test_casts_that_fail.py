@@ -1,4 +1,4 @@
-"""A value that a type does not have is a dead letter and no NULL; in a job from before the rule, a few are NULL."""
+"""A value that a type does not have is a dead letter and no NULL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 from midstream.language.evaluate import evaluate_checked
 from midstream.language.parse import parse_query
 from midstream.model.errors import LanguageError
-from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.schema import StreamSchema
 from tests.duck import database
 
@@ -57,12 +56,11 @@ COMPARED = [
 COMPARED += ["coalesce(n, w)", "nullif(n, w)", "n BETWEEN w AND w", "CASE WHEN t < 0 THEN w ELSE n END"]
 BOOLEANS = ["CAST(h AS BOOLEAN)", "CAST(m AS BOOLEAN)", "CAST(p AS DECIMAL(5, 2))", "CAST(p AS HUGEINT)"]
 TIMES = ["CAST(w AS TIMESTAMP_NS)", "CAST(da AS TIMESTAMP_NS)"]
-BEFORE = LanguageRules(edges=False)
 
 
-def found(text: str, rules: LanguageRules = PRESENT) -> list[Any]:
+def found(text: str) -> list[Any]:
     """The values of an expression, 'failed' where it cannot be evaluated."""
-    bound = parse_query(f"SELECT {text} AS x FROM A", {"A": A}, rules=rules).outputs[0].expression
+    bound = parse_query(f"SELECT {text} AS x FROM A", {"A": A}).outputs[0].expression
     values, failed = evaluate_checked(bound, lambda c: TABLE[c.name].combine_chunks(), TABLE.num_rows)
     values = values.cast("timestamp[us]") if pa.types.is_timestamp(values.type) else values
     return [
@@ -83,22 +81,13 @@ def of_duckdb(text: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("text", [*WHOLE, *BOOLEANS])
-@pytest.mark.parametrize("rules", [PRESENT, BEFORE])
-def test_what_a_type_does_not_have_cannot_be_evaluated(text: str, rules: LanguageRules) -> None:
-    assert found(text, rules) == of_duckdb(text)
+def test_what_a_type_does_not_have_cannot_be_evaluated(text: str) -> None:
+    assert found(text) == of_duckdb(text)
 
 
 @pytest.mark.parametrize("text", [*TO_UNSIGNED, *ROUNDED, *ROUNDED_UNSIGNED, *HALVES, *TIMES, *COMPARED])
 def test_what_is_beyond_the_edge_of_a_type_cannot_be_evaluated(text: str) -> None:
     assert [int(value) if isinstance(value, Decimal) else value for value in found(text)] == of_duckdb(text)
-
-
-@pytest.mark.parametrize("text", [*TO_UNSIGNED, *ROUNDED, *TIMES])
-def test_that_is_null_in_a_job_from_before(text: str) -> None:
-    """The texts of states have in them what may fail: a job that goes on would not find its rows."""
-    assert [None if value == "failed" else value for value in found(text, BEFORE)] == [
-        None if value == "failed" else value for value in of_duckdb(text)
-    ]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +100,6 @@ def test_what_no_value_can_be_cast_to_is_refused(text: str) -> None:
     assert of_duckdb(text).count("failed") == 6 - of_duckdb(text).count(None) > 0
     tried = text.replace("CAST", "TRY_CAST") if "::" not in text else "TRY_CAST(w AS DOUBLE)"
     assert found(tried) == [None] * 6
-    assert {*found(text, BEFORE)} <= {None, "failed"}
 
 
 def test_what_is_no_constant_of_a_type_is_refused() -> None:
@@ -119,21 +107,6 @@ def test_what_is_no_constant_of_a_type_is_refused() -> None:
         with pytest.raises(LanguageError):
             found(text)
     assert found("round(CAST(127 AS TINYINT), -1)") == ["failed"] * 6
-
-
-def test_no_text_of_an_expression_means_two_things() -> None:
-    """Whatever differs between both rules has another text, by which states and filters go; all else has the same."""
-    texts = [*WHOLE, *BOOLEANS, *TO_UNSIGNED, *ROUNDED, *ROUNDED_UNSIGNED, *HALVES, *TIMES, *COMPARED]
-    both = {
-        text: [
-            parse_query(f"SELECT {text} AS x FROM A", {"A": A}, rules=rules).outputs[0].expression.text()
-            for rules in (PRESENT, BEFORE)
-        ]
-        for text in texts
-    }
-    differ = {text for text, (now, before) in both.items() if now != before}
-    assert {text for text in texts if found(text) != found(text, BEFORE)} <= differ
-    assert not differ & {*WHOLE, *BOOLEANS, "round(b, 0)", "CAST(s AS HUGEINT)", "CAST(x AS BIGINT)"}
 
 
 @pytest.mark.parametrize("text", ["CAST(bl AS BOOLEAN)", "CAST(bl AS INT)"])

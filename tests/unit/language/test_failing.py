@@ -11,7 +11,6 @@ import pytest
 from midstream.language.evaluate import can_fail, evaluate_checked
 from midstream.language.expression import Expression
 from midstream.language.parse import parse_query
-from midstream.model.language_rules import LanguageRules
 from midstream.model.schema import StreamSchema
 
 WIDE = pa.decimal128(38, 0)
@@ -30,8 +29,8 @@ TABLE = pa.table(
 A = StreamSchema("A", TABLE.schema, "ts")
 
 
-def bound(text: str, *, checked: bool = True) -> Expression:
-    return parse_query(f"SELECT {text} AS x FROM A", {"A": A}, rules=LanguageRules(checked)).outputs[0].expression
+def bound(text: str) -> Expression:
+    return parse_query(f"SELECT {text} AS x FROM A", {"A": A}).outputs[0].expression
 
 
 def failed(text: str) -> list[int]:
@@ -63,14 +62,6 @@ def failed(text: str) -> list[int]:
 )
 def test_integers_widen(text: str, type: pa.DataType) -> None:
     assert bound(text).type == type
-
-
-def test_a_job_from_before_keeps_its_types() -> None:
-    assert [bound(text, checked=False).type for text in ("n * n", "big + 1")] == [pa.int32(), pa.int64()]
-    query = parse_query(
-        "SELECT CAST(s AS INT) AS i FROM A WHERE CAST(s AS INT) > 1", {"A": A}, rules=LanguageRules(checked=False)
-    )
-    assert not query.rejects and len(query.selections) == 1
 
 
 @pytest.mark.parametrize(

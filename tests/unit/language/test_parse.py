@@ -221,7 +221,7 @@ def test_aggregates() -> None:
     ]
     assert query.aggregate.every == 2 * SECOND
     texts = [text for _, text in outputs(query)]
-    assert texts == ["#.g0", "#.a0", "ieee_div(#.a1, cast(#.a0)::double)", "#.a2", "#.a3", "#.a4", "_ts"]
+    assert texts == ["#.g0", "#.a0", "div(#.a1, cast(#.a0)::double)", "#.a2", "#.a3", "#.a4", "_ts"]
 
 
 @pytest.mark.parametrize("group", ["k + 1", "1", "g", "K + 1"])

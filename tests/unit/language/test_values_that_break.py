@@ -12,7 +12,6 @@ from midstream.language.expression import Expression
 from midstream.language.kernels.letters import LONGEST
 from midstream.language.parse import parse_query
 from midstream.model.errors import LanguageError
-from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.schema import StreamSchema
 from tests.duck import database
 
@@ -37,13 +36,13 @@ A = StreamSchema("A", TABLE.schema, "ts")
 FAILED = "failed"
 
 
-def bound(text: str, rules: LanguageRules = PRESENT) -> Expression:
-    return parse_query(f"SELECT {text} AS x FROM A", {"A": A}, rules=rules).outputs[0].expression
+def bound(text: str) -> Expression:
+    return parse_query(f"SELECT {text} AS x FROM A", {"A": A}).outputs[0].expression
 
 
-def found(text: str, table: pa.Table = TABLE, rules: LanguageRules = PRESENT) -> list[Any]:
+def found(text: str, table: pa.Table = TABLE) -> list[Any]:
     """The values of an expression, `FAILED` where it cannot be evaluated."""
-    values, failed = evaluate_checked(bound(text, rules), lambda c: table[c.name].combine_chunks(), table.num_rows)
+    values, failed = evaluate_checked(bound(text), lambda c: table[c.name].combine_chunks(), table.num_rows)
     values.validate(full=True)
     return [
         FAILED if failed is not None and failed[row] else value for row, value in enumerate(values.to_pylist())
@@ -89,14 +88,6 @@ def test_a_text_that_a_row_makes_too_long_cannot_be_evaluated() -> None:
     assert [value == FAILED for value in found(f"replace(s, t, '{'b' * 2_000}')", parts)] == [True, False]
     assert found("length(replace(s, 'a', 'bb'))", table) == [4_000, 2]
     assert found("length(repeat(s, 1000))", table) == [2_000_000, 1_000]
-
-
-def test_a_text_that_is_too_long_is_null_in_a_job_from_before() -> None:
-    before = LanguageRules(edges=False)
-    table = pa.table({"s": ["a" * 2_000, "a"], "t": ["b" * 2_000, "b" * LONGEST]})
-    assert [value is None for value in found("replace(s, 'a', t)", table, before)] == [True, False]
-    assert found("length(repeat(s, n))", rules=before) == [None, 0, None, None, None, 55296]
-    assert found("length(repeat(s, 2000000))", rules=before) == [None] * 6
 
 
 CODES = ["%a%A%b%B%c", "%d%-d%f%g%G", "%H%-H%I%-I%j%m%-m", "%M%-M%p%S%-S%u", "%U%V%w%W%x%X", "%y%-y%Y%z%Z"]

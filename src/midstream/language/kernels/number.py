@@ -1,4 +1,4 @@
-"""Arithmetic over columns: what fails is NULL."""
+"""Arithmetic over columns: by IEEE 754 of floats; of other numbers, what fails is NULL."""
 
 from __future__ import annotations
 
@@ -94,22 +94,11 @@ def _by_row(name: str, type: pa.DataType, *data: Datum) -> Datum:
 
 
 def divide(type: pa.DataType, left: Datum, right: Datum) -> Datum:
-    """True division of two floats; NULL where the divisor is zero."""
-    divisor = values(right)
-    return lift(lambda a, _: a / divisor, type, left, right, ok=divisor != 0)
-
-
-def divide_ieee(type: pa.DataType, left: Datum, right: Datum) -> Datum:
     """True division of two floats: infinity or NaN where the divisor is zero."""
     return lift(lambda a, b: a / b, type, left, right)
 
 
-def remainder_ieee(type: pa.DataType, left: Datum, right: Datum) -> Datum:
-    """The remainder of two floats, with the sign of the dividend: NaN where the divisor is zero."""
-    return lift(np.fmod, type, left, right)
-
-
-def power_ieee(type: pa.DataType, base: Datum, exponent: Datum) -> Datum:
+def power(type: pa.DataType, base: Datum, exponent: Datum) -> Datum:
     """A power: infinity for zero to a negative power, NaN for a root of a negative number."""
     return lift(np.float_power, type, base, exponent)  # `np.power` takes 0.5 for a square root, which has no -inf.
 
@@ -131,7 +120,9 @@ def divide_whole(type: pa.DataType, left: Datum, right: Datum) -> Datum:
 
 
 def remainder(type: pa.DataType, left: Datum, right: Datum) -> Datum:
-    """The remainder, with the sign of the dividend; NULL where the divisor is zero."""
+    """The remainder, with the sign of the dividend; where the divisor is zero, NULL, or NaN of floats."""
+    if family(type) == "float":
+        return lift(np.fmod, type, left, right)
     if family(type) == "decimal":
         # pyarrow divides decimals, but rounds the quotient, which no remainder survives.
         scale = max(scale_of(left.type), scale_of(right.type))
@@ -170,24 +161,9 @@ def _with_point(digits: Datum, scale: int) -> Datum:
     return pa.Array.from_buffers(type, len(wide), wide.buffers(), offset=wide.offset)
 
 
-def real(
-    function: Callable[[Values], Values], domain: Callable[[Values], Values] | None = None
-) -> Callable[..., Datum]:
-    """The kernel of a real function of one number; NULL outside its domain."""
-
-    def kernel(type: pa.DataType, number: Datum) -> Datum:
-        given = values(number)
-        with np.errstate(all="ignore"):
-            return lift(function, type, number, ok=None if domain is None else np.asarray(domain(given)))
-
-    return kernel
-
-
-def power(type: pa.DataType, base: Datum, exponent: Datum) -> Datum:
-    """A power; NULL for zero to a negative power and for a root of a negative number."""
-    a, b = values(base), values(exponent)
-    fails = ((a == 0) & (b < 0)) | ((a < 0) & np.isfinite(a) & np.isfinite(b) & (b != np.trunc(b)))
-    return lift(np.power, type, base, exponent, ok=np.asarray(~fails))
+def real(function: Callable[[Values], Values]) -> Callable[..., Datum]:
+    """The kernel of a real function of one number; NaN outside its domain."""
+    return lambda type, number: lift(function, type, number)
 
 
 def round_to(type: pa.DataType, number: Datum, digits: Datum) -> Datum:

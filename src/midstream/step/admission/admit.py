@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from midstream.language.result_time import time_in
 from midstream.model.errors import InputError
-from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.remembered import make_room
 from midstream.model.schema import StreamSchema, plain_type, without_runs
 from midstream.runtime.watermark import BEGINNING, FIRST_TIME, LAST_TIME, Seen
@@ -73,9 +72,7 @@ class Admitted:
     slotted: pa.RecordBatch | None = None
 
 
-def admit(
-    schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING, rules: LanguageRules = PRESENT
-) -> Admitted:
+def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING) -> Admitted:
     """Sort out the rows of a table pushed into a stream.
 
     Columns are brought to the declared types; a row that cannot be, or whose timestamp is NULL, becomes a dead letter
@@ -83,15 +80,15 @@ def admit(
     """
     form = _form(schema, table.schema)
     if not table.num_rows:
-        return _nothing(schema, rules)
+        return _nothing(schema)
     given = table if form.alone else table.select(schema.columns.names)
     reading = read_in(schema, one_batch(given, f"stream {schema.name}"), form.ways)
     judged = judge(reading.times, watermark)
     read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=form.names)
-    nothing = _nothing(schema, rules)
+    nothing = _nothing(schema)
     late = nothing.late
     if judged.late is not None:
-        late = late_rows(read.filter(pa.array(judged.late)), watermark, time_in([schema], rules))
+        late = late_rows(read.filter(pa.array(judged.late)), watermark, time_in([schema]))
     dead = nothing.dead if judged.dead is None else _dead(table, judged.dead, schema, reading)
     return Admitted(
         read if judged.entering is None else read.filter(pa.array(judged.entering)), late, dead, judged.seen
@@ -128,28 +125,27 @@ _FORMS: dict[StreamSchema, _Form] = {}
 _MOST_FORMS = 1 << 12
 
 
-def nothing_of(streams: Mapping[str, StreamSchema], rules: LanguageRules = PRESENT) -> Mapping[str, Admitted]:
+def nothing_of(streams: Mapping[str, StreamSchema]) -> Mapping[str, Admitted]:
     """What is admitted of streams that bring no row; of the same mapping found once."""
-    key = id(streams), rules
-    known = _OF_STREAMS.get(key)
+    known = _OF_STREAMS.get(id(streams))
     if known is None:
         make_room(_OF_STREAMS, _REMEMBERED)
-        known = _OF_STREAMS[key] = streams, {name: _nothing(schema, rules) for name, schema in streams.items()}
+        known = _OF_STREAMS[id(streams)] = streams, {name: _nothing(schema) for name, schema in streams.items()}
     return known[1]
 
 
-_OF_STREAMS: dict[tuple[int, LanguageRules], tuple[Mapping[str, StreamSchema], Mapping[str, Admitted]]] = {}
+_OF_STREAMS: dict[int, tuple[Mapping[str, StreamSchema], Mapping[str, Admitted]]] = {}
 """By the identity of mappings, which stay the same from step to step and are kept from being others' meanwhile."""
 
 _REMEMBERED = 64
 
 
 @lru_cache(maxsize=1 << 12)
-def _nothing(schema: StreamSchema, rules: LanguageRules) -> Admitted:
+def _nothing(schema: StreamSchema) -> Admitted:
     columns = schema.columns.empty_table()
     rows = one_batch(columns, f"stream {schema.name}").append_column(TIME, pa.array([], pa.int64()))
     slotted = rows.append_column(SLOT, pa.array([], pa.int16()))
-    late = late_rows(rows, 0, time_in([schema], rules))
+    late = late_rows(rows, 0, time_in([schema]))
     return Admitted(rows, late, dead_letters(columns, []), Seen(), slotted)
 
 
