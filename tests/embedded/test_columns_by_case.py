@@ -75,7 +75,7 @@ def test_a_stream_that_has_both_goes_on(tmp_path: Path) -> None:
     table = rows(1, 2).rename_columns(["k", "ts", "K"])
     pq.write_table(table, tmp_path / "1")
     source = FolderSource.of("A", SourceSpec("parquet", str(tmp_path), None, "ts"), table.schema)
-    assert source.read(source.waiting(())).equals(table)
+    assert source.read(source.waiting(())).select(table.column_names).equals(table)
 
 
 @pytest.mark.parametrize("format", sorted(WRITE))

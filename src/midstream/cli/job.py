@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from midstream.language.job_specs import OF_A_JOB, read_results
 from midstream.model.allowed_sources import check_source
+from midstream.model.columns_of_files import own_names
 from midstream.model.errors import InputError
 from midstream.model.spark_cause import spark_cause
 
@@ -65,7 +66,18 @@ def job_of(session: Any, file: JobFile) -> Job:
 def check_sources(file: JobFile) -> None:
     """Raise an `InputError` where a stream is of a format, or has an option, that Spark may not be asked for."""
     for name, spec in file.streams.items():
-        check_source(spec.format, spec.options, f"[streams.{name}]")
+        check_spec(name, spec)
+
+
+def check_spec(name: str, spec: SourceSpec) -> None:
+    """Raise an `InputError` where a stream is not for Spark."""
+    check_source(spec.format, spec.options, f"[streams.{name}]")
+    if spec.on_bad_file == "skip":
+        raise InputError(
+            f"stream {name!r} is to go on without bad files, of which Spark says nothing",
+            place=f"[streams.{name}]",
+            remedy="leave on_bad_file out, or run the job with --engine embedded",
+        )
 
 
 def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
@@ -75,7 +87,9 @@ def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
     inferred = declared is None and spec.path is not None and spec.format in SELF_DESCRIBING
     # Without a schema, the columns of a CSV file can only be known by its header.
     header = {"header": "true", "inferSchema": "true"} if inferred and spec.format == "csv" else {}
-    options = {**header, **spec.options}
+    # A file whose header has another order would be read wrong without a word: Spark goes by positions.
+    checked = {"enforceSchema": "false"} if spec.format == "csv" else {}
+    options = {**checked, **header, **spec.options}
     reader = session.readStream.format(spec.format).options(**options)
     if spec.format == "kafka":
         return _from_kafka(reader, name, spec, declared)
@@ -105,17 +119,41 @@ def _given(session: Any, spec: SourceSpec, declared: Any, options: dict[str, str
     Of text it brings text, and of files that know their own types those, where a declared type might not hold them.
     Options that say how values are written leave it to Spark to read them; it gives NULL for what it cannot.
     """
-    from midstream.spark.declared import as_found, as_text
+    from midstream.spark.declared import as_found, as_text, with_corrupt_lines
 
     if declared is None or spec.format not in SELF_DESCRIBING:
         return declared
     if spec.format in TEXTS:
-        return declared if READING_OPTIONS & {key.lower() for key in options} else as_text(declared)
+        read_by_spark = READING_OPTIONS & {key.lower() for key in options}
+        columns = declared if read_by_spark else as_text(declared)
+        if spec.format == "csv":
+            return _by_header(session, spec, columns, options)
+        return columns if read_by_spark else with_corrupt_lines(columns)
     try:
         own = session.read.format(spec.format).options(**options).load(spec.path).schema
     except Exception:  # There is no file yet; Spark has no common class for that.
         return declared
     return as_found(declared, own)
+
+
+def _by_header(session: Any, spec: SourceSpec, declared: Any, options: dict[str, str]) -> Any:
+    """The declared columns of CSV files in the order of their header, if they have one, with others that it names."""
+    from midstream.spark.declared import in_order
+
+    if {key.lower(): value for key, value in options.items()}.get("header", "false").lower() != "true":
+        return declared
+    try:
+        header = session.read.format("csv").options(**options).load(spec.path).columns
+    except Exception:  # There is no file yet; Spark has no common class for that.
+        return declared
+    own = own_names(declared.names, header)
+    if header and (lacking := [name for name in declared.names if name not in own]):
+        raise InputError(
+            f"the header of the files has no {', '.join(map(repr, lacking))}, but {', '.join(header)}",
+            place=f"{spec.path}",
+            remedy="correct the files, or the schema",
+        )
+    return in_order(declared, {given: name for name, given in own.items()}, header) if header else declared
 
 
 def _inferred(session: Any, name: str, spec: SourceSpec, options: dict[str, str]) -> Any:

@@ -9,13 +9,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from midstream.cli.job import SELF_DESCRIBING
+from midstream.cli.job import SELF_DESCRIBING, check_spec
 from midstream.engine.file_source import MOST_FILES
 from midstream.engine.folder_source import FolderSource
 from midstream.engine.results_source import ResultsSource
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import OF_A_JOB, SourceSpec
-from midstream.model.allowed_sources import check_source
 from midstream.model.errors import InputError
 from midstream.state.store.places import located
 
@@ -50,7 +49,7 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
     if embedded:
         found = ResultsSource.of(name, spec) if spec.format == OF_A_JOB else FolderSource.of(name, spec, known)
         return found.columns
-    check_source(spec.format, spec.options, f"[streams.{name}]")
+    check_spec(name, spec)
     if spec.format == OF_A_JOB:
         asked = {key: value for key, value in spec.options.items() if key == "query"}
         return ResultsSource.of(name, replace(spec, options=asked)).columns  # Spark takes more options than these.

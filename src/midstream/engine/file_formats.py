@@ -1,8 +1,9 @@
 """Files of rows as Arrow tables: Parquet and ORC as they are, CSV and JSON lines as texts, read later as declared.
 
-Rows are as Spark has them: the columns of a CSV file by their position, those of Parquet and ORC by their names, in
-whatever case these are written, NULL for what is missing, times in microseconds. A line that is none of its format
-becomes a row without values, hence a dead letter, with the line in `_corrupt_record`.
+Columns are found by their names, in whatever case these are written; those of a CSV file without a header by their
+position. What a Parquet or ORC file, a line of JSON or a short line of CSV lacks is NULL; times are in microseconds.
+A line that is no JSON object becomes a row without values, hence a dead letter, with the line in `_corrupt_record`.
+CSV and JSON files that end in .gz, .bz2 or .zst are decompressed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
@@ -22,15 +24,24 @@ import pyarrow.types as pt
 
 from midstream.model.columns_of_files import AlikeColumns, decoded, own_names, refuse_alike, spelled
 from midstream.model.errors import InputError
-from midstream.step.admission.given import judged
+from midstream.step.admission.given import judged, with_reasons
+from midstream.step.admission.outputs import CORRUPT, FILE, NO_OBJECT
 
-CORRUPT = "_corrupt_record"
 Options = Mapping[str, str]
+
+_COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+_MOST_OF_HEADER = 1 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class BadFile(InputError):
+    """A file that is none of its format, or lacks a column that it must have."""
 
 
 def file_columns(data: pa.Buffer, place: str, format: str, options: Options) -> pa.Schema:
     """The columns of a file, those of a CSV file by its header; types of texts are what all values look like."""
     with _named(place):
+        data = _decompressed(data, place, format)
         if format == "parquet":
             return _apart(pyarrow.parquet.read_schema(pa.BufferReader(data)).remove_metadata())
         if format == "orc":
@@ -44,17 +55,43 @@ def file_columns(data: pa.Buffer, place: str, format: str, options: Options) -> 
 def file_rows(data: pa.Buffer, place: str, format: str, columns: pa.Schema, options: Options) -> pa.Table:
     """The rows of a file in the declared columns; `place` is what an error names."""
     with _named(place):
-        return READERS[format](data, columns, options)
+        return READERS[format](_decompressed(data, place, format), columns, options)
+
+
+def of_file(rows: pa.Table, place: str) -> pa.Table:
+    """The rows with the file that they are of, which their dead letters name."""
+    if FILE in rows.column_names:
+        return rows
+    # One byte a row: the name stands there once.
+    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows.num_rows, np.int8)), pa.array([place]))
+    return rows.append_column(FILE, names)
+
+
+def unread_file(columns: pa.Schema, reason: str) -> pa.Table:
+    """One row without values, which is the dead letter of a file that cannot be read."""
+    rows = pa.table([pa.nulls(1, field.type) for field in columns], schema=columns)
+    first = columns.field(0)
+    return rows.set_column(0, first.name, with_reasons(rows.column(0).combine_chunks(), first, {0: reason}))
 
 
 @contextmanager
 def _named(place: str) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError, AlikeColumns) as error:
-        raise InputError(
-            f"the file cannot be read: {error}", place=place, remedy="replace it, or take it out of the folder"
+    except (pa.ArrowException, OSError, UnicodeDecodeError, AlikeColumns, _LacksColumn) as error:
+        raise BadFile(
+            f"the file cannot be read: {error}",
+            place=place,
+            remedy='replace it, take it out of the folder, or say on_bad_file = "skip"',
         ) from error
+
+
+def _decompressed(data: pa.Buffer, place: str, format: str) -> pa.Buffer:
+    kind = _COMPRESSED.get(f".{place.rpartition('.')[2].lower()}")
+    if kind is None or format not in ("csv", "json"):
+        return data
+    with pa.CompressedInputStream(pa.BufferReader(data), kind) as stream:
+        return stream.read_buffer()
 
 
 def _declarable(columns: pa.Schema) -> pa.Schema:
@@ -113,6 +150,10 @@ def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.timestamp("us", column.type.tz), safe=False) if pt.is_timestamp(column.type) else column
 
 
+class _LacksColumn(ValueError):
+    """The header of a CSV file has no column that is declared."""
+
+
 def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     delimiter = _delimiter(options)
     uneven: list[list[str]] = []
@@ -121,41 +162,96 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
         uneven.extend(csv.reader([row.text], delimiter=delimiter))
         return "skip"
 
-    if not data.size:
-        return _complete({}, columns, 0)
-    header = options.get("header", "false").lower() == "true"
-    rows = pyarrow.csv.read_csv(
-        pa.BufferReader(data),
-        pyarrow.csv.ReadOptions(column_names=columns.names, skip_rows=int(header), use_threads=False),
-        pyarrow.csv.ParseOptions(delimiter=delimiter, invalid_row_handler=even),
-        pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(columns.names, pa.string()),
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
+    data, damaged = _as_utf8(data)
+    skipped, header = 0, columns.names
+    if options.get("header", "false").lower() == "true":
+        skipped, header = _header(data, delimiter)
+    # Names of a header may be there twice; positions are not.
+    positions = [str(at) for at in range(len(header))]
+    if header and data.size > skipped:
+        rows = pyarrow.csv.read_csv(
+            pa.BufferReader(data.slice(skipped)),
+            pyarrow.csv.ReadOptions(column_names=positions, use_threads=False),
+            pyarrow.csv.ParseOptions(delimiter=delimiter, invalid_row_handler=even),
+            pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(positions, pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                check_utf8=False,  # A damaged text is its row's dead letter, and not the end of the file.
+            ),
+        )
+    else:
+        rows = pa.table([pa.array([], pa.string()) for _ in positions], names=positions)
+    if uneven:
+        width = len(header)
+        padded = [[value or None for value in row[:width]] + [None] * (width - len(row)) for row in uneven]
+        more = [pa.array([row[at] for row in padded], pa.string()) for at in range(width)]
+        rows = pa.concat_tables([rows, pa.table(more, names=positions)])
+    if damaged:
+        rows = pa.table([_given_bytes(column) for column in rows.columns], names=positions)
+    if not header:
+        return pa.table([pa.array([], pa.string()) for _ in columns], names=columns.names)
+    own = own_names(columns.names, header)
+    if lacking := [name for name in columns.names if name not in own]:
+        raise _LacksColumn(f"its header has no {', '.join(map(repr, lacking))}, but {', '.join(header)}")
+    return pa.table({name: rows.column(header.index(own[name])) for name in columns.names})
+
+
+def _header(data: pa.Buffer, delimiter: str) -> tuple[int, list[str]]:
+    """How many bytes a file has up to the end of its header, and the names in it; none of a file without a line."""
+    end, text = 0, bytes(memoryview(data)[:_MOST_OF_HEADER])
+    while end < len(text):
+        begin, end = end, (text.find(b"\n", end) + 1) or len(text)
+        if line := text[begin:end].strip():
+            (names,) = csv.reader([line.decode()], delimiter=delimiter)
+            return end, names
+    return end, []
+
+
+def _as_utf8(data: pa.Buffer) -> tuple[pa.Buffer, bool]:
+    """The texts of a file without a byte order mark; where they are no UTF-8, with each byte as one character."""
+    if bytes(memoryview(data)[:3]) == _BYTE_ORDER_MARK:
+        data = data.slice(3)
+    content = (
+        pa.array([], pa.string())
+        if not data.size
+        else pa.Array.from_buffers(pa.large_string(), 1, [None, pa.py_buffer(np.array([0, data.size])), data])
     )
-    width = len(columns)
-    padded = [[value or None for value in row[:width]] + [None] * (width - len(row)) for row in uneven]
-    more = [pa.array([row[at] for row in padded], pa.string()) for at in range(width)]
-    return pa.concat_tables([rows, pa.table(more, names=columns.names)]) if padded else rows
+    try:
+        content.validate(full=True)
+    except pa.ArrowInvalid:
+        # Arrow hands a damaged line to nobody: the whole file is read so, and each value made what it was.
+        return pa.py_buffer(data.to_pybytes().decode("latin-1").encode()), True
+    return data, False
+
+
+def _given_bytes(texts: pa.ChunkedArray) -> pa.Array:
+    """Texts of one character for each byte as the bytes that were given, which need not be UTF-8."""
+    values = [None if text is None else text.encode("latin-1") for text in texts.to_pylist()]
+    return pa.array(values, pa.binary()).view(pa.string())
 
 
 def _json(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
-    lines = [line for line in data.to_pybytes().decode("utf-8").split("\n") if line.strip()]
+    lines = [line for line in data.to_pybytes().removeprefix(_BYTE_ORDER_MARK).split(b"\n") if line.strip()]
     objects = [_object(line) for line in lines]
     found = {
         field.name: _column([None if one is None else one.get(field.name) for one in objects], field)
         for field in columns
     }
-    rows = pa.table(found)
     if None not in objects:
-        return rows
-    corrupt = [line if one is None else None for line, one in zip(lines, objects, strict=True)]
-    return rows.append_column(CORRUPT, pa.array(corrupt, pa.string()))
+        return pa.table(found)
+    first = columns.field(0)
+    found[first.name] = with_reasons(
+        found[first.name], first, {at: NO_OBJECT for at, one in enumerate(objects) if one is None}
+    )
+    corrupt = [
+        line.decode("utf-8", "replace") if one is None else None for line, one in zip(lines, objects, strict=True)
+    ]
+    return pa.table(found).append_column(CORRUPT, pa.array(corrupt, pa.string()))
 
 
-def _object(line: str) -> dict[str, Any] | None:
+def _object(line: bytes) -> dict[str, Any] | None:
     try:
         value = json.loads(line, parse_float=_Number, parse_int=_Number)
     except ValueError:

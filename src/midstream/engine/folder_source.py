@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from midstream.engine.file_formats import READERS, file_columns, file_rows
+from midstream.engine.file_formats import READERS, BadFile, file_columns, file_rows, of_file, unread_file
 from midstream.engine.file_source import ON_SPARK, FileSource, known_options, most_files
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import SourceSpec
@@ -20,6 +20,7 @@ from midstream.model.errors import InputError
 from midstream.state.store.objects import SCHEMES
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.storage import Storage
+from midstream.step.admission.given import one_table
 
 _OPTIONS = {"csv": {"header", "sep", "delimiter"}}
 
@@ -36,6 +37,8 @@ class FolderSource(FileSource):
     format: str
     columns: pa.Schema
     options: Mapping[str, str]
+    skips: bool = False
+    """Whether a file that cannot be read is one dead letter, and not the end of the job."""
 
     @staticmethod
     def of(name: str, spec: SourceSpec, known: pa.Schema | None, place: str = "") -> FolderSource:
@@ -57,15 +60,17 @@ class FolderSource(FileSource):
         options = known_options(spec, _OPTIONS.get(spec.format, set()), place)
         if spec.schema is None and spec.format == "csv":
             options = {"header": "true", **options}  # By nothing else could the columns be known, as on Spark.
+        _check_separator(options, place)
         base, patterns = _split(spec.path)
-        source = FolderSource("/".join([located(base), *patterns]), spec.format, pa.schema([]), options)
+        skips = spec.on_bad_file == "skip"
+        source = FolderSource("/".join([located(base), *patterns]), spec.format, pa.schema([]), options, skips)
         if spec.schema is not None:
             columns = parse_ddl(spec.schema)
         elif known is not None:
             columns = known
         else:
             columns = source._columns_of_files(place)
-        return FolderSource(source.path, source.format, columns, options)
+        return FolderSource(source.path, source.format, columns, options, skips)
 
     @property
     def most(self) -> int | None:
@@ -78,9 +83,17 @@ class FolderSource(FileSource):
         return tuple(file for _, file in found)
 
     def read(self, files: Sequence[str]) -> pa.Table:
-        """The rows of files, one file after the other."""
-        tables = [file_rows(_content(file), file, self.format, self.columns, self.options) for file in files]
-        return pa.concat_tables(tables, promote_options="permissive") if tables else self.columns.empty_table()
+        """The rows of files, one file after the other; beside them the file that each is of, for dead letters."""
+        return one_table([self._rows(file) for file in files], self.columns) if files else self.columns.empty_table()
+
+    def _rows(self, file: str) -> pa.Table:
+        try:
+            rows = file_rows(_content(file), file, self.format, self.columns, self.options)
+        except BadFile as error:
+            if not self.skips:
+                raise
+            return of_file(unread_file(self.columns, error.message), file)
+        return of_file(rows, file)
 
     def forgettable(self, read: Mapping[str, int], kept: Collection[int]) -> set[str]:
         """Those that are gone from a folder in which others are.
@@ -118,7 +131,24 @@ class FolderSource(FileSource):
                 place=place,
                 remedy='say what they are: schema = "k BIGINT, ts TIMESTAMP"',
             )
-        return file_columns(_content(files[0]), files[0], self.format, self.options)
+        for file in files:
+            try:
+                return file_columns(_content(file), file, self.format, self.options)
+            except BadFile:
+                if not self.skips or file == files[-1]:
+                    raise
+        raise AssertionError(files)
+
+
+def _check_separator(options: Mapping[str, str], place: str) -> None:
+    for name in ("sep", "delimiter"):
+        given = options.get(name, ",")
+        if len(given.encode()) != 1:
+            raise InputError(
+                f"the embedded engine reads values apart at one character of ASCII, not at {given!r}",
+                place=place,
+                remedy=f"make {name} one, or {ON_SPARK}",
+            )
 
 
 def _content(file: str) -> pa.Buffer:

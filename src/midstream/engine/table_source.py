@@ -18,7 +18,7 @@ def table_rows(name: str, spec: TableSpec) -> pa.Table:
     files = source.waiting(())
     if not files:
         raise InputError(f"table {name!r} has no file at {spec.path}", place=place, remedy="correct its path")
-    rows = _as_read(name, source.read(files), place)
+    rows = _as_read(name, source.read(files).select(source.columns.names), place)
     try:
         return rows.cast(source.columns)
     except (pa.ArrowException, ValueError) as error:

@@ -18,6 +18,7 @@ class SourceSpec:
 
     `lateness` and `idle_timeout` are microseconds; `schema` is DDL text, or None if the format brings its own. `value`
     is how a message of Kafka is to be read, which with a schema is `json`. `unit` is what an integer timestamp counts.
+    `on_bad_file` is what a file that cannot be read does: `stop` the job, or `skip`, where it is a dead letter.
     """
 
     format: str
@@ -29,6 +30,7 @@ class SourceSpec:
     options: Mapping[str, str] = field(default_factory=dict)
     value: str | None = None
     unit: str | None = None
+    on_bad_file: str = "stop"
 
 
 OF_A_JOB = "midstream"
@@ -118,7 +120,10 @@ def source_spec(table: TomlTable) -> SourceSpec:
     options = table.get("options", dict, "a table", {})
     value = table.get("value", str, "the text 'json'", None)
     unit = table.get("unit", str, "a text such as 'ms'", None)
+    on_bad_file = table.get("on_bad_file", str, "a text", "stop")
     table.close()
+    if on_bad_file not in ("stop", "skip"):
+        raise table.error("on_bad_file", f"is {on_bad_file!r}", 'use "stop", or "skip" to go on without such files')
     if value is not None:
         _check_value(table, value, kind, schema)
     if schema is not None:
@@ -129,7 +134,7 @@ def source_spec(table: TomlTable) -> SourceSpec:
             raise table.error("schema", f"has {unknown[0]!r}, of which Kafka says nothing", remedy)
         if timestamp not in columns:
             raise table.error("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
-    return SourceSpec(kind, path, schema, timestamp, lateness, idle, _texts(options), value, unit)
+    return SourceSpec(kind, path, schema, timestamp, lateness, idle, _texts(options), value, unit, on_bad_file)
 
 
 def table_spec(table: TomlTable) -> TableSpec:

@@ -6,6 +6,7 @@ a file itself has, they lose nothing, and the stream reads the values as declare
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from sqlglot.errors import SqlglotError
 from midstream.language.ddl import parse_ddl
 from midstream.model.errors import InputError, LanguageError
 from midstream.spark.sources import arrow_type
+from midstream.step.admission.outputs import CORRUPT
 from midstream.step.admission.reading import never_fails
 
 _NOT_OF_TEXT = (T.ArrayType, T.MapType, T.StructType, T.BinaryType, T.VariantType)
@@ -64,6 +66,16 @@ def as_text(schema: T.StructType) -> T.StructType:
 def as_found(schema: T.StructType, own: T.StructType) -> T.StructType:
     """The columns as declared, but for those that files hold as a type with values beyond the declared one."""
     return T.StructType([_lossless(field, own) for field in schema])
+
+
+def with_corrupt_lines(schema: T.StructType) -> T.StructType:
+    """The columns, with the lines that are no JSON objects, of which Spark has NULLs otherwise."""
+    return schema if CORRUPT in schema.names else T.StructType([*schema, T.StructField(CORRUPT, T.StringType())])
+
+
+def in_order(schema: T.StructType, names: Mapping[str, str], header: Sequence[str]) -> T.StructType:
+    """The columns in the order of a header; `names` are the declared ones of those that are declared."""
+    return T.StructType([schema[names[one]] if one in names else T.StructField(one, T.StringType()) for one in header])
 
 
 def _schema(session: Any, ddl: str) -> T.StructType:

@@ -116,6 +116,7 @@ def _layout(
         if stream.is_read:
             schema = stream.frame.schema
             originals[name] = {c: found.take(schema[c].dataType, taken) for c in sorted(stream.unlike)}
+            originals[name] |= {c: found.take(T.StringType(), taken) for c in stream.beside}
             reasons[name] = found.take(T.StringType(), taken)
     names = tuple(stream.schema.name for stream in streams)
     return StepLayout(names, slots, originals, reasons), found.kinds

@@ -8,14 +8,16 @@ reason and its original values.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -30,7 +32,7 @@ from midstream.model.schema import StreamSchema, has_texts
 from midstream.runtime.watermark import BEGINNING
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import check_columns, judge
-from midstream.step.admission.outputs import REASON
+from midstream.step.admission.outputs import CORRUPT, FILE, NO_OBJECT, REASON
 from midstream.step.admission.reading import never_fails, read_rows
 
 _MICROSECONDS_OF_DAY = 86_400_000_000
@@ -60,6 +62,14 @@ class JobStream:
         """Whether the timestamp must be read to be an event time: a text, or an integer of another unit."""
         return isinstance(self.kinds[self.schema.timestamp], T.StringType) or self.schema.time_unit != "us"
 
+    @cached_property
+    def beside(self) -> dict[str, SparkColumn]:
+        """What a dead letter shows beside the columns: the line that is no JSON, and the file, where there are such."""
+        found = {name: named(name) for name in (CORRUPT, FILE) if name in self.frame.columns}
+        if FILE not in found and _is_of_files(self.frame):
+            found[FILE] = F.col("_metadata.file_path")
+        return {name: column for name, column in found.items() if name not in self.schema.columns.names}
+
     @property
     def is_timed(self) -> bool:
         """Whether the timestamp is nothing but its event time in microseconds."""
@@ -86,10 +96,12 @@ class JobStream:
             (named(name) if name in self.unlike else self._cast(name)).alias(f"_{number}")
             for number, name in enumerate(taken)
         ]
+        given += [column.alias(name) for name, column in self.beside.items()]
         originals = [T.StructField(given_column(c), self.frame.schema[c].dataType) for c in sorted(self.unlike)]
+        originals += [T.StructField(given_column(name), T.StringType()) for name in self.beside]
         fields = [T.StructField(name, self.kinds[name]) for name in names]
         fields += [T.StructField(TIME, T.LongType()), T.StructField(REASON, T.StringType()), *originals]
-        reader = RowReader(schema, tuple(taken), tuple(names), self.unlike, _arrow_schema(fields))
+        reader = RowReader(schema, tuple(taken), tuple(names), self.unlike, tuple(self.beside), _arrow_schema(fields))
         return self.frame.select(*given).mapInArrow(reader, T.StructType(fields))
 
     def _cast(self, name: str) -> SparkColumn:
@@ -101,19 +113,20 @@ class JobStream:
 class RowReader:
     """Reads the rows of a stream as declared, in a Python worker.
 
-    `taken` are the columns that come, in order, and `fields` is what it gives.
+    `taken` are the columns that come, in order, with those `beside` them, and `fields` is what it gives.
     """
 
     schema: StreamSchema
     taken: tuple[str, ...]
     names: tuple[str, ...]
     unlike: frozenset[str]
+    beside: tuple[str, ...]
     fields: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches, read."""
         for arrived in batches:
-            batch = arrived.rename_columns(list(self.taken))
+            batch = arrived.rename_columns([*self.taken, *self.beside])
             texts = {name for name in self.names if has_texts(batch.schema.field(name).type)}
             reading = read_rows(self.schema, batch, {*self.unlike, *texts, self.schema.timestamp})
             unread = judge(reading.times, BEGINNING).dead
@@ -127,8 +140,12 @@ class RowReader:
             reasons = np.full(batch.num_rows, None, object)
             for row, reason in reading.reasons.items():
                 reasons[row] = reason
+            if CORRUPT in self.beside:
+                for row in np.flatnonzero(np.asarray(batch.column(CORRUPT).is_valid())).tolist():
+                    if not _is_object(batch.column(CORRUPT)[row].as_py()):  # Else a value in it is at fault.
+                        reasons[row] = NO_OBJECT
             found[REASON] = pa.array(reasons, pa.string())
-            for name in self.unlike:
+            for name in (*self.unlike, *self.beside):
                 found[given_column(name)] = pc.if_else(gone, batch.column(name), None)
             arrays = [found[field.name].cast(field.type, safe=False) for field in self.fields]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.fields)
@@ -215,6 +232,21 @@ def brings_texts(kind: T.DataType) -> bool:
     if isinstance(kind, T.MapType):
         return brings_texts(kind.keyType) or brings_texts(kind.valueType)
     return brings_texts(kind.elementType) if isinstance(kind, T.ArrayType) else isinstance(kind, T.StringType)
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _is_of_files(frame: DataFrame) -> bool:
+    """Whether Spark knows which file each row of a DataFrame is of."""
+    try:
+        return isinstance(frame.select("_metadata.file_path").schema[0].dataType, T.StringType)
+    except AnalysisException:
+        return False
 
 
 def _whole_texts(column: SparkColumn, kind: T.DataType) -> SparkColumn | None:

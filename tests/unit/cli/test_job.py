@@ -44,7 +44,7 @@ def test_any_format_with_options() -> None:
 def test_files_without_a_schema_are_looked_into() -> None:
     session = MagicMock()
     _read(session, "A", spec("csv", path="in", options={"header": "false"}), None)
-    options = {"header": "false", "inferSchema": "true"}
+    options = {"enforceSchema": "false", "header": "false", "inferSchema": "true"}
     session.read.format.return_value.options.assert_called_once_with(**options)
     session.readStream.format.return_value.options.assert_called_once_with(**options)
     found = session.read.format.return_value.options.return_value.load.return_value.schema
@@ -56,7 +56,7 @@ def test_of_text_spark_brings_text() -> None:
     session = MagicMock()
     _read(session, "A", spec("json", path="in"), declared(k=T.LongType(), list=T.ArrayType(T.LongType())))
     (asked,) = reader(session).schema.call_args.args
-    assert asked == declared(k=T.StringType(), list=T.ArrayType(T.LongType()))
+    assert asked == declared(k=T.StringType(), list=T.ArrayType(T.LongType()), _corrupt_record=T.StringType())
     session.read.format.assert_not_called()
 
 

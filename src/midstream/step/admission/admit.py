@@ -18,7 +18,7 @@ from midstream.runtime.watermark import BEGINNING, FIRST_TIME, LAST_TIME, Seen
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.rows import one_batch
 from midstream.step.admission.mixed import with_texts
-from midstream.step.admission.outputs import dead_letters, late_rows, readable
+from midstream.step.admission.outputs import FILE, dead_letters, late_rows, readable
 from midstream.step.admission.reading import Reading, Way, far_time, read_in, ways_of
 
 Mask = npt.NDArray[np.bool_]
@@ -150,7 +150,7 @@ def _nothing(schema: StreamSchema) -> Admitted:
 
 
 def _dead(table: pa.Table, dead: Mask, schema: StreamSchema, reading: Reading) -> pa.Table:
-    rows, why = readable(_in_plain_types(table).filter(pa.array(dead))), reading.reasons
+    rows, why = readable(_in_plain_types(without_runs(table).filter(pa.array(dead)))), reading.reasons
     times = zip(np.flatnonzero(dead).tolist(), reading.times.filter(pa.array(dead)).to_pylist(), strict=True)
     return dead_letters(rows, [why.get(row) or far_time(schema.timestamp, time) for row, time in times])
 
@@ -176,5 +176,7 @@ def check_columns(schema: StreamSchema, given: list[str]) -> None:
 
 
 def _in_plain_types(table: pa.Table) -> pa.Table:
-    table = without_runs(with_texts(table))
+    table = with_texts(table)
+    if FILE in table.column_names:
+        table = table.set_column(table.column_names.index(FILE), FILE, table.column(FILE).cast(pa.string()))
     return table.cast(pa.schema([field.with_type(plain_type(field.type)) for field in table.schema]))

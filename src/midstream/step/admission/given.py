@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from midstream.step.admission.mixed import mixed
+from midstream.model.python_values import python_values
+from midstream.state.rows import one_batch
+from midstream.step.admission.mixed import Mixed, mixed, texts_of
 from midstream.step.admission.reading import read_as, unlike
 
 NO_VALUES = (pa.ArrowException, OverflowError, TypeError, ValueError)
@@ -41,6 +43,39 @@ def judged(values: Sequence[Any], field: pa.Field, texts: Sequence[str | None]) 
     """Values as a column of `Mixed`, whatever they are; `texts` is how a dead letter shows them."""
     reasons: dict[int, str] = {}
     return _mixed(_read(values, field, reasons), field, texts, reasons)
+
+
+def with_reasons(column: pa.Array, field: pa.Field, reasons: Mapping[int, str]) -> pa.ExtensionArray:
+    """Read a column as declared, as `Mixed`; rows that have one of the `reasons` cannot be read for it."""
+    found = dict(reasons)
+    read = read_as(column, field, found)
+    texts = texts_of(column) if isinstance(column.type, Mixed) else [shown(value) for value in python_values(column)]
+    return mixed(read, texts, found)
+
+
+def one_table(tables: Sequence[pa.Table], columns: pa.Schema) -> pa.Table:
+    """Put tables of a stream together. A column that they have in several types is read as declared in each of them.
+
+    >>> tables = [pa.table({"k": [1]}), pa.table({"k": ["2"]})]
+    >>> one_table(tables, pa.schema([("k", pa.int64())])).column("k").to_pylist()
+    [1, 2]
+    """
+    for field in columns:
+        kinds = [table.schema.field(field.name).type for table in tables]
+        if any(kind != kinds[0] for kind in kinds):
+            tables = _read_apart(tables, field)
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _read_apart(tables: Sequence[pa.Table], field: pa.Field) -> list[pa.Table]:
+    """Tables of which a column was read as declared, as `Mixed` in all of them if a value of one cannot be."""
+    given = [one_batch(table.select([field.name]), field.name).column(0) for table in tables]
+    reasons = [dict[int, str]() for _ in given]
+    read = [read_as(column, field, why) for column, why in zip(given, reasons, strict=True)]
+    if any(reasons):
+        read = [with_reasons(column, field, {}) for column in given]
+    at = [table.schema.get_field_index(field.name) for table in tables]
+    return [table.set_column(place, field.name, column) for table, place, column in zip(tables, at, read, strict=True)]
 
 
 def _mixed(

@@ -31,7 +31,7 @@ class Mixed(pa.ExtensionType):  # type: ignore[misc]
         return cls(storage_type.field("read").type)
 
 
-def mixed(read: pa.Array, texts: Sequence[str | None], reasons: Mapping[int, str]) -> pa.ExtensionArray:
+def mixed(read: pa.Array, texts: Sequence[str | None] | pa.Array, reasons: Mapping[int, str]) -> pa.ExtensionArray:
     """A column of values that were judged; `reasons` are those of what could not be read, by position.
 
     >>> column = mixed(pa.array([1, None]), ["1", "x"], {1: "no number"})

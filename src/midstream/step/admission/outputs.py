@@ -12,6 +12,10 @@ from midstream.model.python_values import BEYOND_PYTHON, python_values
 from midstream.state.base_state import TIME
 
 WATERMARK, REASON = "_watermark", "_reason"
+FILE = "_file"
+"""The column of dead letters that says which file a row is of."""
+CORRUPT, NO_OBJECT = "_corrupt_record", "the line is no JSON object"
+"""The column of dead letters that has lines which are no JSON, and the reason of these."""
 ROWS_KEPT = 100_000
 """Late rows, and dead letters, of a stream that an engine without a checkpoint keeps: a stream has no end."""
 

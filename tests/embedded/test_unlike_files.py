@@ -1,0 +1,213 @@
+"""Files as people have them: of unlike types, damaged, compressed, with their columns in any order."""
+
+from __future__ import annotations
+
+import bz2
+import datetime as dt
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from midstream.cli.source_columns import source_columns
+from midstream.engine.job_run import FileJob
+from midstream.language.job_file import parse_job
+from midstream.language.job_specs import SourceSpec
+from midstream.model.errors import InputError, LanguageError
+
+T0 = dt.datetime(2024, 1, 1)
+PLAIN = pa.table({"k": [1], "ts": pa.array([T0], pa.timestamp("us")), "v": ["x"]})
+SCHEMA = "k BIGINT, ts TIMESTAMP, v VARCHAR"
+
+
+def files_job(
+    folder: Path, format: str = "parquet", schema: str = SCHEMA, more: str = "", sql: str = "SELECT A.k, A.v FROM A"
+) -> FileJob:
+    """A job that puts out what it reads from `folder/A`."""
+    return FileJob(
+        parse_job(f"""
+            checkpoint = "{folder}/ckpt"
+            [streams.A]
+            format = "{format}"
+            path = "{folder}/A"
+            schema = "{schema}"
+            timestamp = "ts"
+            {more}
+            [queries.q]
+            sql = "{sql}"
+            sink = {{ path = "{folder}/out" }}""")
+    )
+
+
+def run(folder: Path, *given: Any, **others: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The results and the dead letters of a job that reads all that there is."""
+    with files_job(folder, *given, **others) as job:
+        while job.step():
+            pass
+        dead = job.engine.dead_letters.get("A", pa.table({})).to_pylist()
+    files = sorted((folder / "out").glob("step=*/*.parquet"))
+    return [row for file in files for row in pq.read_table(file, partitioning=None).to_pylist()], dead
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "A").mkdir()
+    return tmp_path
+
+
+OTHERS = {
+    "a zone": PLAIN.set_column(1, "ts", pa.array([T0], pa.timestamp("us", tz="UTC"))),
+    "other units": PLAIN.set_column(1, "ts", pa.array([T0], pa.timestamp("ms"))),
+    "a dictionary": PLAIN.set_column(2, "v", pa.array(["x"]).dictionary_encode()),
+    "a text": PLAIN.set_column(0, "k", pa.array(["1"])),
+    "a narrow number": PLAIN.set_column(0, "k", pa.array([1], pa.int8())),
+    "a float": PLAIN.set_column(0, "k", pa.array([1.0])),
+}
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("other", OTHERS)
+def test_files_of_unlike_types_are_read_each_by_itself(folder: Path, other: str, together: bool) -> None:
+    pq.write_table(PLAIN, folder / "A" / "0.parquet")
+    if not together:
+        run(folder)
+    pq.write_table(OTHERS[other], folder / "A" / "1.parquet")
+    assert run(folder) == ([{"k": 1, "v": "x"}] * 2, [])
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_value_that_is_none_of_the_type_is_a_dead_letter_that_names_its_file(folder: Path, together: bool) -> None:
+    pq.write_table(PLAIN, folder / "A" / "0.parquet")
+    if not together:
+        run(folder)
+    bad = pa.concat_tables([PLAIN, PLAIN, PLAIN]).set_column(0, "k", pa.array(["2", "two", None]))
+    pq.write_table(bad, folder / "A" / "1.parquet")
+    results, (letter,) = run(folder)
+    assert [row["k"] for row in results] == [1, 2, None]
+    assert (letter["k"], letter["ts"], letter["v"]) == ("two", T0, "x")
+    assert letter["_file"] == str(folder / "A" / "1.parquet")
+    assert letter["_reason"] == "column 'k': cannot read 'two' as int64"
+
+
+def test_a_type_that_is_never_the_declared_one(folder: Path) -> None:
+    pq.write_table(PLAIN, folder / "A" / "0.parquet")
+    pq.write_table(PLAIN.set_column(0, "k", pa.array([{"a": 1}])), folder / "A" / "1.parquet")
+    pq.write_table(PLAIN.set_column(2, "v", pa.array([[1]])), folder / "A" / "2.parquet")
+    results, dead = run(folder)
+    assert [row["k"] for row in results] == [1]
+    assert [letter["_file"][-9:] for letter in dead] == ["1.parquet", "2.parquet"]
+
+
+LINES = b"k,ts,v\n1,2024-01-01 00:00:00,x\n"
+HEADER = 'options = { header = "true" }'
+ONE = {"k": 1, "v": "x"}
+
+
+def test_an_empty_file_beside_a_good_one(folder: Path) -> None:
+    (folder / "A" / "0.csv").write_bytes(b"")
+    (folder / "A" / "1.csv").write_bytes(LINES)
+    (folder / "A" / "2.csv").write_bytes(b"\n\n")
+    (folder / "A" / "3.csv").write_bytes(b"k,ts,v")
+    assert run(folder, "csv", more=HEADER) == ([ONE], [])
+
+
+@pytest.mark.parametrize("line", ["2,caf\xe9,2024-01-01 00:00:01", "2,\xe9", '2,"caf\xe9, ""x""",2024-01-01', "\xe9"])
+def test_bytes_that_are_no_text_are_a_dead_letter(folder: Path, line: str, capfd: pytest.CaptureFixture[str]) -> None:
+    good = "1,na\u00efve,2024-01-01\n".encode()
+    (folder / "A" / "0.csv").write_bytes(b"k,v,ts\n" + good + line.encode("latin-1") + b"\n" + good)
+    results, (letter,) = run(folder, "csv", more=HEADER)
+    assert results == [{"k": 1, "v": "na\u00efve"}] * 2
+    assert letter["_file"].endswith("/A/0.csv")
+    assert "cannot read" in letter["_reason"] or "NULL" in letter["_reason"]
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def packed(data: bytes, suffix: str) -> bytes:
+    if suffix == ".gz":
+        return gzip.compress(data[:9]) + gzip.compress(data[9:])  # Several members, as by `cat a.gz b.gz`.
+    if suffix == ".bz2":
+        return bz2.compress(data)
+    return bytes(pa.compress(data, "zstd", asbytes=True))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_compressed_files(folder: Path, suffix: str) -> None:
+    (folder / "A" / "0.csv").write_bytes(LINES)
+    (folder / "A" / f"1.csv{suffix}").write_bytes(packed(LINES, suffix))
+    assert run(folder, "csv", more=HEADER) == ([ONE] * 2, [])
+
+
+def test_compressed_lines_of_json_and_a_schema_that_is_read_off_them(folder: Path) -> None:
+    line = b'{"k": 1, "v": "x", "ts": "2024-01-01"}\n'
+    (folder / "A" / "0.json.gz").write_bytes(packed(line, ".gz"))
+    assert run(folder, "json") == ([ONE], [])
+
+
+def test_a_file_that_is_not_what_it_is_called(folder: Path) -> None:
+    (folder / "A" / "0.csv").write_bytes(LINES)
+    (folder / "A" / "1.csv.gz").write_bytes(LINES)
+    with pytest.raises(InputError, match=r"1\.csv\.gz.*on_bad_file"):
+        run(folder, "csv", more=HEADER)
+    results, (letter,) = run(folder, "csv", more=f'{HEADER}\non_bad_file = "skip"')
+    assert results == [ONE]
+    assert letter["_file"].endswith("1.csv.gz")
+    assert "the file cannot be read" in letter["_reason"]
+
+
+def test_parquet_that_is_cut_off_is_skipped_where_that_is_said(folder: Path) -> None:
+    pq.write_table(PLAIN, folder / "A" / "1.parquet")
+    (folder / "A" / "0.parquet").write_bytes((folder / "A" / "1.parquet").read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"0\.parquet"):
+        run(folder)
+    results, (letter,) = run(folder, more='on_bad_file = "skip"')
+    assert (results, letter["k"], letter["_file"][-9:]) == ([ONE], None, "0.parquet")
+
+
+def test_what_a_bad_file_may_do_is_one_of_two() -> None:
+    with pytest.raises(LanguageError, match="on_bad_file"):
+        files_job(Path("nowhere"), more='on_bad_file = "burn"')
+    spec = SourceSpec("parquet", "in", "k BIGINT", "k", on_bad_file="skip")
+    with pytest.raises(InputError, match=r"\[streams.A\].*--engine embedded"):
+        source_columns("A", spec, None, embedded=False)
+
+
+@pytest.mark.parametrize("line", [b"rubbish", b"[1]", b'{"k": 1', b'{"v": "\xe9"', b"\xff"])
+def test_lines_that_are_no_json_say_so(folder: Path, line: bytes) -> None:
+    (folder / "A" / "0.json").write_bytes(b'\xef\xbb\xbf{"k": 1, "ts": "2024-01-01", "v": "x"}\n' + line + b"\r\n")
+    results, (letter,) = run(folder, "json")
+    assert results == [ONE]
+    assert letter["_reason"] == "the line is no JSON object"
+    assert letter["_corrupt_record"].startswith(line.decode("utf-8", "replace"))
+
+
+@pytest.mark.parametrize("header", ["ts,V,k", "extra,K,v,ts", '"v","ts","k"'])
+def test_columns_of_csv_are_found_by_the_names_in_its_header(folder: Path, header: str) -> None:
+    value = {"ts": "2024-01-01", "v": "x", "k": "1", "extra": "7"}
+    names = header.replace('"', "").lower().split(",")
+    lines = f"{header}\n{','.join(value[name] for name in names)}\n"
+    (folder / "A" / "0.csv").write_text(lines)
+    (folder / "A" / "1.csv").write_bytes(LINES)
+    assert run(folder, "csv", more=HEADER) == ([ONE] * 2, [])
+
+
+def test_a_header_that_lacks_a_declared_column_says_so(folder: Path) -> None:
+    (folder / "A" / "0.csv").write_text("key,ts,v\n1,2024-01-01,x\n")
+    with pytest.raises(InputError, match=r"its header has no 'k', but key, ts, v \(at .*0.csv"):
+        run(folder, "csv", more=HEADER)
+
+
+def test_without_a_header_columns_are_found_by_their_position(folder: Path) -> None:
+    (folder / "A" / "0.csv").write_text("1,2024-01-01,x\n")
+    (folder / "A" / "1.csv").write_text("\n\n")
+    (folder / "A" / "2.csv").write_text("")
+    assert run(folder, "csv") == ([ONE], [])
+
+
+def test_values_are_apart_at_one_character(folder: Path) -> None:
+    (folder / "A" / "0.csv").write_text("1|2024-01-01|x\n")
+    assert run(folder, "csv", more='options = { sep = "|" }') == ([ONE], [])
+    with pytest.raises(InputError, match=r"one character.*\[streams.A\]"):
+        run(folder, "csv", more='options = { sep = "||" }')
