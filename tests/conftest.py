@@ -17,7 +17,7 @@ from midstream.runtime import checks
 from tests.drawing import FIFTHS, PROFILE, SOAK, chosen_fifth, fifths
 from tests.garbage import look_seldom
 from tests.object_server import BUCKET, ObjectServer, free_port
-from tests.selection import only_in_verify
+from tests.selection import BUDGET, only_in_verify
 
 FIRST = (
     "tests/spark/",
@@ -49,8 +49,10 @@ settings.register_profile("test", max_examples=100, derandomize=True, database=N
 settings.register_profile("soak", max_examples=2000, **COMMON)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(PROFILE)
+    if not hasattr(config, "workerinput") and "not verify" in config.option.markexpr:
+        config.pluginmanager.register(TestSeconds())
     chosen_fifth()  # Before the workers start, which take it from the environment.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
     if IN_MEMORY.is_dir() and os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ENOUGH:
@@ -67,6 +69,29 @@ def pytest_configure() -> None:
 
 def pytest_report_header() -> str:
     return f"random suites: fifth {chosen_fifth()} of {len(FIFTHS)} (MIDSTREAM_FIFTH={chosen_fifth()} draws it again)"
+
+
+class TestSeconds:
+    """Fail a run of `make test` whose tests take more than a fifth above the budget together."""
+
+    __test__ = False
+    seconds = 0.0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds += report.duration
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.seconds > BUDGET * 1.2 and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.write_line(f"all tests together took {self.seconds:.0f} seconds of a budget of {BUDGET:.0f}")
+        if self.seconds > BUDGET * 1.2:
+            terminalreporter.write_line(
+                "ERROR: that is more than a fifth above the budget. Remedy: make the slowest quicker (--durations=30),"
+                " or leave them to `make verify` in tests/selection.py; on a busy machine set MIDSTREAM_TEST_SECONDS"
+            )
 
 
 class ByFile(LoadScopeScheduling):

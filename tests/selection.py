@@ -6,10 +6,46 @@ does (`-m "not verify and not soak"`), among all files or among those that are n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
+BUDGET = float(os.environ.get("MIDSTREAM_TEST_SECONDS", 780))
+"""Seconds that all tests of `make test` may take together, over two processes; a fifth more fails the run."""
+
 VERIFY: Mapping[str, tuple[str, ...]] = {
-    "tests/spark/": (),
+    # One test per invariant, three crash points with real kills, one sharing, one rescale, one ring, one store. The
+    # simulated drivers of tests/property carry the commit protocol.
+    "tests/spark/": (
+        "test_crashes.py::test_the_driver_is_killed_at_three_points",
+        "test_invariants.py::test_every_kind_of_query[3-disordered]",
+        "test_invariants.py::test_every_plan_gives_the_same_answer",
+        "test_invariants.py::test_migrations_change_no_answer",
+        "test_invariants.py::test_cuts_and_lanes_change_no_answer[cuts2]",
+        "test_invariants.py::test_queries_come_and_go_beside_a_query",
+        "test_invariants.py::test_restarts_change_no_answer[auto]",
+        "test_jobs.py::test_a_step_is_one_spark_job",
+        "test_jobs.py::test_commands_while_it_runs",
+        "test_object_stores.py::test_a_checkpoint_restored_while_its_sink_is_ahead",
+        "test_outputs.py::test_late_rows_and_dead_letters",
+        "test_parcel_files.py",
+        "test_refusals.py::test_queries",
+        "test_sharing.py::test_queries_come_and_go[auto]",
+        "test_spreads.py::test_queries_share_a_ring_while_one_comes_and_one_goes",
+        "test_translate.py",
+    ),
+    "tests/unit/lab/": ("test_figures.py", "test_docs.py", "test_generator.py"),
+    "tests/unit/benchmarks/": ("test_plan_change_parts.py::test_marks_tell_rows_apart",),
+    "tests/dashboard/": ("test_server.py", "test_rows_and_steps.py", "test_browser.py::test_a_migration_is_watched"),
+    "tests/docs/test_site.py": (),
+    "tests/docs/test_pictures.py": (),
+    "tests/docs/test_snippets.py": ("::test_python_that_fails_is_found",),
+    "tests/test_packages.py": (
+        "::test_the_version_is_said_in_one_place",
+        "::test_the_newest_notes_are_of_this_version",
+    ),
+    "tests/test_notebook.py": ("::test_every_cell_draws_what_it_gives",),
+    "tests/test_examples.py": ("::test_the_readme_example_runs",),
+    "tests/embedded/test_demo.py": ("::test_once_it_is_hot",),
 }
 """For a path the beginnings of what stays in `make test`, relative to it: its first look."""
 

@@ -43,6 +43,22 @@ CRASHES = [*((point, 1) for point in POINTS), ("amid_tasks", 2)]
 """One after the other on the same checkpoint. Step 1 begins a moving_state migration, step 2 a rescale."""
 
 
+THREE = (("amid_tasks", 1), ("before_manifest", 1), ("after_manifest", 2))
+"""Before anything is durable, before the manifest lists what is, and before the sink has what the manifest lists."""
+
+
+def test_the_driver_is_killed_at_three_points(
+    spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path, expected: dict[str, Answer]
+) -> None:
+    feed(tmp_path)
+    place = Place(tmp_path)
+    for point, step in THREE:
+        drivers.kill(JOB, tmp_path, f"{point}:{step}")
+        assert place.manifest().step == (step if point == "after_manifest" else step - 1)
+    finish(the_job(spark, tmp_path))
+    check(place, expected)
+
+
 @pytest.mark.timeout(1200)
 def test_the_driver_and_its_jvm_are_killed_at_every_point(
     spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path, expected: dict[str, Answer]
