@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo dashboard test verify check docs pictures bench soak venv clean
+.PHONY: help demo dashboard test verify mutants check docs pictures bench soak venv clean
 
 bin := .venv/bin
 with_postgresql = POSTGRESQL_BIN="$$(scripts/ensure_postgresql.sh || true)" && export POSTGRESQL_BIN &&
@@ -36,6 +36,9 @@ test: venv ## lint, format, types and the tests that a change needs: minutes
 
 verify: test ## `make test`, then all other tests: every random case, all of Spark, the lab, the packages, a browser
 	@$(with_java) $(with_postgresql) $(with_chromium) $(bin)/pytest -n 2 -m verify $(PYTEST_ARGS)
+
+mutants: venv ## one seeded fault after the other in a copy of the tree: make test must kill each (MUTANTS=names to choose)
+	@$(with_java) $(with_postgresql) nice -n 5 $(bin)/python -m tests.mutants.run $(MUTANTS)
 
 docs: venv ## the site, in build/docs: pages, reference, pictures; a broken link is an error
 	$(bin)/python -m sphinx -E -W --keep-going -q -c docs . build/docs

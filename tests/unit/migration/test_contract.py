@@ -93,6 +93,21 @@ def test_the_answer_is_the_same_as_without(kind: Strategy, moves: dict[int, list
     assert answer(kind.name, plans, moves) == alone
 
 
+@each
+def test_a_row_at_the_very_end_of_an_old_row_s_window_still_meets_it(kind: Strategy) -> None:
+    plans = path(kind)
+    if plans is None:
+        return
+    made = engine("ABC")
+    made.add_query("q", SQL, plan=plans[0])
+    made.push(both("BC", table([0], k=[1], j=[7], s=["x"])))
+    made.migrate("q", plans[1], kind.name)
+    for _ in range(2):  # The watermark comes to the last moment of the old rows, and stays there.
+        made.push(both("ABC", table([4])))
+    found = made.push({"A": table([4], k=[1], j=[9])})["q"]
+    assert found.to_pylist() == [{"a": 9, "b": 7, "c": 7}]
+
+
 def test_only_pause_drain_resume_carries_no_join_to_any_form() -> None:
     assert [kind.name for kind in discovered().values() if path(kind) is None] == ["pause_drain_resume"]
 
