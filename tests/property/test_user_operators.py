@@ -43,7 +43,7 @@ def hand_overs(draw: st.DrawFn, drawn: Drawn, kinds: Sequence[str]) -> tuple[Mig
     query, found = drawn.case.queries[0], []
     for number in range(draw(st.integers(1, 3))):
         strategy = draw(st.sampled_from(FEEDING))
-        options: dict[str, Any] = {"budget": draw(st.sampled_from((0, 1, 5, 1000)))} if strategy == "ghm" else {}
+        options: dict[str, Any] = {"budget": draw(st.sampled_from((1, 5, 1000)))} if strategy == "ghm" else {}
         options |= {
             "operator": f"{HERE}:{draw(st.sampled_from(kinds))}",
             "operator_options": {"by": f"number {number}"},

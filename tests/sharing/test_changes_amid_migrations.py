@@ -123,7 +123,7 @@ def test_rows_from_before_a_migration_matter_for_longer_where_windows_grow(mode:
         (
             Add(0, "q", narrow),
             *([Add(0, "r", narrow)] if who == "another grows" else []),
-            Move(1, "q", moved, strategy, {"budget": 0} if strategy == "ghm" else {}, together=True),
+            Move(1, "q", moved, strategy, {"budget": 1} if strategy == "ghm" else {}, together=True),
             *([Add(2, "r", asked(moved, *windows[1]))] if who == "another comes" else []),
             *([Change(2, "r" if who == "another grows" else "q", wide)] if who != "another comes" else []),
         ),

@@ -1,7 +1,7 @@
 """Lemma 2.2 tuple by tuple: when the last old tuple leaves the old box (Zhu §2.4 and §5.2, Fig. 8).
 
-The engine does not purge so: its `purge="zhu"` waits for 2W. Here the rule itself is applied to the arrivals, so that
-the 2W can be held against it.
+The engine applies the lemma to the states of the old plan, a step at a time (`purge="zhu"`). Here the rule is applied
+to the arrivals without an engine, so that the engine's stage and the 2W can be compared with it.
 """
 
 from __future__ import annotations

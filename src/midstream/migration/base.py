@@ -23,7 +23,8 @@ from midstream.runtime.lane import Lane
 class MigrationRequest:
     """A migration as a strategy accepts or refuses it, before anything is touched.
 
-    `plain`: the answer is the join's results as they come, neither an aggregate nor a difference.
+    `plain`: the answer is the join's results as they come, neither an aggregate nor a difference. `timed`: no window
+    counts rows.
     """
 
     query: str
@@ -32,6 +33,7 @@ class MigrationRequest:
     stateful: bool
     options: Mapping[str, Any]
     plain: bool = True
+    timed: bool = True
 
 
 class Strategy(ABC):
@@ -57,7 +59,7 @@ class Strategy(ABC):
         return next((wrong for wrong in given if wrong), None)
 
     def predict(self, situation: Situation) -> Prediction | None:
-        """What the migration would cost, from live figures; None where the strategy cannot carry it."""
+        """Foresee the cost from live figures; None where the strategy cannot carry the query, or would not end."""
         return None
 
     @abstractmethod

@@ -26,24 +26,37 @@ from midstream.state.join_state import JoinState
 from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
 
-BUDGET = Budget("budget", 100_000, "comparisons a step that the new plan may do; of an operator on top, rows a step")
+BUDGET = Budget(
+    "budget",
+    100_000,
+    "comparisons a step that the new plan may do; of an operator on top, rows a step",
+    least=1,  # With no budget the queue would never become empty.
+)
 
 FIRST_PIECE = 16
 """Rows fed before anything is known of what a row costs."""
 
-ENOUGH = 0.95
-"""The share of the budget that counts as used: every piece visits all states, and the last ones would be tiny."""
+BEHIND = "all of them came since it began: the budget is little or nothing more than they need"
+"""What the phase says once the old rows are spent."""
+
+AIM = 3
+"""A piece aims at one part in so many of what is left of the budget."""
+
+DEAREST = 6
+"""No row is fed where less is left of the budget than this many times what a row costs."""
 
 
 class GHM(Lasting):
     """Run the old plan as it is, and feed the new one in the background from queues: old rows first, then new ones.
 
-    `budget` is what the new plan may do in a step, in comparisons; its output is thrown away. The migration ends once
-    the queues are empty, for then both plans have seen the same; at the latest when every old row is spent: what waits
-    then has all come since the migration began, and is fed at once.
+    `budget` is what the new plan may do in a step, in comparisons; its output is thrown away. The migration ends when
+    the queues are empty, because both plans have then seen the same rows. It does not end before: a budget below what
+    the new plan needs for the rows of a step leaves the queues about as long as they are, as in the paper, whose
+    duration is then infinite. The phase says so once the old rows are spent.
 
-    Differences from the paper: the old plan's priority is the budget; rows that die while they wait are not fed; the
-    queues are states and survive a restart. With a budget of 0 the new plan is fed nothing until the end.
+    Differences from the paper: the budget stands for the old plan's higher priority; rows that die while they wait are
+    not fed, so a queue never holds more than a window; the queues are states and survive a restart. What a row
+    costs is known only afterwards: a step that spends more than its budget takes it from the next one.
     """
 
     name: ClassVar[str] = "ghm"
@@ -58,7 +71,7 @@ class GHM(Lasting):
         return GHMTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
 
     @override
-    def predict(self, situation: Situation) -> Prediction:
+    def predict(self, situation: Situation) -> Prediction | None:
         return beside(situation, BUDGET.of(situation.options))
 
 
@@ -91,19 +104,21 @@ class GHMTransition(Transition):
         return results
 
     def _consume(self, queue: Queue, lane: Lane) -> int:
-        """Feed from the queues until the budget is used; the number of rows fed."""
-        if self.task.is_spent(lane, self):
-            return self._feed(queue, len(queue), lane)
-        budget, begun = BUDGET.of(self.options), lane.comparisons
+        """Feed from the queues until the budget is used; returns the number of rows fed."""
+        memory, begun = self.task.memory, lane.comparisons
+        # What a piece costs is known only afterwards: a step pays for what the one before spent above the budget.
+        budget = BUDGET.of(self.options) - int(memory.get("over", 0))
+        before, cost = int(memory.get("fed", 0)), float(memory.get("cost", 0.0))
         used = fed = 0
-        before = int(self.task.memory.get("fed", 0))
-        size = min(self.task.memory.get("last", 0) // 4 or FIRST_PIECE, _most(before))
-        while len(queue) and used < ENOUGH * budget:
-            fed += self._feed(queue, size, lane)
+        while len(queue) and budget - used > (DEAREST * cost if fed else 0):
+            most = _most(before + fed)
+            size = max(1, min(most, int((budget - used) / (AIM * cost)))) if cost else most
+            piece = self._feed(queue, min(size, len(queue)), lane)
             last, used = used, lane.comparisons - begun
-            # A row costs more the more have been fed: the next piece aims at half of what is left.
-            fitting = (budget - used) * size // (2 * (used - last)) if used > last else 2 * size
-            size = max(1, min(2 * size, fitting, _most(before + fed)))
+            fed += piece
+            cost = max(cost, used / fed, (used - last) / piece if piece >= FIRST_PIECE else 0.0)
+        mean = used / fed if fed else cost
+        lane.note(self.id, {"fed": before + fed, "cost": mean, "over": max(used - budget, 0)})
         return fed
 
     def _feed(self, queue: Queue, count: int, lane: Lane) -> int:
@@ -116,10 +131,7 @@ class GHMTransition(Transition):
         return sum(lane.join(spec).live for _, spec in self.states())
 
     def _fed(self, lane: Lane) -> int:
-        return int(self.task.memory.get("fed", 0)) + self._fed_now(lane)
-
-    def _fed_now(self, lane: Lane) -> int:
-        return lane.counted(self.id).rows_in
+        return int(lane.noted(self.id, self.task.memory).get("fed", 0))
 
     @override
     def is_over(self, lane: Lane) -> bool:
@@ -127,7 +139,7 @@ class GHMTransition(Transition):
 
     @override
     def remembered(self, lane: Lane) -> BegunTask:
-        return replace(self.task, memory={"fed": self._fed(lane), "last": self._fed_now(lane)})
+        return replace(self.task, memory=lane.noted(self.id))
 
     @override
     def extra(self) -> Operator:
@@ -136,11 +148,12 @@ class GHMTransition(Transition):
     @override
     def progress(self, lane: Lane) -> float:
         fed, waiting = self._fed(lane), self.waiting(lane)
-        return max(fed / (fed + waiting) if waiting else 1.0, super().progress(lane))
+        return fed / (fed + waiting) if waiting else 1.0
 
     @override
     def phase(self, lane: Lane) -> str:
-        return f"{self.waiting(lane)} rows wait to be fed to the new plan, its results go nowhere"
+        phase = f"{self.waiting(lane)} rows wait to be fed to the new plan, its results go nowhere"
+        return f"{phase}; {BEHIND}" if self.task.is_spent(lane, self) else phase
 
     @override
     def serves(self) -> tuple[str, str]:
@@ -148,7 +161,8 @@ class GHMTransition(Transition):
 
     @override
     def report(self, lane: Lane) -> dict[str, Any]:
-        return {**super().report(lane), "queue": self.waiting(lane)}
+        # The queues say when it ends, not the lifetime of the old rows.
+        return {**super().report(lane), "queue": self.waiting(lane), "predicted_end": None}
 
 
 def _most(fed: int) -> int:

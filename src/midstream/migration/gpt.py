@@ -38,7 +38,7 @@ class GPT(Lasting):
         return GPTTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
 
     @override
-    def predict(self, situation: Situation) -> Prediction:
+    def predict(self, situation: Situation) -> Prediction | None:
         return beside(situation)
 
 

@@ -50,21 +50,26 @@ class Flag(Option):
 
 @dataclass(frozen=True)
 class Budget(Option):
-    """A number of comparisons a step, zero or more.
+    """A number of comparisons a step, `least` or more.
 
     >>> Budget("budget", 100, "work a step").wrong(-1)
     'budget is a number of comparisons a step, not -1'
+    >>> Budget("budget", 100, "work a step", least=1).wrong(0)
+    'budget is a number of comparisons a step, at least 1, not 0'
     """
+
+    least: int = 0
 
     @override
     def wrong(self, value: object) -> str | None:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            return f"{self.name} is a number of comparisons a step, not {value!r}"
+        if isinstance(value, bool) or not isinstance(value, int) or value < self.least:
+            bound = f", at least {self.least}" if self.least else ""
+            return f"{self.name} is a number of comparisons a step{bound}, not {value!r}"
         return None
 
     @override
     def examples(self) -> tuple[Any, ...]:
-        return (0, 1, 3, 7, 20, 60, 10_000)
+        return tuple(value for value in (0, 1, 3, 7, 20, 60, 10_000) if value >= self.least)
 
 
 @dataclass(frozen=True)

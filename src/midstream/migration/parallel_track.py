@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,8 @@ from midstream.migration.predictions import both_plans
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.restricted import restricted
 from midstream.migration.under_way.task import BegunTask
-from midstream.migration.under_way.transition import Transition, apart, inner
+from midstream.migration.under_way.transition import Transition, apart, inner, joins_above
+from midstream.model.window import EVENT_TIME
 from midstream.operators.match import keyed
 from midstream.operators.window_join import WindowJoin
 from midstream.optimizer.prediction import Prediction, Situation
@@ -33,11 +34,16 @@ class ParallelTrack(Lasting):
     """Run both plans until the old one has only new tuples; its root makes no all-new result, the new plan makes those.
 
     `hold_new` keeps the new plan's results back until the old plan is done, as in the paper, and releases them in one
-    burst; without it they go out at once, which the max ordering of HybMig §2.1 allows. `purge="zhu"` waits for 2W
-    where the old plan is higher than one join, which follows from the paper's purge rule (Lemma 2.2: min against max);
-    `"watermark"` ends as soon as no old row can be joined any more: W under max ordering (HybMig §3.5).
+    burst; without it they go out at once, which the max ordering of HybMig §2.1 allows. `purge="watermark"` ends as
+    soon as no old row can be joined any more: W under max ordering (HybMig §3.5). `purge="zhu"` ends when Lemma 2.2 has
+    purged the last old tuple from every state of the old plan: a tuple of the other input purges it once the least of
+    its times is more than W after the greatest of the old tuple's. That is at most 2W, when Equation 4 ends it in any
+    case: streams that fall silent purge nothing.
+
     Differences from the paper: payload is stored once for both plans; results held back have left the plan already and
-    wait as rows of the answer.
+    wait as rows of the answer. The engine itself purges by watermark; the lemma decides when the old plan goes. It is
+    read at the end of a step, with the widest window for W. Where the old plan is itself a migration under way its
+    states are no joins' states, and the 2W are waited for.
     """
 
     name: ClassVar[str] = "parallel_track"
@@ -45,6 +51,8 @@ class ParallelTrack(Lasting):
 
     @override
     def refusal(self, move: MigrationRequest) -> str | None:
+        if PURGE.of(move.options) == "zhu" and not move.timed:
+            return 'purge="zhu" compares times (Lemma 2.2), but a window of the query counts rows; leave it out'
         if HOLD_NEW.of(move.options) and not move.plain:
             return (
                 "hold_new keeps rows of the answer back, but an aggregate, a difference or an operator on top "
@@ -87,7 +95,10 @@ class ParallelTransition(Transition):
 
     @override
     def advance(self, lane: Lane) -> Combinations:
-        late, results = self._late(lane), self.new.delta(lane)
+        late = self._late(lane)
+        if self._by_lemma:
+            lane.note(self.id, self._purged(lane))
+        results = self.new.delta(lane)
         late = Combinations({s: late.refs[s] for s in results.refs}, late.valid_from, late.valid_to)
         if self.is_held(lane):
             return late
@@ -103,7 +114,16 @@ class ParallelTransition(Transition):
 
     @override
     def is_over(self, lane: Lane) -> bool:
-        return self.task.is_spent(lane, self, self._longer())
+        if not self.task.is_spent(lane, self):
+            return False
+        if not self._by_lemma or self.task.is_spent(lane, self, self._window):
+            return True
+        return lane.noted(self.id) is not None and all(old is None for old, _ in lane.noted(self.id).values())
+
+    @override
+    def remembered(self, lane: Lane) -> BegunTask:
+        noted = lane.noted(self.id)
+        return self.task if noted is None else replace(self.task, memory={"purging": noted})
 
     @override
     def phase(self, lane: Lane) -> str:
@@ -113,13 +133,45 @@ class ParallelTransition(Transition):
     def serves(self) -> tuple[str, str]:
         return "results with an old row", "results of new rows only"
 
-    def _longer(self) -> int:
-        """How long Zhu's purge rule lets mixed tuples live beyond their old rows."""
-        assert self.old is not None
-        if PURGE.of(self.options) != "zhu" or not inner(self.old, self.task.units):
-            return 0
+    @property
+    def _by_lemma(self) -> bool:
+        """Whether mixed tuples may outlive their old rows: in an old plan of one join there are none."""
+        return PURGE.of(self.options) == "zhu" and (
+            not isinstance(self.old, WindowJoin) or bool(inner(self.old, self.task.units))
+        )
+
+    @property
+    def _window(self) -> int:
+        """The widest window, in microseconds."""
         windows = [spec.window for spec in self.rows.values() if spec.label in self.labels and spec.window]
         return max((window.size for window in windows if window.kind == "range"), default=0)
+
+    def _purged(self, lane: Lane) -> dict[str, list[int | None]]:
+        """Apply Lemma 2.2 to every state of the old plan, after the step's rows (Zhu §2.4).
+
+        Returns: by state the greatest time of an old tuple that is left, None if there is none, and the greatest of
+        the least times of tuples that have come to the other input; in microseconds of event time.
+        """
+        assert self.old is not None
+        if not isinstance(self.old, WindowJoin):
+            return {"": [0, None]}  # No lemma says when it is empty.
+        window, first = self._window, "purging" not in self.task.memory
+        memory = self.task.memory.get("purging", {})
+        found: dict[str, list[int | None]] = {}
+        for join in joins_above(self.old, self.task.units):
+            sides = ((join.left_state, join.left, join.right), (join.right_state, join.right, join.left))
+            for spec, own, other in sides:
+                # A change of windows gives states other ids, but not other sources.
+                name = f"{'+'.join(sorted(own.labels))} in {'+'.join(sorted(join.labels))}"
+                greatest, least = memory.get(name, (None, None))
+                pieces = [own.delta(lane), *([run.combinations for run in lane.join(spec).old] if first else [])]
+                for piece in pieces:
+                    greatest = _latest(greatest, piece.valid_from[EVENT_TIME][self._all_new(piece) == 0])
+                # A combination ends with the window of its oldest row; windows of their own may only end it sooner.
+                least = _latest(least, other.delta(lane).valid_to[EVENT_TIME] - window)
+                purged = greatest is not None and least is not None and least - greatest > window
+                found[name] = [None if purged else greatest, least]
+        return found
 
     def _late(self, lane: Lane) -> Combinations:
         """What the old plan still has to make: its root joins no two all-new combinations (Zhu §4.2.1)."""
@@ -144,3 +196,10 @@ class ParallelTransition(Transition):
             fresh = [combinations.refs[label] >= self.task.start[label] for label in unit & combinations.refs.keys()]
             new &= np.logical_or.reduce(fresh) if fresh else True
         return new.astype(np.int64)
+
+
+def _latest(known: int | None, times: Words) -> int | None:
+    """The greatest of some times and the one known."""
+    if not len(times):
+        return known
+    return int(times.max()) if known is None else max(known, int(times.max()))

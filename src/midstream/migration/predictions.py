@@ -48,26 +48,28 @@ def both_plans(situation: Situation, *, hold_new: bool = False, zhu_purge: bool 
     return _lasting(situation, work, rate, memory, lasts, held=lasts if hold_new else 0.0)
 
 
-def beside(situation: Situation, budget: float | None = None) -> Prediction:
-    """The new plan fed beside the old one, its output thrown away: GPT, and with a `budget` GHM (HybMig §4.4).
+def beside(situation: Situation, budget: float | None = None) -> Prediction | None:
+    """Foresee a new plan fed beside the old one, its output thrown away: GPT, and with a `budget` GHM (HybMig §4.4).
 
     Without a budget it is fed the new rows only, and its states fill up in one window. With one, in comparisons a step,
-    it is fed the old rows first and ends when it has caught up; if it has not after a window, with all that waits, at
-    once.
+    it is fed the old rows first and ends when it has caught up.
+
+    Returns: None where the budget is less than what the new plan needs for the rows that come, as it never catches up.
     """
     step, found = situation.statistics.step, pieces(situation)
-    work = rate = lasts = at_once = 0.0
+    work = rate = lasts = 0.0
     for piece in found:
         replay, running, seconds = sum(j.pairs for j in piece.new), sum(j.running for j in piece.new), piece.window
         if budget is None:
             work, rate = work + replay + running * (piece.window - piece.filling + step), rate + running
-        elif (caught := _caught_up(piece.window, replay, running, budget / step)) < piece.window:
-            work, rate, seconds = work + replay + running * caught, rate + budget / step, caught
         else:
-            work, rate, at_once = work + budget / step * piece.window + replay, rate + budget / step, at_once + replay
+            seconds = _caught_up(piece.window, replay, running, budget / step)
+            if seconds == inf:
+                return None
+            work, rate = work + replay + running * seconds, rate + budget / step
         lasts = max(lasts, seconds)
     memory = sum(piece.unmatched + piece.inputs for piece in found)
-    return _lasting(situation, work, rate, memory, lasts, held=at_once / situation.statistics.speed)
+    return _lasting(situation, work, rate, memory, lasts)
 
 
 def shifting(situation: Situation, background: float = 0.0) -> Prediction:
@@ -111,8 +113,8 @@ def on_demand(situation: Situation, background: float = 0.0) -> Prediction:
 
 def _caught_up(window: float, replay: float, running: float, spare: float) -> float:
     """Duration_GHM for one stream of one row a second that stands for all; the budget is what the old plan leaves."""
-    if not spare or not window:
-        return inf
+    if not window:
+        return 0.0
     return duration_ghm(1, 1, 1, window, t_old=0, t_new=running / spare, t_new_prime=replay / spare / window)
 
 

@@ -49,7 +49,7 @@ class Successor:
         queue = queued(rows, watermark)
         if waiting is not None:
             queue = pa.concat_tables([self._living(pa.Table.from_batches([waiting]), before), queue])
-        count = queue.num_rows if self._is_spent(before) else min(self.budget, queue.num_rows)
+        count = min(self.budget, queue.num_rows)
         pieces = _pieces(queue, count, self.last_watermark)
         if count == queue.num_rows and (not pieces or pieces[-1][1] != watermark):
             pieces.append((rows.slice(0, 0), watermark))
@@ -84,7 +84,7 @@ class Successor:
             "progress": round(self._progress(before), 3),
             "old_serves": "all results",
             "new_serves": "none until it remembers what the old operator does",
-            "predicted_end": self.ends,
+            "predicted_end": self.ends if self.budget is None else None,  # A queue ends when it is empty.
             "fed": self.fed,
             "queue": self.waiting,
         }

@@ -107,7 +107,7 @@ def test_no_migration_of_the_plan_below_shows(strategy: str) -> None:
 
 @pytest.mark.parametrize("plan", [None, PLANS[1]])
 @pytest.mark.parametrize(
-    ("strategy", "options"), [("gms", {}), ("gpt", {}), ("ghm", {"budget": 4}), ("ghm", {"budget": 10**6})]
+    ("strategy", "options"), [("gms", {}), ("gpt", {}), ("ghm", {"budget": 400}), ("ghm", {"budget": 10**6})]
 )
 def test_another_operator_takes_over_and_remembers_all(
     strategy: str, options: dict[str, Any], plan: str | None

@@ -20,6 +20,7 @@ from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
 from tests.unit.building import engine
 from tests.unit.migration.flows import flow, worked
+from tests.unit.migration.rides import Ride
 
 SQL = "SELECT A.j AS a, B.j AS b, C.j AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 8 SECONDS"
 OLD, NEW = "((A B) C)", "(A (B C))"
@@ -65,9 +66,9 @@ def test_the_old_plan_answers_and_the_queue_is_eaten_by_the_budget() -> None:
     during = slice(BEGUN, BEGUN + len(going))
     extra = [a - b for a, b in zip(worked(made)[during], worked(ALONE)[during], strict=True)]
     # The old plan works as ever; the new one uses its budget, as exactly as a piece's cost can be foreseen.
-    assert all(1425 <= e < 1800 for e in extra)
+    assert all(1100 <= e <= 1500 for e in extra)
     (done,) = events(made, MigrationEnded)
-    assert done.detail["steps"] == len(going) + 1 < 8
+    assert done.detail["steps"] == len(going) + 1 < 10
 
 
 def test_afterwards_the_new_plan_stands_alone() -> None:
@@ -87,35 +88,70 @@ def test_with_a_large_budget_it_ends_as_it_begins() -> None:
     assert [e.step for e in events(made, MigrationBegun)] == [e.step for e in events(made, MigrationEnded)]
 
 
-def test_without_a_budget_it_waits_until_the_old_rows_are_spent() -> None:
-    made, found = run({BEGUN: NEW}, budget=0)
+def standard(move: bool, budget: int = 0, steps: int = 62) -> tuple[list[Any], list[int], list[Counter[Any]]]:
+    """Four streams of 8 rows a second, 40 keys, W = 20 s, to the right-deep plan at step 30."""
+    ride = Ride("(((A B) C) D)", seconds=20, keys=40, rows=8, seed=3)
+    ride.go(steps, {30: ("(A (B (C D)))", "ghm", {"budget": budget})} if move else None)
+    return ride.engine.events, worked(ride.engine), ride.found
+
+
+@pytest.mark.parametrize(("budget", "ends"), [(300, False), (6000, True)])
+def test_the_queue_is_eaten_by_the_budget_however_long_it_takes(budget: int, ends: bool) -> None:
+    """HybMig §4.3: the migration terminates when the queues are empty, and not before.
+
+    With 300 comparisons a step, where the new plan needs 2,500, the queue never becomes empty, as §4.4 says.
+    """
+    _, usual, expected = standard(False)
+    happened, done, found = standard(True, budget)
+    assert found == expected  # In every step: the output never stops.
+    end = [event.step for event in happened if isinstance(event, MigrationEnded)]
+    assert bool(end) == ends
+    until = end[0] if ends else 62
+    extra = [a - b for a, b in zip(done[30:until], usual[30:until], strict=True)]
+    assert max(extra) <= 1.05 * budget
+    # What a step spent above the budget, the next ones have spent less.
+    assert sum(extra) <= budget * len(extra)
+    assert sum(extra) > 0.75 * budget * len(extra)
+    going = [event for event in happened if isinstance(event, MigrationProgressed)]
+    assert going[0].detail["predicted_end"] is None
+    assert "the budget is little or nothing more than they need" not in going[0].phase
+    if not ends:
+        assert "the budget is little or nothing more than they need" in going[-1].phase
+        waiting = [int(event.phase.split()[0]) for event in going]
+        # Old rows die in the queue while new ones come: it never holds more than a window.
+        assert max(waiting) <= 4 * 8 * 21 + 32
+
+
+def test_another_migration_may_take_over_from_one_that_falls_behind() -> None:
+    made = engine("ABC")
+    made.add_query("q", SQL, plan=OLD)
+    found: Counter[str] = Counter()
+    for step in range(26):
+        if step == BEGUN:
+            made.migrate("q", NEW, "ghm", budget=1)
+        if step == 22:
+            made.migrate("q", OLD, "moving_state")
+        found.update(map(str, made.push(flow(RATES, KEYS, step, step + 1))["q"].to_pylist()))
     assert found == EXPECTED
-    (done,) = events(made, MigrationEnded)
-    assert 8 <= done.detail["steps"] <= 10
-    during = slice(BEGUN, done.step)
-    assert worked(made)[during] == worked(ALONE)[during]
-    assert worked(made)[done.step] > worked(ALONE)[done.step]
-    queues = [int(event.phase.split()[0]) for event in events(made, MigrationProgressed)]
-    # Old rows die in the queue while new ones come: it holds about a window.
-    assert max(queues) < 1.5 * min(queues)
+    assert [event.strategy for event in events(made, MigrationEnded)] == ["ghm", "moving_state"]
 
 
 def test_it_may_be_saved_and_loaded_under_way(tmp_path: Path) -> None:
-    made, found = run({BEGUN: NEW}, budget=100, saved=tmp_path / "engine")
+    made, found = run({BEGUN: NEW}, budget=1500, saved=tmp_path / "engine")
     assert found == EXPECTED
     assert events(made, MigrationEnded)
 
 
 @pytest.mark.parametrize("decompose", [True, False])
-@pytest.mark.parametrize("budget", [0, 7, 90])
-def test_one_may_begin_while_another_is_under_way(budget: int, decompose: bool) -> None:
+@pytest.mark.parametrize(("budget", "ended"), [(90, 0), (2000, 3)])
+def test_one_may_begin_while_another_is_under_way(budget: int, ended: int, decompose: bool) -> None:
     moves = {BEGUN: NEW, BEGUN + 2: "((A C) B)", BEGUN + 3: OLD}
     made, found = run(moves, budget=budget, decompose=decompose)
     assert found == EXPECTED
-    assert len(events(made, MigrationEnded)) == 3
+    assert len(events(made, MigrationEnded)) == ended
 
 
-@pytest.mark.parametrize("budget", [-1, 1.5, True])
+@pytest.mark.parametrize("budget", [-1, 0, 1.5, True])
 def test_a_budget_is_a_number_of_comparisons(budget: Any) -> None:
     made = engine("ABC")
     made.add_query("q", SQL, plan=OLD)

@@ -174,7 +174,7 @@ CARRIES = [
     ("jisc", {}),
     ("gms", {}),
     ("gpt", {}),
-    ("ghm", {"budget": 2000}),
+    ("ghm", {"budget": 10_000}),
 ]
 
 
@@ -187,6 +187,9 @@ CARRIES = [
 def test_work_and_duration_turn_out_as_predicted(sql: str, new: str, strategy: str, options: dict[str, Any]) -> None:
     """Within a factor of 1.6: arrivals are Poisson, and what depends on four of them varies with the fourth power."""
     made = warmed(sql)
+    if strategy == "ghm" and sql == LOOPS:
+        assert prediction(made, new, strategy, options) is None  # With so little it would never catch up.
+        options = {"budget": 4_000_000}
     predicted = foreseen(made, new, strategy, options)
     made.migrate("q", new, strategy=strategy, **options)
     advance(made, RATES, KEYS, BEGIN, BEGIN + 15)
@@ -228,11 +231,16 @@ def test_least_work_is_least_work() -> None:
 
 
 def foreseen(made: Any, new: str, strategy: str, options: dict[str, Any]) -> Prediction:
+    """What a strategy says before a migration that it can carry."""
+    found = prediction(made, new, strategy, options)
+    assert found is not None
+    return found
+
+
+def prediction(made: Any, new: str, strategy: str, options: dict[str, Any]) -> Prediction | None:
     """What a strategy says before a migration; the manifest is that of the step to come, as for a command."""
     manifest = replace(made.manifest, step=made.manifest.step + 1)
     query = parsed(manifest, manifest.queries["q"].sql)
     old, target = parse_plan(OLD, query), parse_plan(new, query)
     situation = Situation(statistics(manifest, "q"), old, target, decompose(old, target), options)
-    prediction = discovered()[strategy].predict(situation)
-    assert prediction is not None
-    return prediction
+    return discovered()[strategy].predict(situation)

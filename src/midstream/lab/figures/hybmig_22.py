@@ -51,7 +51,7 @@ class HybMig22(Figure):
         task = HybMigTask(replace(machine, speed=2 * machine.speed), ticks=scale.pick(quick=36, full=90))
         old = _play(task, [])
         spare = task.machine.speed * task.tick - old.total("work", task.start) / (SPAN * task.ticks)
-        cases: dict[str, dict[str, Any]] = {"gms": {}, "gpt": {}, "ghm": {"budget": max(round(spare / 2), 0)}}
+        cases: dict[str, dict[str, Any]] = {"gms": {}, "gpt": {}, "ghm": {"budget": max(round(spare / 2), 1)}}
         traces = {DUE: old}
         for case, options in cases.items():
             traces[case] = _play(task, [PlanSwitch(task.start, task.new, case, options)])

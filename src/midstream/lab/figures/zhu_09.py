@@ -37,9 +37,8 @@ class Zhu09(Figure):
     setting: ClassVar[str] = (
         "Table 2, set 1: four streams, a row every 100 ms each, reduction factors 0.1, 0.05, 0.02; W varies; "
         f"{SPEED:,} comparisons a second, which is enough. A step takes W/20 of the arrivals, which is how exactly the "
-        'end of a stage is seen. With purge="zhu" the engine does not purge as the paper does: it waits for the 2W. So '
-        "the paper's rule (Lemma 2.2) is applied to the same arrivals tuple by tuple, beside it. The engine's own rule "
-        "is to purge by watermark."
+        'end of a stage is seen. With purge="zhu" the engine ends the stage by Lemma 2.2, after 2W at most; beside it '
+        "the lemma is applied to the same arrivals tuple by tuple. The engine's own rule is to purge by watermark."
     )
 
     @override

@@ -95,8 +95,7 @@ def duration_ghm(
 
     The sum is `tau_prime n w t_new_prime / (1 - tau n (t_old + t_new))`: GMS's work in the time both plans leave over.
     Where the text writes the sum out, its first term reads `tau n d_1 T_new (1 - tau n T_old)`, which is not d_1; it is
-    taken for a misprint. The engine ends at w at the latest, when every old row is spent; the equation does not, and is
-    infinite where both plans together take all the time there is.
+    taken for a misprint. It is infinite where both plans together take all the time there is.
 
     >>> round(duration_ghm(tau=1, tau_prime=1, n=5, w=100, t_old=0.1, t_new=0.05, t_new_prime=0.1))
     200

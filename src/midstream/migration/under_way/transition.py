@@ -7,7 +7,7 @@ for any other operator. That is what makes migrations overlap and decomposition 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -184,9 +184,12 @@ def apart(whole: Operator, view: ViewName, units: frozenset[Sources]) -> Operato
 
 def inner(operator: Operator, units: frozenset[Sources]) -> frozenset[Sources]:
     """The sources of the operators strictly between a subplan's root and its units, as long as they are joins."""
-    found: set[Sources] = set()
-    if isinstance(operator, WindowJoin):
+    return frozenset(join.labels for join in joins_above(operator, units)) - {operator.labels}
+
+
+def joins_above(operator: Operator, units: frozenset[Sources]) -> Iterator[WindowJoin]:
+    """The joins of a subplan down to its units, as long as they are joins; the root first."""
+    if operator.labels not in units and isinstance(operator, WindowJoin):
+        yield operator
         for child in operator.children():
-            if child.labels not in units and isinstance(child, WindowJoin):
-                found |= {child.labels} | inner(child, units)
-    return frozenset(found)
+            yield from joins_above(child, units)

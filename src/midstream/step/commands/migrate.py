@@ -136,7 +136,8 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
         raise StrategyError(f"{chosen.name}: {wrong}", place=place, remedy="correct the option")
     stateful = len(query.sources) > 1 or query.aggregate is not None
     plain = query.plain and entry.operator is None
-    request = MigrationRequest(start.query, entry.plan, plan, stateful, start.options, plain)
+    timed = all(one.window is None or one.window.kind == "range" for one in query.sources)
+    request = MigrationRequest(start.query, entry.plan, plan, stateful, start.options, plain, timed)
     reason = chosen.refusal(request)
     if reason:
         raise StrategyError(
