@@ -1,8 +1,8 @@
 """What a run must have put out: by the oracle, over the rows that each query is said to see, and it must be said right.
 
-A result is due in the step in which its last component arrives. A query that sees "all" has every result due since it
-began, over all rows of the whole input; one that sees from a time on counts only rows that are not older; one that sees
-what is "new" counts only rows that arrived since it began.
+A result is due in the step in which its last component arrives. Every query counts the rows that arrive since it began.
+One that sees "all" counts all rows of the whole input too; one that sees what is "new" those that arrived from a step
+on; one that sees from a time on those of them that are not older.
 """
 
 from __future__ import annotations
@@ -22,7 +22,19 @@ from tests.sharing.case import Case, Move, Reshare
 from tests.sharing.drive import Run, Segment
 from tests.sharing.family import Want
 
-Sees = str | int
+
+@dataclass(frozen=True)
+class Sees:
+    """What a query is said to see of the rows that arrived before it."""
+
+    rows: str | int
+    from_step: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.rows} since step {self.from_step}"
+
+
+ALL = Sees("all")
 
 NEVER = 2**62
 
@@ -63,10 +75,12 @@ class Judge:
         for segment in self.found.segments:
             label = f"{segment.query} from step {segment.begin}"
             sees, exact_from = said(segment)
+            assert sees.from_step <= segment.begin, f"{label}: it does not see what arrives, but from {sees}"
             self._check_answer(segment, sees, label)
             self._check_exact(segment, sees, exact_from, label)
             self._check_sees(segment, sees, exact_from, label)
-            kind = sees if isinstance(sees, str) else "some"
+            self._check_keeps(segment, sees, label)
+            kind = sees.rows if isinstance(sees.rows, str) else "some"
             self.kinds[f"sees {kind}"] += 1
             if segment.begin > 0 and self._heard(segment):
                 self.kinds[f"{'added' if segment.added else 'changed'} amid rows, sees {kind}"] += 1
@@ -92,18 +106,19 @@ class Judge:
 
     def _check_exact(self, segment: Segment, sees: Sees, exact_from: int | None, label: str) -> None:
         """From then on it is as if the query had run for ever."""
-        if sees == "all" or segment.asked.want is None:
+        if sees.rows == "all" or segment.asked.want is None:
             assert exact_from is None or segment.asked.want is None, f"{label}: sees all, exact from {exact_from}?"
             return
         if exact_from is None and any(source.rows is not None for source in segment.asked.spec.sources):
             return  # Windows that count rows let go of them at no event time.
-        mine, whole = self.due(segment, sees), self.due(segment, "all")
+        mine, whole = self.due(segment, sees), self.due(segment, ALL)
         missing = whole.since(exact_from) - mine.since(exact_from)
         assert not missing, f"{label}: sees {sees} is not exact from {exact_from}: {dict(missing)}"
-        if isinstance(sees, int) and exact_from is not None and all(s.rows is None for s in segment.asked.spec.sources):
+        ranged = all(s.rows is None for s in segment.asked.spec.sources)
+        if isinstance(sees.rows, int) and not sees.from_step and exact_from is not None and ranged:
             widest = max(size for _, size in segment.asked.want.windows.values())
-            assert exact_from <= sees + widest, f"{label}: sees {sees}, exact from {exact_from} only"
-        latest = self._latest(segment) if sees == "new" else None
+            assert exact_from <= sees.rows + widest, f"{label}: sees {sees}, exact from {exact_from} only"
+        latest = self._latest(segment)
         if latest is not None and exact_from is not None:
             assert exact_from <= latest, f"{label}: exact from {exact_from} only, though from {latest} nothing is old"
 
@@ -120,7 +135,7 @@ class Judge:
             return
         reshared = any(isinstance(action, Reshare) for action in self.case.actions)
         if not segment.history or (self.case.sharing == "off" and not reshared):
-            assert sees == "new", f"{label}: sees {sees}, and should see what is new alone"
+            assert sees == Sees("new", segment.begin), f"{label}: sees {sees}, and should see what is new alone"
             return
         for other in self.found.segments if self.alike else ():
             if not self._stands_by(other, segment):
@@ -128,14 +143,36 @@ class Judge:
             assert other.asked.want is not None
             far = self._reach(other.asked.want, segment)
             if far is None or segment.asked.want.within(other.asked.want):
-                assert sees == "all", (
+                assert sees.rows == "all", (
                     f"{label}: sees {sees}, and {other.query} of step {other.begin} is wider and whole"
                 )
                 self.kinds["covered"] += 1
             elif far < NEVER:
-                enough = sees == "all" or (isinstance(sees, int) and sees <= far)
+                enough = sees.rows == "all" or (isinstance(sees.rows, int) and sees.rows <= far and not sees.from_step)
                 assert enough, f"{label}: sees {sees}, and {other.query} of step {other.begin} holds all from {far}"
                 self.kinds["covered in part"] += 1
+
+    def _check_keeps(self, segment: Segment, sees: Sees, label: str) -> None:
+        """A query that is changed and reads no more than before goes on seeing what it has seen."""
+        for other in self.found.segments:
+            wants = other.asked.want is not None and segment.asked.want is not None
+            if segment.added or other.query != segment.query or other.end != segment.begin or not wants:
+                continue
+            assert other.asked.want is not None and segment.asked.want is not None
+            if not segment.asked.want.within(other.asked.want):
+                continue
+            before = said(other)[0]
+            if before.rows == "new" and before.from_step == other.begin and not other.history:
+                continue
+            if any(isinstance(action, Reshare) for action in self.case.actions):
+                continue
+            lost = self._due_of(segment, before, other.begin).since(None) - self.due(segment, sees).since(None)
+            assert not lost, f"{label}: sees {sees}, and before it was changed {before}: lost {len(lost)}"
+            self.kinds["changed, and sees no less"] += 1
+
+    def _due_of(self, segment: Segment, sees: Sees, entered: int) -> Due:
+        spec = segment.asked.spec
+        return due(self.case.streams, self.arrivals, spec, segment.begin, segment.end, sees, entered)
 
     def _reach(self, want: Want, segment: Segment) -> int | None:
         """The time from which a member that has seen everything holds all rows; None is from the beginning.
@@ -158,7 +195,7 @@ class Judge:
             return False
         if any(isinstance(action, Move | Reshare) for action in self.case.actions):
             return False  # One of the two may be elsewhere by now.
-        whole = said(other)[0] == "all" or not self._heard(other)
+        whole = said(other)[0].rows == "all" or not self._heard(other)
         return whole and segment.asked.want.passes(other.asked.want)
 
     def _heard(self, segment: Segment) -> bool:
@@ -186,15 +223,28 @@ def said(segment: Segment) -> tuple[Sees, int | None]:
     assert event is not None, f"{segment.query}: nobody said that it began with step {segment.begin}"
     assert event.query == segment.query
     if segment.asked.want is None:
-        return "new", None
-    return event.sees, event.exact_from
+        return Sees("new", segment.begin), None
+    return Sees(event.sees, event.from_step), event.exact_from
 
 
-def due(streams: tuple[StreamSpec, ...], arrivals: Arrivals, spec: QuerySpec, begin: int, end: int, sees: Sees) -> Due:
-    """What a query that runs from `begin` up to `end` must put out if it sees this."""
-    since = begin if sees == "new" else 0
-    if isinstance(sees, int):
-        seen = {n: t.filter(pc.greater_equal(t["__ts"], sees)) for n, t in arrivals.admitted.items()}
+def due(
+    streams: tuple[StreamSpec, ...],
+    arrivals: Arrivals,
+    spec: QuerySpec,
+    begin: int,
+    end: int,
+    sees: Sees,
+    entered: int | None = None,
+) -> Due:
+    """What a query that runs from `begin` up to `end`, and sees all since `entered`, must put out if it sees this."""
+    if isinstance(sees.rows, int):
+        seen = {}
+        for name, table in arrivals.admitted.items():
+            older = pc.greater_equal(table["__ts"], sees.rows)
+            older = pc.and_(older, pc.greater_equal(table["__step"], sees.from_step))
+            arriving = pc.greater_equal(table["__step"], begin if entered is None else entered)
+            seen[name] = table.filter(pc.or_(older, arriving))
         arrivals = replace(arrivals, admitted=seen)
+    since = sees.from_step if sees.rows == "new" else 0
     found = answer(streams, arrivals, Lifetime("", spec, since, end))
     return Due(found, [place for place, step in enumerate(found.steps) if step >= begin])

@@ -149,6 +149,7 @@ def _query(
         since=entry.since,
         joined=entry.entered,
         sees=entry.sees,
+        from_step=entry.from_step,
         exact_from=entry.exact_from,
         lanes=entry.nodes.nodes if entry.nodes is not None else lanes_of(entry.group, manifest.lanes),
         spread=_spread(entry, mates),

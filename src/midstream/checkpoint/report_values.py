@@ -137,9 +137,9 @@ class QueryReport(ReportValue):
     """A running query: its text, the plan that runs it, what it has done, the states it stands on.
 
     Queries of a chain stand on the same states, and each has all their rows in `state_rows`. `migrations` are those
-    under way, oldest first: a newer one began while the others ran. `sees` and `exact_from` are as in `QueryAdded`.
-    `nodes` is there where the query is spread over nodes, and says what each of them did; `nodes_with` are the queries
-    that share them. `rejected` counts its dead letters.
+    under way, oldest first: a newer one began while the others ran. `sees`, `from_step` and `exact_from` are as in
+    `QueryAdded`. `nodes` is there where the query is spread over nodes, and says what each of them did; `nodes_with`
+    are the queries that share them. `rejected` counts its dead letters.
     """
 
     name: str
@@ -148,6 +148,7 @@ class QueryReport(ReportValue):
     since: int
     joined: int
     sees: str | int
+    from_step: int
     exact_from: int | None
     lanes: int
     spread: str

@@ -79,7 +79,7 @@ def _say_lanes(lanes: LanesReport) -> None:
 
 
 def _query_row(query: QueryReport) -> tuple[Any, ...]:
-    seen, counters = coverage_text(query.sees, query.exact_from), query.counters
+    seen, counters = coverage_text(query.sees, query.from_step, query.exact_from), query.counters
     done = (counters.rows_out, query.rejected, counters.comparisons, query.state_rows)
     mode = "pinned" if query.optimizer.pinned else query.optimizer.mode
     return (query.name, query.plan, query.since, seen, *done, mode, query.sink.get("path"))

@@ -36,7 +36,12 @@ def chain_values(view: ChainView, *, analyze: bool) -> dict[str, Any]:
         "timed": view.timed(),
         "windows": len({tuple(demand.size for demand in entry.demands.values()) for entry in view.members.values()}),
         "queries": {
-            name: {"reads": view.read_as(entry), "sees": entry.sees, "exact_from": entry.exact_from}
+            name: {
+                "reads": view.read_as(entry),
+                "sees": entry.sees,
+                "from_step": entry.from_step,
+                "exact_from": entry.exact_from,
+            }
             for name, entry in view.members.items()
         },
         "migrations": [one.to_json() for one in view.report.migrations if view.members.keys() & set(one.queries)],

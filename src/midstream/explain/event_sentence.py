@@ -97,10 +97,10 @@ def _of_rows(event: Event) -> str:
 
 def _of_queries(event: Event) -> str:
     match event:
-        case QueryAdded(query=query, plan=plan, sees=sees, exact_from=exact, step=step):
-            return f"query {query} begins by plan {plan} and sees {coverage_text(sees, exact, step)}"
-        case QueryChanged(query=query, sees=sees, exact_from=exact, step=step):
-            return f"query {query} has another text and sees {coverage_text(sees, exact, step)}"
+        case QueryAdded(query=query, plan=plan, sees=sees, from_step=seen, exact_from=exact):
+            return f"query {query} begins by plan {plan} and sees {coverage_text(sees, seen, exact)}"
+        case QueryChanged(query=query, sees=sees, from_step=seen, exact_from=exact):
+            return f"query {query} has another text and sees {coverage_text(sees, seen, exact)}"
         case QueryDropped(query=query):
             return f"query {query} is dropped"
         case StreamAdded(stream=stream):

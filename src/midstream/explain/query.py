@@ -27,6 +27,8 @@ from midstream.runtime.operator import Operator
 from midstream.step.chain_unit import chain_unit
 from midstream.step.program import unit_of
 
+_PAST = ("sees", "from_step", "exact_from")
+
 
 def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str = "text") -> Any:
     """A query's text, plan, lanes and operators; with `analyze` their live counters. `format` is `text` or `json`: a
@@ -45,6 +47,7 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         "since": query.since,
         "joined": query.joined,
         "sees": query.sees,
+        "from_step": query.from_step,
         "exact_from": query.exact_from,
         "lanes": query.lanes,
         "spread": query.spread,
@@ -113,7 +116,7 @@ def _text(value: dict[str, Any], names: Mapping[str, str]) -> str:
     lines += draw_nodes(value["nodes"]) if "nodes" in value else []
     chain = value.get("chain")
     if chain is not None and _is_worth_it(value):
-        lines.append(wrapped("sees  ", coverage_text(value["sees"], value["exact_from"], value["joined"])))
+        lines.append(wrapped("sees  ", coverage_text(*(value[key] for key in _PAST))))
         lines.append(wrapped("reads ", reads_text(chain, value["query"])))
     lines += [_migration(record) for record in (value["migration"] or {}).get("under_way", ())]
     if chain is None or "joins" not in chain:  # Else they are drawn as joins of the chain.

@@ -107,8 +107,9 @@ class TableDropped(Event):
 class QueryAdded(Event):
     """A query runs from this step on.
 
-    `sees`: the rows its answers are made of. "all": every row its windows cover; a number: those whose event time
-    (microseconds) is not before it; "new": those that arrive from this step on. `exact_from`: the event time from which
+    It joins every row that arrives from this step on. `sees` says which rows that arrived before it joins them with.
+    "all": every row its windows cover; "new": those that arrived from step `from_step` on, none if that is this step; a
+    number: of those, the ones whose event time (microseconds) is not before it. `exact_from`: the event time from which
     on its answers are what they would be had it run for ever; None: from the first one on.
     """
 
@@ -116,6 +117,7 @@ class QueryAdded(Event):
     plan: str
     sees: str | int = "all"
     exact_from: int | None = None
+    from_step: int = 0
 
 
 @dataclass(frozen=True)
@@ -131,12 +133,13 @@ class CrossJoinBegun(Event):
 
 @dataclass(frozen=True)
 class QueryChanged(Event):
-    """A running query has a new text from this step on; `sees` and `exact_from` as in `QueryAdded`."""
+    """A running query has a new text from this step on; `sees`, `from_step` and `exact_from` as in `QueryAdded`."""
 
     query: str
     sql: str
     sees: str | int = "all"
     exact_from: int | None = None
+    from_step: int = 0
 
 
 @dataclass(frozen=True)

@@ -170,9 +170,9 @@ class QueryEntry(EncodedOnce):
     `operator` is the user's operator on top, or the one the query moves to.
 
     A query that shares states runs in a `chain`; `demands` says by label what it reads of them. It entered its chain,
-    as it is now, in step `entered`, and `sees` what the chain kept then: "all", rows from an event time on, or "new"
-    ones; from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning, or it
-    is unknown). A query that is `private` has states of its own even where another's are equal. `spread` has for
+    as it is now, in step `entered`; `sees` and `from_step` say which rows that arrived before it joins, as in the event
+    `QueryAdded`; from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning,
+    or it is unknown). A query that is `private` has states of its own even where another's are equal. `spread` has for
     each stream the text of what its rows are spread over lanes by; `nodes` is there where the query is spread over
     nodes, which are the lanes of a group of its own. It `rejects`
     rows or results for which something cannot be evaluated; `rejected` counts them. A `part` of others, such as a
@@ -191,6 +191,7 @@ class QueryEntry(EncodedOnce):
     demands: Mapping[str, Demand] = field(default_factory=dict)
     entered: int = 0
     sees: str | int = "all"
+    from_step: int = 0
     exact_from: int | None = None
     private: bool = False
     spread: tuple[tuple[str, str], ...] = ()

@@ -8,8 +8,34 @@ from functools import cached_property
 
 from midstream.model.codec import EncodedOnce
 
-ALWAYS = -(2**63)
-"""The event time from which on rows are kept that were kept from the beginning."""
+ALWAYS, NEVER = -(2**63), 2**63 - 1
+"""The event times from which on rows are kept that were kept from the beginning, and that are not kept."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How far back the rows of a source are all kept: from an event time on, those that arrived from a step on.
+
+    `time` is what purging leaves. `step` is when a filter or a column was first asked for: it goes by arrival, because
+    a row may arrive after one that is younger. Rows from before `step` are older than the event time `fresh`.
+    """
+
+    time: int = ALWAYS
+    step: int = 0
+    fresh: int = ALWAYS
+
+    @property
+    def exact_from(self) -> int:
+        """The event time from which on every row is kept, whenever it arrived."""
+        return max(self.time, self.fresh)
+
+    def within(self, other: Extent) -> Extent:
+        """Return what is kept where both extents hold.
+
+        >>> Extent(5, 2, 9).within(Extent(7))
+        Extent(time=7, step=2, fresh=9)
+        """
+        return Extent(max(self.time, other.time), max(self.step, other.step), max(self.fresh, other.fresh))
 
 
 @dataclass(frozen=True)
@@ -17,20 +43,22 @@ class SourceFilter:
     """A filter on a shared source, and the widest window of the queries that have it.
 
     `bit` is its place in the rows' lineage, `conjuncts` are its conditions as texts, in order; `since` is the step from
-    which on rows are tested by it. From the event time `complete_from` on every row that passes it was kept while it
-    was young enough; from `kept_from` on rows are kept for it still, for a window that grew cannot bring back what was
-    purged by then. `future_only` says that rows from before that step do not count. Of a window that counts rows,
-    `rows_kept` is how many rows have been kept all along, however wide it has grown since.
+    which on rows are tested by it. Every row of the extent `complete` that passes it was kept while it was young
+    enough; from the event time `kept_from` on rows are kept for it still, because a window that grew cannot bring back
+    what was purged by then. `future_only` says that rows from before that step do not count. Of windows that count
+    rows, `complete` is where the last `rows_kept` rows are kept, and `grown` where the last `size` are, for a window
+    that has grown since.
     """
 
     bit: int
     conjuncts: tuple[str, ...]
     size: int
     since: int
-    complete_from: int = ALWAYS
+    complete: Extent = Extent()
     kept_from: int = ALWAYS
     future_only: bool = False
     rows_kept: int = 0
+    grown: Extent = Extent()
 
     @property
     def mask(self) -> int:
@@ -49,7 +77,7 @@ class SourceFilter:
 
 @dataclass(frozen=True)
 class SharedSource(EncodedOnce):
-    """The base rows of a source that queries share: its filters by their text, its columns by the time they begin.
+    """The base rows of a source that queries share: its filters by their text, and since when its columns are kept.
 
     Rows are kept since step `since`; once no query reads them any more, another source begins with none. Rows whose
     lifetime ended by the event time `purged_to` may be gone, whichever queries read them now.
@@ -60,7 +88,7 @@ class SharedSource(EncodedOnce):
     since: int
     purged_to: int = ALWAYS
     filters: Mapping[str, SourceFilter] = field(default_factory=dict)
-    columns: Mapping[str, int] = field(default_factory=dict)
+    columns: Mapping[str, Extent] = field(default_factory=dict)
 
     @cached_property
     def text(self) -> str:

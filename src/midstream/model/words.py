@@ -68,21 +68,25 @@ def window_text(kind: str, size: int) -> str:
     return span_text(size) if kind == "range" else counted(size, "row")
 
 
-def coverage_text(sees: str | int, exact_from: int | None, step: int | None = None) -> str:
-    """The rows that a query's answers are made of, and the event time from which on they are exact, in words.
+def coverage_text(sees: str | int, from_step: int, exact_from: int | None) -> str:
+    """Return in words the rows that a query joins, and the event time from which on its answers are exact.
 
-    `sees` and `exact_from` are as in the event `QueryAdded`; `step` is the one in which the query joined, if known.
+    `sees`, `from_step` and `exact_from` are as in the event `QueryAdded`.
 
-    >>> coverage_text("all", None)
+    >>> coverage_text("all", 0, None)
     'all rows'
-    >>> coverage_text("new", 1357023600000000, step=7)
+    >>> coverage_text("new", 7, 1357023600000000)
     'rows from step 7 on, exact from 2013-01-01 07:00:00'
-    >>> coverage_text(1357020000000000, 1357023600000000)
-    'rows from 2013-01-01 06:00:00 on, exact from 2013-01-01 07:00:00'
+    >>> coverage_text(1357020000000000, 0, 1357023600000000)
+    'new rows and those from 2013-01-01 06:00:00 on, exact from 2013-01-01 07:00:00'
     """
-    begun = "that step" if step is None else f"step {step}"
-    words = {"all": "all rows", "new": f"rows from {begun} on"}
-    rows = words[sees] if isinstance(sees, str) else f"rows from {time_text(sees)} on"
+    if sees == "all":
+        rows = "all rows"
+    elif isinstance(sees, int):
+        arrived = f" that arrived from step {from_step} on" if from_step else ""
+        rows = f"new rows and those from {time_text(sees)} on{arrived}"
+    else:
+        rows = f"rows from step {from_step} on"
     return rows if exact_from is None else f"{rows}, exact from {time_text(exact_from)}"
 
 

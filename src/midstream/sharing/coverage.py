@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from midstream.language.expression import Expression
 from midstream.language.query import Query
 from midstream.model.manifest import Manifest
-from midstream.model.sharing import ALWAYS, Chain, SharedSource, SourceFilter
+from midstream.model.sharing import ALWAYS, NEVER, Chain, Extent, SharedSource, SourceFilter
 from midstream.runtime.watermark import watermarks
 from midstream.sharing.discovery import scheme
 from midstream.sharing.shape import Shape
@@ -23,11 +23,11 @@ from midstream.state.lineage import MOST_FILTERS, Lineage
 class Coverage:
     """How far back the rows that are kept of a source serve a query.
 
-    `start` is the event time from which on every row that it reads is there, None where only rows to come are; `filter`
-    is its filter on the source once it has entered.
+    `extent` is where every row that it reads is there, None where only rows to come are; `filter` is its filter on the
+    source once it has entered.
     """
 
-    start: int | None
+    extent: Extent | None
     filter: SourceFilter
 
 
@@ -39,42 +39,51 @@ def coverage_of(manifest: Manifest, shape: Shape, label: str, name: str, history
     """
     stream, text, size = shape.query.source(label).stream, shape.texts[label], shape.sizes[label]
     source = _source(manifest, shape, label, name)
-    times = _Times.of(manifest, stream, purged_to(manifest, name))
+    times = _Times(manifest.step, next_time(manifest, stream), purged_to(manifest, name))
     conjuncts = tuple(sorted(c.text() for c in shape.filters[label]))
-    columns = max((source.columns.get(c, times.fresh) for c in shape.columns[label]), default=ALWAYS)
-    starts = [
-        max(_start(one, times.purged, source.kind, size), columns)
+    columns = Extent()
+    for column in shape.columns[label]:
+        columns = columns.within(source.columns.get(column, times.arriving))
+    extents = [
+        _extent(one, times.purged, source.kind, size).within(columns)
         for one in source.filters.values()
         if set(one.conjuncts) <= set(conjuncts)
     ]
-    best = min(starts, default=None) if history else None
+    best = min(extents, key=_reach, default=None) if history else None
     known = source.filters.get(text)
     if known is None:
-        return Coverage(best, _new_filter(source, manifest.step, conjuncts, size, best, times))
-    if best is not None and best < max(_start(known, times.purged, source.kind, size), columns):
-        # Other filters keep rows that were not tested by this one yet: from this step on they are.
-        rows_kept = max(known.rows_kept, size if best == ALWAYS else 0)
-        known = SourceFilter(
-            known.bit, conjuncts, known.size, manifest.step, best, min(best, times.mark), rows_kept=rows_kept
+        return Coverage(best, _new_filter(source, conjuncts, size, best, times))
+    if best is not None and _reach(best) < _reach(_extent(known, times.purged, source.kind, size).within(columns)):
+        # Other filters keep rows that were not tested by this one yet: from this step on they are. Rows that were kept
+        # for this one stay, because queries that read it may have joined them.
+        grown = known.grown if known.size > size else best
+        kept_from, widest = min(best.time, known.kept_from), max(size, known.size)
+        return Coverage(
+            best,
+            SourceFilter(known.bit, conjuncts, widest, manifest.step, best, kept_from, rows_kept=size, grown=grown),
         )
-        return Coverage(best, replace(known, size=max(size, known.size)))
     return Coverage(best, _widened(known, source.kind, size, times))
 
 
 @dataclass(frozen=True)
 class _Times:
-    """How far a stream has come: `fresh` is after every row that it has brought; rows yet to come may be older than
-    those, but not than `mark`; rows whose lifetime ended by `purged` may be gone.
+    """How far a stream has come by a step: `fresh` is after every row that it has brought; rows whose lifetime ended
+    by `purged` may be gone.
     """
 
+    step: int
     fresh: int
-    mark: int
     purged: int
 
-    @staticmethod
-    def of(manifest: Manifest, stream: str, purged: int) -> _Times:
-        mark = watermarks(manifest.streams, manifest.progress)[stream]
-        return _Times(next_time(manifest, stream), mark, purged)
+    @property
+    def arriving(self) -> Extent:
+        """The extent of the rows to come; where none has come yet, that is all of them."""
+        return Extent() if self.fresh == ALWAYS else Extent(ALWAYS, self.step, self.fresh)
+
+
+def _reach(extent: Extent) -> tuple[int, int, int]:
+    """Order extents by how far back they reach, the farthest first."""
+    return extent.exact_from, extent.step, extent.time
 
 
 def _source(manifest: Manifest, shape: Shape, label: str, name: str) -> SharedSource:
@@ -84,15 +93,15 @@ def _source(manifest: Manifest, shape: Shape, label: str, name: str) -> SharedSo
 
 
 def _new_filter(
-    source: SharedSource, step: int, conjuncts: tuple[str, ...], size: int, best: int | None, times: _Times
+    source: SharedSource, conjuncts: tuple[str, ...], size: int, best: Extent | None, times: _Times
 ) -> SourceFilter:
-    """A filter that is new on a source, of whose rows to pass it those are there from `best` on."""
-    complete_from = times.fresh if best is None else best
-    kept_from = ALWAYS if best is None else min(complete_from, times.mark)
-    rows_kept = size if ALWAYS in (complete_from, times.fresh) else 0
+    """A filter that is new on a source, of whose rows to pass it those of the extent `best` are there."""
+    complete = times.arriving if best is None or best.time == NEVER else best
+    # No row to come is older than `time`: what is purged goes by the watermark of its own stream, or by a lesser one.
+    kept_from = complete.time
     used = {other.bit for other in source.filters.values()}
     bit = next(bit for bit in range(MOST_FILTERS) if bit not in used)
-    return SourceFilter(bit, conjuncts, size, step, complete_from, kept_from, best is None, rows_kept)
+    return SourceFilter(bit, conjuncts, size, times.step, complete, kept_from, best is None, size, complete)
 
 
 def _widened(known: SourceFilter, kind: str, size: int, times: _Times) -> SourceFilter:
@@ -101,49 +110,76 @@ def _widened(known: SourceFilter, kind: str, size: int, times: _Times) -> Source
         return known
     if kind == "range":
         young = _less(times.purged, known.size)
-        complete_from, kept_from = max(known.complete_from, young), max(known.kept_from, young)
-        return replace(known, size=size, complete_from=complete_from, kept_from=kept_from)
-    rows_kept = size if times.fresh == ALWAYS else known.rows_kept
-    return replace(known, size=size, complete_from=max(known.complete_from, times.fresh), rows_kept=rows_kept)
+        return replace(
+            known, size=size, complete=known.complete.within(Extent(young)), kept_from=max(known.kept_from, young)
+        )
+    if times.fresh == ALWAYS:
+        return replace(known, size=size, rows_kept=size)
+    return replace(known, size=size, grown=known.complete.within(times.arriving))
 
 
-def _start(one: SourceFilter, purged: int, kind: str, size: int) -> int:
-    """The event time from which on all rows that pass a filter are kept."""
+def _extent(one: SourceFilter, purged: int, kind: str, size: int) -> Extent:
+    """The extent in which all rows that pass a filter are kept."""
     if kind == "rows":
-        return ALWAYS if size <= one.rows_kept else max(one.complete_from, ALWAYS + 1)
-    return max(one.complete_from, _less(purged, one.size))
+        return one.complete if size <= one.rows_kept else one.grown if size <= one.size else Extent(NEVER)
+    return one.complete.within(Extent(_less(purged, one.size)))
 
 
 def extended(manifest: Manifest, shape: Shape, label: str, name: str, coverage: Coverage) -> SharedSource:
     """The shared source with what a query reads of it."""
     source = _source(manifest, shape, label, name)
-    fresh = next_time(manifest, source.stream)
-    columns = {**dict.fromkeys(shape.columns[label], fresh), **source.columns}
+    arriving = _Times(manifest.step, next_time(manifest, source.stream), ALWAYS).arriving
+    columns = {**dict.fromkeys(shape.columns[label], arriving), **source.columns}
     filters = {**source.filters, shape.texts[label]: coverage.filter}
     return replace(source, filters=filters, columns=columns, purged_to=purged_to(manifest, name))
 
 
-def visible_past(
-    manifest: Manifest, shape: Shape, coverages: Mapping[str, Coverage], history: bool
-) -> tuple[str | int, int | None]:
-    """What a query sees of the past, and the event time from which on that makes no difference.
+@dataclass(frozen=True)
+class Past:
+    """What a query sees of rows that arrived before it, as the events `QueryAdded` and `QueryChanged` say it."""
 
-    As the events `QueryAdded` and `QueryChanged` say it: "all", rows from an event time on, or "new" ones.
-    """
+    sees: str | int
+    from_step: int = 0
+    exact_from: int | None = None
+
+
+def visible_past(manifest: Manifest, shape: Shape, coverages: Mapping[str, Coverage], history: bool) -> Past:
+    """Return what a query sees of the past, and the event time from which on that makes no difference."""
     if all(next_time(manifest, stream) == ALWAYS for stream in shape.streams):
-        return "all", None
+        return Past("all")
     marks = watermarks(manifest.streams, manifest.progress)
     own = min(marks[stream] for stream in shape.streams)
-    starts = [coverage.start for coverage in coverages.values()]
-    if history and None not in starts:
-        far = [
-            s for label, s in zip(coverages, starts, strict=True) if s is not None and not _enough(shape, label, s, own)
-        ]
-        if not far:
-            return "all", None
-        if all(shape.kind(label) == "range" for label in coverages):
-            return max(far), max(far) + max(shape.sizes.values())
-    return "new", horizon(manifest, shape.query)
+    extents = {label: coverage.extent for label, coverage in coverages.items()}
+    if not history or None in extents.values():
+        return Past("new", manifest.step, horizon(manifest, shape.query))
+    far = {a: e for a, e in extents.items() if e is not None and not _enough(shape, a, e.exact_from, own)}
+    if not far:
+        return Past("all")
+    ranged = all(shape.kind(label) == "range" for label in coverages)
+    unpurged = all(_enough(shape, label, extent.time, own) for label, extent in far.items())
+    if not ranged and not unpurged:
+        return Past("new", manifest.step, horizon(manifest, shape.query))
+    seen = Extent()
+    for extent in far.values():
+        seen = seen.within(extent)
+    return Past("new" if unpurged else seen.time, seen.step, _exact_from(manifest, shape, far, seen, unpurged))
+
+
+def _exact_from(
+    manifest: Manifest, shape: Shape, far: Mapping[str, Extent], seen: Extent, unpurged: bool
+) -> int | None:
+    """Return the event time from which on results have no row that is not seen; None where windows count rows."""
+    now = horizon(manifest, shape.query)
+    if now is None:
+        return None
+    ends = [] if unpurged else [seen.time + max(shape.sizes.values())]
+    for label, size in shape.sizes.items():
+        # How far another source had come by that step is not known; by now it has come at least as far.
+        known = label in far and far[label].step == seen.step
+        came = far[label].fresh if known else next_time(manifest, shape.query.source(label).stream)
+        if seen.step and came != ALWAYS:
+            ends.append(came + size)
+    return min(now, max(ends, default=now))
 
 
 def horizon(manifest: Manifest, query: Query) -> int | None:

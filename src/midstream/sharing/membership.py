@@ -25,8 +25,8 @@ def enrol(
 ) -> Manifest:
     """The manifest with a query in a chain: one with the same family and plan, `chain`, or a new one.
 
-    The entry's `sees` and `exact_from` say what it reads of the past; without `history` that is nothing from before
-    this step. Where a source has no bit left for one more filter, the query runs by itself.
+    The entry's `sees`, `from_step` and `exact_from` say what it reads of the past; without `history` that is nothing
+    from before this step. Where a source has no bit left for one more filter, the query runs by itself.
     """
     shape = shape_in(manifest, entry.sql)
     names = {label: f"{entry.group} {base}" for label, base in shape.bases.items()}
@@ -36,14 +36,22 @@ def enrol(
     sources = {**manifest.shared_sources}
     for label, coverage in coverages.items():
         sources[names[label]] = extended(manifest, shape, label, names[label], coverage)
-    sees, exact_from = visible_past(manifest, shape, coverages, history)
+    past = visible_past(manifest, shape, coverages, history)
     notation = canonical_plan(manifest, entry.sql, entry.plan)
     chain = chain or _chain_for(manifest, name, shape.family, entry.group, notation)
     chains = {**manifest.chains}
     if chain not in chains:
         chains[chain] = Chain(shape.family, entry.group, notation, shape.streams, names, since=manifest.step)
     demands = {a: Demand(names[a], shape.texts[a], shape.sizes[a], shape.columns[a]) for a in names}
-    entered = replace(entry, chain=chain, demands=demands, entered=manifest.step, sees=sees, exact_from=exact_from)
+    entered = replace(
+        entry,
+        chain=chain,
+        demands=demands,
+        entered=manifest.step,
+        sees=past.sees,
+        from_step=past.from_step,
+        exact_from=past.exact_from,
+    )
     return replace(manifest, shared_sources=sources, chains=chains).with_query(name, entered)
 
 
@@ -134,6 +142,7 @@ def unshared(manifest: Manifest, name: str, entry: QueryEntry) -> Manifest:
         entry,
         entered=manifest.step,
         sees="new" if heard else "all",
+        from_step=manifest.step if heard else 0,
         exact_from=horizon(manifest, query),
         private=not scheme(manifest.sharing).shares,
     )

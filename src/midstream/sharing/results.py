@@ -28,8 +28,9 @@ Mask = npt.NDArray[np.bool_]
 class Member:
     """A query of a chain: what it reads of each source, what it may see of the past, and its select list.
 
-    Results from `past` on have no rows that it does not see (None: they always may). `filters` are its conditions by
-    label, for a router that evaluates them; `outputs` tells select lists apart.
+    It sees all rows that arrive from step `entered` on, and of others what `sees` and `from_step` say. Results from
+    `past` on have no rows that it does not see (None: they always may). `filters` are its conditions by label, for a
+    router that evaluates them; `outputs` tells select lists apart.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Member:
     demands: Demands
     entered: int
     sees: str | int
+    from_step: int
     past: int | None
     filters: Mapping[str, tuple[Expression, ...]]
     result_operator: ResultOperator
@@ -121,10 +123,11 @@ class Results:
             return None
         mask: Mask | None = None
         for label in self.found.labels:
+            arrived = self.column(label, ARRIVED)
+            here = arrived >= member.from_step
             if isinstance(member.sees, int):
-                here = self.column(label, TIME) >= member.sees
-            else:
-                here = self.column(label, ARRIVED) >= member.entered
+                # What arrives goes by its step: a row may be older than others that arrived before it.
+                here &= (arrived >= member.entered) | (self.column(label, TIME) >= member.sees)
             if not here.all():
                 mask = here if mask is None else mask & here
         return mask

@@ -187,4 +187,5 @@ def _member(manifest: Manifest, name: str, shape: Shape, demands: Demands, rows:
     ranged = all(shape.kind(label) == "range" for label in shape.sizes)
     past = entry.exact_from if ranged else None
     result_operator = ProjectOperator(shape.query, rows, ())
-    return Member(name, entry.since, demands, entry.entered, entry.sees, past, shape.filters, result_operator, outputs)
+    seen = (entry.entered, entry.sees, entry.from_step, past)
+    return Member(name, entry.since, demands, *seen, shape.filters, result_operator, outputs)

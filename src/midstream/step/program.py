@@ -155,7 +155,8 @@ def _asked(entry: QueryEntry) -> str:
     if known is None:
         own = (entry.sql, entry.plan, entry.since, _text(entry.operator))
         alone = "" if entry.nodes is None else entry.nodes.alone
-        known = repr((*own, entry.chain, entry.entered, entry.sees, entry.exact_from, entry.private, alone))
+        past = (entry.entered, entry.sees, entry.from_step, entry.exact_from)
+        known = repr((*own, entry.chain, *past, entry.private, alone))
         entry.__dict__[_ASKED] = known
     return known
 

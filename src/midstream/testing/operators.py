@@ -59,7 +59,7 @@ def _course(name: str, rng: Random) -> None:
                 engines[BY_FORM] = _restarted(engines[BY_FORM])
             answers = {which: engine.push(tables)["q"] for which, engine in engines.items()}
             oracle.push(tables, step)
-            expected = oracle.answer(join, step, 0, "all")
+            expected = oracle.answer(join, step)
             for which, answer in answers.items():
                 with located(f"step {step}, {which}, {join.cql()}"):
                     _check_answer(answer, expected)

@@ -63,7 +63,16 @@ class _Running:
     join: DrawnJoin
     since: int
     sees: str | int = "all"
+    from_step: int = 0
     exact_from: int | None = None
+
+    @property
+    def seen(self) -> str:
+        """The rows that it sees, as a condition; all that arrive since it began are among them."""
+        if self.sees == "all":
+            return "true"
+        older = f" AND {{0}}.ts >= {self.sees}" if isinstance(self.sees, int) else ""
+        return f"({{0}}.step >= {self.since} OR {{0}}.step >= {self.from_step}{older})"
 
 
 def _check_answers(sharing: str, rng: Random) -> None:
@@ -126,17 +135,17 @@ def _note_what_they_see(engine: Engine, live: dict[str, _Running], step: int) ->
     for event in engine.events:
         told: Any = event
         if event.step == step and event.kind in ("query_added", "query_changed") and told.query in live:
-            live[told.query] = _Running(live[told.query].join, step, told.sees, told.exact_from)
+            live[told.query] = _Running(live[told.query].join, step, told.sees, told.from_step, told.exact_from)
 
 
 def _check_answer(oracle: Oracle, running: _Running, result: pa.Table, step: int) -> None:
     """A step's answer is what the query sees gives; from `exact_from` on that is all that there is."""
     times = result["_ts"].cast(pa.int64())
     found = Counter(zip(*(column.to_pylist() for column in (*result.columns[:-1], times)), strict=True))
-    expected = oracle.answer(running.join, step, running.since, running.sees)
+    expected = oracle.answer(running.join, step, running.seen)
     assert found == expected, f"lacks {dict(expected - found)}, has too many {dict(found - expected)}"
     assert times.to_pylist() == sorted(times.to_pylist()), "not in order of time"
     if running.sees != "all":
         assert running.exact_from is not None, "it does not say from when it is exact"
-        lacking = oracle.answer(running.join, step, running.since, "all") - found
+        lacking = oracle.answer(running.join, step) - found
         assert all(time < running.exact_from for *_, time in lacking), f"not exact from {running.exact_from}"

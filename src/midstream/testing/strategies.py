@@ -101,7 +101,7 @@ def _course(strategy: str, rng: Random) -> int:
             answer = engine.push(tables)[QUERY]
             oracle.push(tables, step)
             with located(f"step {step}, {join.cql()}"):
-                owed.check(engine, answer, oracle.answer(join, step, 0, "all"), last=step > AFTER)
+                owed.check(engine, answer, oracle.answer(join, step), last=step > AFTER)
     with located(f"after all, {join.cql()}"):
         assert engine.migration(QUERY) is None, f"a migration does not end: {engine.migration(QUERY)}"
     return carried

@@ -133,12 +133,9 @@ class Oracle:
                 places = ", ".join(["(?, ?, ?, ?, ?)"] * len(rows))
                 self._database.execute(f"INSERT INTO {name} VALUES {places}", [value for row in rows for value in row])
 
-    def answer(self, join: DrawnJoin, step: int, since: int, sees: str | int) -> Counter[Row]:
-        """What a step brings to a query that sees everything ("all"), what comes from step `since` on ("new"), or
-        what is of an event time on.
-        """
+    def answer(self, join: DrawnJoin, step: int, seen: str = "true") -> Counter[Row]:
+        """Return what a step brings to a query that sees the rows of a condition over `{}.ts` and `{}.step`."""
         came = f"greatest({', '.join(f'{name}.step' for name in join.streams)}) = {step}"
-        seen = {"all": "true", "new": "{}.step >= " + str(since)}.get(str(sees), "{}.ts >= " + str(sees))
         return self._rows(join.sql(" ".join(f"AND {text}" for text in (came, *map(seen.format, join.streams)))))
 
     def _rows(self, sql: str) -> Counter[Row]:

@@ -35,6 +35,7 @@ def test_status_as_json_is_exact(job: SmallJob, capsys: pytest.CaptureFixture[st
     query = report["queries"]["pairs"]
     assert query | dict.fromkeys(("counters", "state_bytes", "states"), 0) == {
         "name": "pairs", "plan": "((A B) C)", "since": 0, "joined": 0, "sees": "all", "exact_from": None, "sink": {},
+        "from_step": 0,
         "sql": SQL, "lanes": 2, "spread": "by the common key", "operator": None, "chain": "pairs", "migration": None,
         "counters": 0, "state_rows": 12, "state_bytes": 0, "states": 0, "nodes": None, "nodes_with": [], "rejected": 0,
         "optimizer": {
@@ -68,7 +69,7 @@ def test_events_say_in_words_what_a_query_sees(job: SmallJob, capsys: pytest.Cap
     assert main(["status", str(job.path), "--events", "2"]) == 0
     shown = capsys.readouterr().out
     assert "query two begins by plan (A B) and sees rows from step 0 on, exact from 1970-01-01 00:00:20" in shown
-    assert "sees rows from 1970-01-01 00:00:05 on, exact from 1970-01-01 00:00:25" in shown
+    assert "and sees new rows and those from 1970-01-01 00:00:05 on, exact from 1970-01-01 00:00:25" in shown
     assert main(["status", str(job.path), "--events", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["events"] == [encode(event) for event in events]
 

@@ -180,6 +180,7 @@ def test_as_values(sharing: str, analyze: bool) -> None:
     assert chain["queries"]["q2"] == {
         "reads": {"A": {"window": 20_000_000, "filter": "A.v > 3.0"}, "B": {"window": 20_000_000, "filter": None}},
         "sees": "all",
+        "from_step": 0,
         "exact_from": None,
     }
     assert tuple(one["to"] for one in chain["slices"]) == (made.manifest.chains["q1"].cuts or (60_000_000,))
@@ -226,14 +227,15 @@ def whole_joins(made: Any) -> dict[CounterKey, Counters]:
 def test_a_query_added_later_says_what_it_sees() -> None:
     made = three("mem_opt", steps=20)
     made.add_query("wide", THREE["q1"].replace("5 SECONDS", "2 MINUTES"))
-    assert made.explain("wide").splitlines()[3:6] == [
-        "sees  rows from 1970-01-01 00:00:34 on, exact from 1970-01-01 00:02:34",
+    assert made.explain("wide").splitlines()[3:7] == [
+        "sees  new rows and those from 1970-01-01 00:00:34 on, exact from 1970-01-01",
+        "      00:02:34",
         "reads A [2 min], B [2 min]",
         "window_join hash A.k = B.k",
     ]
     made.push()
     assert made.explain("wide").splitlines()[3] == (
-        "sees  rows from 1970-01-01 00:00:34 on, exact from 1970-01-01 00:02:34"
+        "sees  new rows and those from 1970-01-01 00:00:34 on, exact from 1970-01-01"
     )
     assert "├─ slice 4  (1 min, 2 min]  read by wide" in drawn(made, "q1")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.model.sharing import ALWAYS
+from midstream.model.sharing import ALWAYS, Extent
 from midstream.sharing.coverage import next_time, purged_to
 from tests.unit.sharing.manifests import at, begun, text, with_queries
 
@@ -46,15 +46,26 @@ def test_a_filter_is_served_by_one_whose_conjuncts_are_among_its_own(where: str,
 
 def test_a_column_that_was_not_kept_serves_only_rows_to_come() -> None:
     running = at(with_queries(begun(), q=text(20)), 5, NOW)
-    found = with_queries(running, more=text(20, column="v")).queries["more"]
-    assert (found.sees, found.exact_from) == (NOW + 1, NOW + 1 + 20)
+    wider = with_queries(running, more=text(20, column="v"))
+    found = wider.queries["more"]
+    assert (found.sees, found.from_step, found.exact_from) == ("new", 5, NOW + 1 + 20)
+    # A row may arrive that is older than those before it, so the column goes by the step it was first asked for in.
+    later = with_queries(at(wider, 7, NOW + 10), last=text(20, column="v")).queries["last"]
+    assert (later.sees, later.from_step, later.exact_from) == ("new", 5, NOW + 10 + 1 + 20)
+
+
+def test_a_column_and_a_window_that_were_not_kept() -> None:
+    """The window reaches beyond what was purged, the column is of rows that arrived from a step on: both count."""
+    running = with_queries(at(with_queries(begun(), q=text(20)), 5, NOW), more=text(20, column="v"))
+    found = with_queries(at(running, 7, NOW + 10), wide=text(50, column="v")).queries["wide"]
+    assert (found.sees, found.from_step, found.exact_from) == (NOW - 10, 5, NOW + 10 + 1 + 50)
 
 
 def test_a_window_that_grows_keeps_rows_from_where_the_narrow_one_had_purged() -> None:
     running = at(with_queries(begun(), q=text(20)), 5, NOW)
     wide = with_queries(running, wide=text(50))
     one = wide.shared_sources[wide.queries["q"].demands["A"].source].filters[""]
-    assert (one.size, one.complete_from, one.kept_from) == (50, NOW - 20, NOW - 20)
+    assert (one.size, one.complete, one.kept_from) == (50, Extent(NOW - 20), NOW - 20)
 
 
 def test_a_filter_without_history_does_not_pass_rows_from_before() -> None:

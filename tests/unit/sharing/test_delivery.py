@@ -15,7 +15,7 @@ from midstream.sharing.results import Member
 
 def member(name: str, a: int, b: int, where: str = "") -> Member:
     demands = {"A": Demand("A", where, a), "B": Demand("B", "", b)}
-    return Member(name, 0, demands, 0, "all", None, {}, cast(Any, None), "")
+    return Member(name, 0, demands, 0, "all", 0, None, {}, cast(Any, None), "")
 
 
 def names(members: list[Member]) -> list[list[list[str]]]:

@@ -88,7 +88,7 @@ class AddQuery(StepCommand):
             draft.manifest = entered(draft.manifest, name, planned=self.plan is not None)
         draft.changed = True
         entry = draft.manifest.queries[name]
-        draft.events.append(QueryAdded(manifest.step, name, entry.plan, entry.sees, entry.exact_from))
+        draft.events.append(QueryAdded(manifest.step, name, entry.plan, entry.sees, entry.exact_from, entry.from_step))
         if len(groups := tied_sources(parsed(manifest, entry.sql))) > 1:
             draft.events.append(CrossJoinBegun(manifest.step, name, groups))
 

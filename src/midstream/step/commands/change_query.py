@@ -43,7 +43,8 @@ class ChangeQuery(StepCommand):
         draft.manifest = draft.manifest.with_query(self.query, entry)
         check_parts(draft.manifest, self.query)
         draft.changed = draft.reworded = True
-        draft.events.append(QueryChanged(draft.manifest.step, self.query, self.sql, entry.sees, entry.exact_from))
+        step, past = draft.manifest.step, (entry.sees, entry.exact_from, entry.from_step)
+        draft.events.append(QueryChanged(step, self.query, self.sql, *past))
 
     @override
     def is_done_by(self, event: Event) -> bool:

@@ -136,10 +136,11 @@ class _Reader:
             mine: Mask = (words >> self._lineage.bit(demand.filter)) & 1 != 0
         else:  # Selections are pulled up: rows are kept whether they pass them or not.
             mine = all_hold(self._filter, rows)
-        if self._entry.sees == "new":
-            mine &= np.asarray(rows.column(ARRIVED).to_numpy()) >= self._entry.entered
-        elif isinstance(self._entry.sees, int):
-            mine &= times(rows) >= self._entry.sees
+        if self._entry.sees != "all":
+            arrived = np.asarray(rows.column(ARRIVED).to_numpy())
+            mine &= arrived >= self._entry.from_step
+            if isinstance(self._entry.sees, int):
+                mine &= (arrived >= self._entry.entered) | (times(rows) >= self._entry.sees)
         return mine
 
     def _lifetimes(self, rows: pa.RecordBatch) -> dict[Clock, tuple[int, int]]:

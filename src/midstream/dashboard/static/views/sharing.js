@@ -58,5 +58,5 @@ const partText = ({ passes, fails }) => [...passes, ...fails.map((one) => `not (
 const readers = (chain, context) => table([
   { title: "query", value: (one) => h("button", { type: "button", onclick: () => context.go({ query: one.name, chain: "" }) }, one.name) },
   { title: "reads", value: (one) => Object.entries(one.reads).map(([label, each]) => `${label}: ${age(each.window, chain.timed)}${each.filter ? `, ${each.filter}` : ""}`).join("; ") },
-  { title: "sees", value: (one) => (typeof one.sees === "number" ? `rows from ${time(one.sees)} on` : one.sees) }, { title: "exact from", value: (one) => (one.exact_from === null ? "–" : time(one.exact_from)) },
+  { title: "sees", value: (one) => (typeof one.sees === "number" ? `new, and earlier ones from ${time(one.sees)} on` : one.sees) }, { title: "exact from", value: (one) => (one.exact_from === null ? "–" : time(one.exact_from)) },
 ], Object.entries(chain.queries).map(([name, one]) => ({ name, ...one })), { caption: chain.members > Object.keys(chain.queries).length ? `${number(Object.keys(chain.queries).length)} of ${number(chain.members)} queries` : "Queries" });
