@@ -212,4 +212,4 @@ def test_the_python_of_the_page_runs_as_written(spark: SparkSession, broker: Bro
 def test_what_kafka_does_not_say_is_refused(spark: SparkSession, columns: str, message: str) -> None:
     frame = spark.createDataFrame([], "value BINARY")
     with pytest.raises(InputError, match=message):
-        json_rows(frame, declared_schema(spark, columns), "ts")
+        json_rows(frame, declared_schema(columns), "ts")

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.job import job_of
 from midstream.engine.job_run import FileJob
 from midstream.language.job_file import parse_job
@@ -30,7 +31,7 @@ def toml(folder: Path, checkpoint: str) -> str:
             timestamp = "ts"
             {more}
             [queries.of_{name}]
-            sql = "SELECT {name}.k, {name}.v FROM {name}"
+            sql = "SELECT {name}.k, {name}.v, {name}.ts FROM {name}"
             sink = {{ path = "{folder}/{checkpoint}_{name}" }}"""
     return text
 
@@ -61,6 +62,9 @@ def test_both_hosts_read_them_alike(spark: SparkSession, tmp_path: Path) -> None
     with FileJob(parse_job(toml(tmp_path, "embedded"))) as job:
         while job.step():
             pass
+        assert Checkpoint.open(f"{tmp_path}/spark").manifest().streams == job.engine.manifest.streams, (
+            "TIMESTAMP has one meaning"
+        )
     for name in STREAMS:
         assert seen(tmp_path, "spark", name) == seen(tmp_path, "embedded", name)
     assert len(seen(tmp_path, "spark", "P")[0]) == 3

@@ -24,6 +24,8 @@ TEXTS = ("csv", "json")
 READING_OPTIONS = {"dateformat", "timestampformat", "timestampntzformat", "locale", "mode"}
 """Options, in small letters, that say how Spark shall read values from text."""
 
+_TYPE_OF_TIMES = "spark.sql.timestampType"
+
 KAFKA_OPTIONS = "kafka.bootstrap.servers and subscribe"
 
 
@@ -32,16 +34,16 @@ def job_of(session: Any, file: JobFile) -> Job:
     import midstream as ms
     from midstream.engine.table_source import table_rows
     from midstream.job.calibration_file import with_unit_costs
-    from midstream.spark.declared import arrow_schema, declared_schema
+    from midstream.spark.declared import arrow_schema, as_read, declared_schema
     from midstream.step.reviewing.settings import declared_optimizer
 
     check_sources(file)
     given: dict[str, Any] = {} if file.patience is None else {"patience": file.patience}
     job: Job = ms.Job(session, checkpoint=file.checkpoint, lanes=file.lanes, sharing=file.sharing, **given)
     for name, spec in file.streams.items():
-        declared = None if spec.schema is None else declared_schema(session, spec.schema)
+        declared = None if spec.schema is None else declared_schema(spec.schema, f"[streams.{name}]")
         columns = None if declared is None else arrow_schema(declared)
-        frame = _read(session, name, spec, declared)
+        frame = _read(session, name, spec, None if declared is None else as_read(declared))
         job.stream(name, frame, spec.timestamp, spec.lateness, spec.idle_timeout, columns, spec.unit)
     for name, table in file.tables.items():
         job.table(name, table_rows(name, table))
@@ -157,8 +159,10 @@ def _by_header(session: Any, spec: SourceSpec, declared: Any, options: dict[str,
 
 
 def _inferred(session: Any, name: str, spec: SourceSpec, options: dict[str, str]) -> Any:
-    """The schema of the files that are there."""
+    """The schema of the files that are there; a text of a time without a zone is a TIMESTAMP without one."""
+    before = session.conf.get(_TYPE_OF_TIMES)
     try:
+        session.conf.set(_TYPE_OF_TIMES, "TIMESTAMP_NTZ")
         return session.read.format(spec.format).options(**options).load(spec.path).schema
     except Exception as error:  # Spark has no common class for what its sources raise.
         raise InputError(
@@ -166,6 +170,8 @@ def _inferred(session: Any, name: str, spec: SourceSpec, options: dict[str, str]
             place=f"[streams.{name}]",
             remedy='say what the columns are: schema = "k BIGINT, ts TIMESTAMP"',
         ) from error
+    finally:
+        session.conf.set(_TYPE_OF_TIMES, before)
 
 
 def _from_kafka(reader: Any, name: str, spec: SourceSpec, declared: Any) -> Any:

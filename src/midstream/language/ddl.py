@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
 
 from midstream.language.place import place_of
 from midstream.language.types import from_sql
 from midstream.model.errors import LanguageError
+
+
+class _Spark(Spark):
+    """Spark's words for types, where TIMESTAMP has no zone: a schema has one meaning in every host."""
+
+    class Tokenizer(Spark.Tokenizer):
+        KEYWORDS: ClassVar = {**Spark.Tokenizer.KEYWORDS, "TIMESTAMP": TokenType.TIMESTAMP}
+
 
 _REMEDY = "write columns as: name TYPE, name TYPE, such as: k BIGINT, ts TIMESTAMP, v DOUBLE"
 _HEAD = "CREATE TABLE t ("
@@ -22,9 +34,11 @@ def parse_ddl(text: str) -> pa.Schema:
 
     >>> parse_ddl("k BIGINT, ts TIMESTAMP, price DECIMAL(10, 2) NOT NULL").types
     [DataType(int64), TimestampType(timestamp[us]), Decimal128Type(decimal128(10, 2))]
+    >>> parse_ddl("ts TIMESTAMP, s STRUCT<at: TIMESTAMP>, u TIMESTAMP_LTZ").types
+    [TimestampType(timestamp[us]), StructType(struct<at: timestamp[us]>), TimestampType(timestamp[us, tz=UTC])]
     """
     errors: list[LanguageError] = []
-    for dialect in ("duckdb", "spark"):
+    for dialect in ("duckdb", _Spark):
         try:
             return _schema(text, dialect)
         except LanguageError as error:
@@ -41,7 +55,7 @@ def columns_of(schema: pa.Schema | str) -> pa.Schema:
     return parse_ddl(schema)
 
 
-def _schema(text: str, dialect: str) -> pa.Schema:
+def _schema(text: str, dialect: str | type[Spark]) -> pa.Schema:
     """The schema, if the text is one in the words of a dialect."""
     try:
         tree = sqlglot.parse_one(f"{_HEAD}{text}\n)", read=dialect)

@@ -7,17 +7,13 @@ a file itself has, they lose nothing, and the stream reads the values as declare
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
-import sqlglot
-from pyspark.errors import PySparkException
 from pyspark.sql import types as T
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from pyspark.sql.pandas.types import from_arrow_type
 
 from midstream.language.ddl import parse_ddl
-from midstream.model.errors import InputError, LanguageError
+from midstream.model.errors import InputError
 from midstream.spark.sources import arrow_type
 from midstream.step.admission.outputs import CORRUPT
 from midstream.step.admission.reading import never_fails
@@ -25,32 +21,48 @@ from midstream.step.admission.reading import never_fails
 _NOT_OF_TEXT = (T.ArrayType, T.MapType, T.StructType, T.BinaryType, T.VariantType)
 
 
-def declared_schema(session: Any, ddl: str) -> T.StructType:
-    """The columns of a DDL text, in Spark's understanding of it; Spark need not know the spelling, such as VARCHAR.
+def declared_schema(ddl: str, place: str = "schema") -> T.StructType:
+    """Return the columns of a DDL text in Spark's types: TIMESTAMP has no zone, as in the embedded engine.
 
     Raises LanguageError where the text is no schema, and InputError where Spark lacks a type that Arrow has.
     """
+    return T.StructType([T.StructField(field.name, _spark_type(field, place)) for field in parse_ddl(ddl)])
+
+
+def _spark_type(field: pa.Field, place: str) -> T.DataType:
     try:
-        return _schema(session, ddl)
-    except Exception:  # Spark has no common class: VARCHAR(n) fails within the JVM.
-        meant = parse_ddl(ddl)
-    try:
-        respelt = _respelt(ddl)
-        if parse_ddl(respelt) == meant:
-            return _schema(session, respelt)
-    except (PySparkException, SqlglotError, LanguageError):
-        pass
-    raise InputError(
-        f"Spark cannot read {ddl!r}",
-        place="schema",
-        remedy="write types that Spark has, such as STRING for texts",
-    )
+        found = from_arrow_type(field.type, prefer_timestamp_ntz=True)
+    except Exception:  # Spark has no common class for the types that it lacks.
+        found = None
+    if found is None or isinstance(found, T.TimeType):  # Spark has times of a day in other units.
+        raise InputError(
+            f"column {field.name!r} of type {field.type} cannot be carried by Spark",
+            place=place,
+            remedy="declare it with a type that Spark has, such as BIGINT, DECIMAL(20, 0) or STRING",
+        )
+    return found
 
 
 def arrow_schema(schema: T.StructType) -> pa.Schema:
-    """The columns in Arrow's types, but for those of a type that Arrow has not."""
-    kinds = {field.name: arrow_type(field.dataType) for field in schema}
-    return pa.schema([(name, kind) for name, kind in kinds.items() if kind is not None])
+    """Return the columns in Arrow's types, as Spark hands them over."""
+    return pa.schema([(field.name, arrow_type(field.dataType)) for field in schema])
+
+
+def as_read(kind: T.DataType) -> T.DataType:
+    """Return the type in which Spark reads values: times with a zone, which it reads from files of either kind.
+
+    >>> as_read(T.ArrayType(T.TimestampNTZType()))
+    ArrayType(TimestampType(), True)
+    """
+    if isinstance(kind, T.TimestampNTZType):
+        return T.TimestampType()
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(as_read(kind.elementType), kind.containsNull)
+    if isinstance(kind, T.MapType):
+        return T.MapType(as_read(kind.keyType), as_read(kind.valueType), kind.valueContainsNull)
+    if isinstance(kind, T.StructType):
+        return T.StructType([T.StructField(field.name, as_read(field.dataType), field.nullable) for field in kind])
+    return kind
 
 
 def as_text(schema: T.StructType) -> T.StructType:
@@ -76,20 +88,6 @@ def with_corrupt_lines(schema: T.StructType) -> T.StructType:
 def in_order(schema: T.StructType, names: Mapping[str, str], header: Sequence[str]) -> T.StructType:
     """The columns in the order of a header; `names` are the declared ones of those that are declared."""
     return T.StructType([schema[names[one]] if one in names else T.StructField(one, T.StringType()) for one in header])
-
-
-def _schema(session: Any, ddl: str) -> T.StructType:
-    schema: T.StructType = session.createDataFrame([], ddl).schema
-    return schema
-
-
-def _respelt(ddl: str) -> str:
-    """The columns in Spark's spelling, texts of any length as STRING."""
-    tree = sqlglot.parse_one(f"CREATE TABLE t ({ddl}\n)", read="spark")
-    for kind in tree.find_all(exp.DataType):
-        if kind.is_type(*exp.DataType.TEXT_TYPES):
-            kind.replace(exp.DataType.build("text"))
-    return ", ".join(column.sql("spark") for column in tree.this.expressions)
 
 
 def _lossless(field: T.StructField, own: T.StructType) -> T.StructField:

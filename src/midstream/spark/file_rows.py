@@ -103,7 +103,7 @@ class FileRows:
         """The columns that are carried, and the timestamp."""
         names = list(dict.fromkeys([self.stream.timestamp, *(name for name, _, _ in self.stream.columns)]))
         tables = [pq.ParquetFile(path, memory_map=True).read(names, use_threads=False) for path in self.files]
-        table = pa.concat_tables(tables)
+        table = pa.concat_tables(map(_without_zones, tables))
         return {name: table.column(name).combine_chunks() for name in names}
 
     @cached_property
@@ -118,6 +118,12 @@ class FileRows:
         if rows is None:
             return Share(self.stream, batch, slots)
         return Share(self.stream, batch.take(pa.array(rows)), slots[rows])
+
+
+def _without_zones(table: pa.Table) -> pa.Table:
+    """The table with its times as they are stored: files of one stream may differ in that."""
+    kinds = [pa.timestamp(field.type.unit) if pt.is_timestamp(field.type) else field.type for field in table.schema]
+    return table.cast(pa.schema([field.with_type(kind) for field, kind in zip(table.schema, kinds, strict=True)]))
 
 
 def shares_of_files(

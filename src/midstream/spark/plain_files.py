@@ -74,7 +74,7 @@ class PlainFiles:
         footer = pq.read_metadata(path)
         known = footer.schema.to_arrow_schema()
         needed = [stream.schema.timestamp, *layout.slots[stream.schema.name]]
-        if any(known.field(name).type != stream.schema.columns.field(name).type for name in needed):
+        if not all(_is_alike(known.field(name).type, stream.schema.columns.field(name).type) for name in needed):
             raise ValueError(f"{path} has other types than are declared")
         if _has_old_calendar(known.metadata or {}):
             raise ValueError(f"{path} counts days by another calendar")
@@ -96,6 +96,12 @@ class PlainFiles:
             # Those that hold all before grow with the job: only the lines of this entry are read.
             entries = [json.loads(line) for line in file if f'"batchId":{number}' in line]
         return [_local(entry["path"]) for entry in entries if entry["batchId"] == number]
+
+
+def _is_alike(given: pa.DataType, declared: pa.DataType) -> bool:
+    """Whether values are those of the declared type as they are stored, as times of another zone are."""
+    times = pa.types.is_timestamp(given) and pa.types.is_timestamp(declared)
+    return bool(given == declared or (times and given.unit == declared.unit))
 
 
 def _chunks(path: str, names: Sequence[str]) -> Iterator[pa.Array]:

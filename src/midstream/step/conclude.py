@@ -67,7 +67,10 @@ def conclude(
         dropped = _dropped(before, outputs)
         done_in_all += Counters.sum(dropped.values())
         _add(operators, dropped)
-    totals = manifest.totals + done_in_all
+    # An operator takes what the one below it gives: the sum over all of them is nothing that came in or went out.
+    came_in = sum([one.rows for name, one in seen.items() if not manifest.streams[name].answers_of])
+    went_out = sum([rows for name, rows in rows_out.items() if rows and not manifest.queries[name].part])
+    totals = manifest.totals + revised(done_in_all, rows_in=came_in, rows_out=went_out)
     after = revised(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
     )

@@ -93,6 +93,28 @@ def test_metrics_are_exact() -> None:
     )
 
 
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_rows_in_are_those_that_came_in_and_rows_out_the_results(lanes: int) -> None:
+    """However many operators they went through; answers that queries read did not come from outside, and parts of a
+    query give no results of their own.
+    """
+    made = ms.Engine(lanes=lanes)
+    for stream in "ABC":
+        made.create_stream(stream, COLUMNS, timestamp="ts", lateness=0)
+    made.add_query("q", "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 20 SECONDS")
+    made.add_query("p", "SELECT A.k FROM A WHERE A.k > 1")
+    made.add_query("r", "SELECT p.k FROM p [RANGE 1 SECOND]")
+    sub = "SELECT x.k FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k, TUMBLE(ts, '1 second')) AS x"
+    made.add_query("s", sub)
+    results = 0
+    for second in range(1, 4):
+        pushed = {stream: table([second] * 4, k=[1, 2, 3, 4]) for stream in "ABC"}
+        results += sum(found.num_rows for found in made.push(pushed).values())
+    made.push({"A": table([1], k=[1]), "B": table([4], k=[None])})
+    found = made.metrics()
+    assert (found["rows_in"], found["rows_out"]) == (3 * 12 + 1, results)
+
+
 def test_events_are_frozen_and_in_order() -> None:
     made = engine("AB", lateness=0)
     made.add_query("q", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS")
