@@ -12,7 +12,7 @@ import midstream as ms
 from midstream.engine.job_run import FileJob
 from midstream.language.job_file import parse_job
 from midstream.model.manifest import Manifest
-from midstream.model.optimization import OFF
+from midstream.model.optimization import OptimizerSettings
 from midstream.step.commands.optimize import Optimize
 from midstream.step.reviewing.group_settings import settings_of
 from midstream.step.reviewing.settings import declared_optimizer
@@ -52,7 +52,8 @@ def test_it_counts_until_a_command_says_otherwise(root: Path) -> None:
     found = opened(root, FIRST)
     assert (found.optimizer.mode, found.optimizer.review) == ("ask", 60_000_000)
     assert settings_of(found, "q").mode == "suggest" and settings_of(found, "q").options == {"reviews": 3}
-    assert opened(root, FIRST, Optimize("q", OFF)) and settings_of(opened(root, FIRST), "q").mode == "off"
+    off = Optimize("q", OptimizerSettings(mode="off"))
+    assert opened(root, FIRST, off) and settings_of(opened(root, FIRST), "q").mode == "off"
     assert settings_of(opened(root, FIRST.replace('"suggest"', '"ask"')), "q").mode == "ask"
 
 

@@ -85,16 +85,6 @@ def test_what_a_broken_off_attempt_has_left_does_not_go_with_the_step(
     assert [path.name for path in (tmp_path / "sink" / "step=00000000").iterdir()] == ["job~first~lane-0.parquet"]
 
 
-def test_what_a_version_has_staged_that_did_not_stamp_it_gets_the_stamp(tmp_path: Path) -> None:
-    sink = FileSink(str(tmp_path / "sink"))
-    given = staged(sink, tmp_path, 0, ROWS)
-    file = replace(given.staging, prefix="").write("lane-1", ROWS)
-    given.staging.storage.remove(given.files)
-    sink.commit(replace(given, files=(file,), tasks_ended=True))
-    assert [path.name for path in (tmp_path / "sink" / "step=00000000").iterdir()] == ["job~first~lane-1.parquet"]
-    assert sink.has_all(given.stamp, (file,))
-
-
 def test_json_has_texts_of_what_python_has_not(tmp_path: Path) -> None:
     """DuckDB's and PostgreSQL's DATE 'infinity'."""
     far = pa.table({"d": pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32())})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +14,6 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
-from midstream.model.manifest import FORMAT_VERSION
 from tests.oracle.spec import StreamSpec
 from tests.spark.drive import Place, finish, job
 
@@ -142,10 +140,11 @@ def test_damaged_checkpoints(spark: SparkSession, tmp_path: Path) -> None:
     whole = newest.read_text()
     newest.write_text(whole[: len(whole) // 2])
     refused(ms.CheckpointError, make().start, newest.name, "damaged")
-    newest.write_text(whole.replace(f'{{"format":{FORMAT_VERSION}', '{"format":99', 1))
-    refused(ms.CheckpointError, make().start, "99")
+    newest.write_text(whole.replace('{"midstream":"0.2.0","format":1', '{"format":5', 1))
+    before = {path: path.read_bytes() for path in place.checkpoint.rglob("*") if path.is_file()}
+    refused(ms.CheckpointError, make().start, "midstream 0.1.0")
+    assert {path: path.read_bytes() for path in place.checkpoint.rglob("*") if path.is_file()} == before
     newest.write_text(whole)
-    assert json.loads(whole)["format"] == FORMAT_VERSION
     kept = tmp_path / "kept"
     manifests.rename(kept)
     refused(ms.CheckpointError, make().start, "no manifest")

@@ -58,7 +58,7 @@ class Epochs:
         self._storage = storage
 
     def newest(self) -> EpochClaim | None:
-        """The claim that counts; None where the checkpoint was never written, or by a version that knew no epochs."""
+        """The claim that counts; None where no job has begun on the checkpoint."""
         numbers = self._numbers()
         while numbers:
             name = _name(numbers[-1])

@@ -1,7 +1,6 @@
-"""A manifest in a file, of whatever format: read with care, as this version would have written it.
+"""A manifest in a file: written, and read with care.
 
-A file has a manifest whole, or what differs from the one in another file, which it names with its checksum. Format 5
-brought the latter.
+A file has a manifest whole, or what differs from the one in another file, which it names with its checksum.
 """
 
 from __future__ import annotations
@@ -13,16 +12,14 @@ from typing import Any
 
 from midstream.checkpoint.credible import credible
 from midstream.checkpoint.difference import Difference, patched
-from midstream.checkpoint.first_names import with_present_state_names
-from midstream.checkpoint.upgrade import upgraded
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
-from midstream.model.manifest import FORMAT_VERSION, READABLE, Manifest
+from midstream.model.manifest import Manifest
 from midstream.state.store.checksum import crc32
-from midstream.state.store.disk import other_version, seal, unseal
+from midstream.state.store.disk import seal, unseal
 
 Document = dict[str, Any]
-"""A whole manifest as JSON values, with its format."""
+"""A whole manifest as JSON values."""
 
 BASE, DIFFERENCE = "base", "difference"
 """What a file has that has no whole manifest: which one, by `name` and `crc32`, it differs from, and in what."""
@@ -30,7 +27,7 @@ BASE, DIFFERENCE = "base", "difference"
 DIFFERS = "+.json"
 """How the names of such files end, so that a listing tells them from those that stand by themselves."""
 
-_PEEKED = re.compile(rb'\{"format":\d+,"crc32":"[0-9a-f]{8}","value":\{"format":\d+,"base":\{"name":"([^"\\]+)"')
+_PEEKED = re.compile(rb'\{[^{}]{1,80},"crc32":"[0-9a-f]{8}","value":\{"base":\{"name":"([^"\\]+)"')
 
 _NO_MANIFEST = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
@@ -51,8 +48,7 @@ class Written:
 
 def document_of(manifest: Manifest) -> Document:
     """The whole manifest as it is written; parts that were written before are the same objects."""
-    # The version once more, where the checksum covers it.
-    return {"format": FORMAT_VERSION, **encode(manifest)}
+    return dict(encode(manifest))
 
 
 def written(manifest: Manifest) -> bytes:
@@ -62,7 +58,7 @@ def written(manifest: Manifest) -> bytes:
 
 def written_difference(base: Written, found: Difference) -> bytes:
     """The bytes of the file of a manifest that differs in this from the one in another file."""
-    return seal({"format": FORMAT_VERSION, BASE: {"name": base.name, "crc32": base.crc32}, DIFFERENCE: found})
+    return seal({BASE: {"name": base.name, "crc32": base.crc32}, DIFFERENCE: found})
 
 
 def base_named_in(data: bytes) -> str | None:
@@ -85,8 +81,6 @@ def read_document(data: bytes, place: str, remedy: str, base: Callable[[str], Wr
     """The whole document of a manifest's file; `base` reads a file by its name that another may differ from."""
     value = unseal(data, place, remedy)
     try:
-        if value["format"] not in READABLE:
-            raise other_version(str(value["format"]), place)
         if BASE not in value:
             return dict(value)
         name, checksum = value[BASE]["name"], value[BASE]["crc32"]
@@ -105,8 +99,7 @@ def read_document(data: bytes, place: str, remedy: str, base: Callable[[str], Wr
 def manifest_in(document: Document, place: str, remedy: str) -> Manifest:
     """The manifest of a whole document; raises `CheckpointError` where it has none."""
     try:
-        manifest = credible(decode(Manifest, upgraded(document)), place)
-        return with_present_state_names(manifest) if document["format"] == 1 else manifest
+        return credible(decode(Manifest, document), place)
     except _NO_MANIFEST as error:
         raise _unreadable(error, place, remedy) from error
 

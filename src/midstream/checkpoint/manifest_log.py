@@ -18,16 +18,15 @@ from midstream.checkpoint.manifest_writing import ManifestWriting
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch, TimeLine
+from midstream.state.store.disk import check_format
 from midstream.state.store.places import Place, storage_at
 
 _NAME = re.compile(r"(?:(\d+)-)?(-?\d+)(?:~(\d+))?\+?\.json")
-_TURN = "turn.json"
-_TURN_REMEDY = "restore the file, or remove it: the job is then where it was before it went back"
 _T = TypeVar("_T")
 
 
 class _Entry(NamedTuple):
-    """A manifest's file: the number of the epoch it was published in (0 before there were any), its step, and how often
+    """A manifest's file: the number of the epoch it was published in (0 for a saved engine), its step, and how often
     the step had been published in that epoch before.
     """
 
@@ -185,6 +184,10 @@ class ManifestLog:
         finally:
             self.epochs.release(claim)
 
+    def check_format(self) -> None:
+        """Raise `OtherFormatError` where the newest manifest is of a format that this midstream does not read."""
+        self._settled(self._check_format)
+
     def latest(self) -> Manifest | None:
         """The newest manifest, or None for a job that has not done a step.
 
@@ -193,8 +196,9 @@ class ManifestLog:
         return self._settled(self._latest)
 
     def newest_name(self) -> str:
-        """The name of the newest manifest's file: another one after each step, and it costs a listing to know. Before
-        there were epochs a file might be written again; then its checksum is part of it.
+        """The name of the newest manifest's file: another one after each step, and it costs a listing to know.
+
+        An engine may be saved again after the same step, so its file's checksum is part of it.
         """
         return self._settled(self._newest_name)
 
@@ -226,6 +230,10 @@ class ManifestLog:
             data = self.storage.read(entry.name)
             with suppress(MidstreamError):
                 yield self._made(data, entry)
+
+    def _check_format(self) -> None:
+        for entry in self._everything()[-1:]:
+            check_format(self.storage.read(entry.name).to_pybytes(), self.storage.place(entry.name))
 
     def _latest(self) -> Manifest | None:
         everything = self._everything()
@@ -264,7 +272,7 @@ class ManifestLog:
         return tuple(seen.values())
 
     def _remember(self, seen: Mapping[_Entry, Manifest]) -> None:
-        """Before there were epochs, a file might be written again by another process."""
+        # An engine that is saved again may write a file of the same name.
         self._seen = {entry: manifest for entry, manifest in seen.items() if entry.epoch}
 
     def _found(self) -> list[_Entry]:
@@ -278,14 +286,7 @@ class ManifestLog:
 
     def _everything(self) -> list[_Entry]:
         """Every file that is there, oldest first."""
-        names = self.storage.names()
-        found = sorted(entry for name in names if (entry := _Entry.of(name)))
-        if _TURN not in names:
-            return found
-        # A version without epochs was cut off while it went back: this file is then the newest of its time.
-        turn = _Entry(0, 0, 0, _TURN)
-        turn = _Entry(0, self._parse(turn, _TURN_REMEDY).step, 0, _TURN)
-        return sorted([turn, *(entry for entry in found if entry.epoch > 0 or entry.step < turn.step)])
+        return sorted(entry for name in self.storage.names() if (entry := _Entry.of(name)))
 
     def _kept(self) -> list[_Entry]:
         """The files that count, oldest first."""
@@ -317,11 +318,11 @@ class ManifestLog:
             one.oldest is not None and entry.epoch < one.number and entry.step < one.oldest for one in line.epochs
         )
 
-    def _parse(self, entry: _Entry, remedy: str = "") -> Manifest:
-        return self._made(self.storage.read(entry.name), entry, remedy)
+    def _parse(self, entry: _Entry) -> Manifest:
+        return self._made(self.storage.read(entry.name), entry)
 
-    def _made(self, data: pa.Buffer, entry: _Entry, remedy: str = "") -> Manifest:
-        return self._reading.manifest(data.to_pybytes(), entry.name, remedy)
+    def _made(self, data: pa.Buffer, entry: _Entry) -> Manifest:
+        return self._reading.manifest(data.to_pybytes(), entry.name)
 
     def _way_out(self, older: list[_Entry]) -> str:
         for entry in reversed(older):

@@ -21,12 +21,12 @@ class ManifestReading:
         self._bases: dict[str, Written] = {}
         self._base_names: dict[str, str] = {}
 
-    def manifest(self, data: bytes, name: str, remedy: str) -> Manifest:
+    def manifest(self, data: bytes, name: str) -> Manifest:
         """The manifest in the bytes of the file of this name.
 
         Raises `CheckpointError` where they, or a file that they differ from, are damaged or missing.
         """
-        return manifest_in(self._document(data, name, remedy), self._storage.place(name), remedy)
+        return manifest_in(self._document(data, name), self._storage.place(name), "")
 
     def needed(self, names: Iterable[str]) -> set[str]:
         """Files without which files of these names cannot be read, themselves included; few, for this reads them."""
@@ -45,15 +45,15 @@ class ManifestReading:
             self._base_names[name] = base_named_in(self._storage.read(name).to_pybytes()) or ""
         return self._base_names[name] or None
 
-    def _document(self, data: bytes, name: str, remedy: str) -> Document:
-        return read_document(data, self._storage.place(name), remedy, lambda base: self._base(base, name, remedy))
+    def _document(self, data: bytes, name: str) -> Document:
+        return read_document(data, self._storage.place(name), "", lambda base: self._base(base, name))
 
-    def _base(self, name: str, of: str, remedy: str) -> Written:
+    def _base(self, name: str, of: str) -> Written:
         """The file that another differs from; it never changes, so that it is read once."""
         place = self._storage.place(of)
         if not (isinstance(name, str) and "/" not in name and name < of):
             message = f"it holds what differs from {name!r}, which is no file from before it"
-            raise CheckpointError(message, place=place, remedy=remedy)
+            raise CheckpointError(message, place=place)
         if (known := self._bases.get(name)) is not None:
             return known
         try:
@@ -62,8 +62,8 @@ class ManifestReading:
             if not self._storage.exists(of):
                 raise
             message = f"it holds what differs from {name}, which is missing"
-            raise CheckpointError(message, place=place, remedy=remedy) from None
-        found = Written.of(name, data, self._document(data, name, remedy))
+            raise CheckpointError(message, place=place) from None
+        found = Written.of(name, data, self._document(data, name))
         for old in list(self._bases)[: len(self._bases) - BASES_KEPT + 1]:
             self._bases.pop(old, None)
         self._bases[name] = found

@@ -30,7 +30,7 @@ class _File(NamedTuple):
 
 
 def epoch_of(manifest: Manifest) -> int:
-    """The number of the epoch that a manifest is of; 0 before there were any."""
+    """The number of the epoch that a manifest is of; 0 for a saved engine."""
     return manifest.epochs[-1].number if manifest.epochs else 0
 
 

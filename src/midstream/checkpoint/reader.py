@@ -53,7 +53,10 @@ class Checkpoint:
 
     @staticmethod
     def open(place: Place) -> Checkpoint:
-        """The checkpoint of a path or a URL; raises `NoCheckpointError` where there is none."""
+        """The checkpoint of a path or a URL.
+
+        Raises `NoCheckpointError` where there is none, and `OtherFormatError` for one that this midstream cannot read.
+        """
         storage = storage_at(place)
         if "manifests" not in storage.names():
             missing = isinstance(storage, LocalStorage) and not storage.root.is_dir()
@@ -62,7 +65,9 @@ class Checkpoint:
                 place=os.fspath(place) if not isinstance(place, Storage) else storage.url,
                 remedy="name the folder of a job, which its job file or ms.Job names, or one that Engine.save wrote",
             )
-        return Checkpoint(Folders(storage.url))
+        found = Checkpoint(Folders(storage.url))
+        found.manifests.check_format()
+        return found
 
     @property
     def url(self) -> str:
@@ -146,7 +151,7 @@ class Checkpoint:
         """What the last steps took, oldest first, each once: at most 500, those of the last seconds perhaps not yet.
 
         A job writes them within 2 seconds, or 5 on an object store, and when it ends; those that a kill kept it from
-        writing are missing, as are all of a job of before there were any.
+        writing are missing.
         """
         newest = self.manifests.latest()
         return () if newest is None else self.folders.times.newest(newest.time_line, newest.step, last)

@@ -71,8 +71,8 @@ class DeliveredResults:
 
 
 def _counts(line: TimeLine, stamp: Stamp) -> bool:
-    """Whether what bears the stamp counts; what a version without epochs has delivered bears that of no job."""
-    return not stamp.job or line.has(stamp)
+    """Whether what bears the stamp counts; before the first step nothing was read that could be given up."""
+    return stamp.step < 0 or line.has(stamp)
 
 
 def _given_up(stamp: Stamp, place: str, job: str) -> CheckpointError:

@@ -11,7 +11,7 @@ def clear_former(staging: Staging, manifest: Manifest) -> None:
     """Remove what drivers of epochs before the manifest's have staged."""
     former = {epoch.token for epoch in manifest.epochs[:-1]}
     for folder in staging.storage.names():
-        if folder.partition(".")[0] in former or folder.startswith("step="):  # There were no epochs then.
+        if folder.partition(".")[0] in former:
             staging.storage.remove_folder(folder)
 
 

@@ -87,7 +87,7 @@ def _ends(path: str) -> list[str]:
 
 
 def forget_former_logs(root: str, epoch: int) -> None:
-    """Remove the logs of former epochs below `root`, and that of the time before there were epochs."""
+    """Remove the logs of former epochs below `root`, and that which a fork began with."""
     for name in names_in(root):
         if name.startswith(_SAVEPOINT) or (name.startswith("epoch=") and name >= epoch_folder(epoch)):
             continue
@@ -207,7 +207,7 @@ def _former(root: str, step: int) -> str | None:
 
 
 def _logs(root: str) -> list[str]:
-    """The logs of all epochs, the newest first; before there were epochs the log was right in the root."""
+    """The logs of all epochs, the newest first; that which a fork begins with is right in the root."""
     epochs = sorted(filter(_LOG.fullmatch, names_in(root)), reverse=True)
     kept = sorted(name for name in names_in(root) if name.startswith(_SAVEPOINT) and not name.endswith(".tmp"))
     return [*(f"{root}/{name}" for name in (*epochs, *kept)), root]

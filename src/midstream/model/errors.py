@@ -59,6 +59,10 @@ class NoCheckpointError(CheckpointError):
     """There is no checkpoint where one was looked for."""
 
 
+class OtherFormatError(CheckpointError):
+    """The checkpoint has a format that this version of midstream does not read; the remedy names one that does."""
+
+
 class HeldCheckpointError(CheckpointError):
     """Another process writes the checkpoint, or may still do so."""
 

@@ -25,11 +25,12 @@ from midstream.model.window import Clock
 HOST, SPARK, EMBEDDED = "host", "spark", "embedded"
 """Under `HOST` what is `published` says which host a job has; where it says nothing, it is Spark."""
 
-FORMAT_VERSION = 5
-"""Of manifests, chunks and events, as they are written."""
+FORMAT_VERSION, FORMAT_SINCE = 1, "0.2.0"
+"""The format of checkpoints, and the version of midstream that brought it; no other format is read.
 
-READABLE = frozenset(range(1, FORMAT_VERSION + 1))
-"""The versions that are read: every one there ever was. A checkpoint of a later one is refused."""
+Both change together, and only with an entry in the changelog. Every sealed file and every chunk names them, so a
+program that does not read a format can name the version that does.
+"""
 
 DEFAULT_SHARING = "auto"
 """The scheme that queries share by unless the user names another."""

@@ -65,16 +65,12 @@ class OptimizerSettings:
         return self.lanes_mode != "off"
 
 
-OFF = OptimizerSettings(mode="off")
-"""The settings of a job that was begun before there was an optimizer."""
-
-
 @dataclass(frozen=True)
 class Proposal:
     """Another plan that was suggested for a query: by which strategy it would move, and what it would gain.
 
     `gain` is the share of the present cost that it saves; `step` is when it was made, or when its state became what it
-    is. `queries` are those that would move together; none are named in proposals of older checkpoints.
+    is. `queries` are those that would move together.
     """
 
     old: str

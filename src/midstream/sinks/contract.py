@@ -54,7 +54,7 @@ class Staging:
 
 
 def staged_in(stamp: Stamp) -> str:
-    """The folder of a step in the staging folder; before there were epochs, steps were right in it."""
+    """The folder of a step in the staging folder."""
     return "/".join(filter(None, (stamp.epoch, f"step={stamp.step:08d}")))
 
 

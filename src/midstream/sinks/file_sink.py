@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
 from midstream.model.words import suggest
-from midstream.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in, stamp_prefix, step_of
+from midstream.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in, step_of
 from midstream.sinks.formats import FORMATS
 from midstream.sinks.merged import MergedResults
 from midstream.state.store.places import located, storage_at
@@ -100,7 +100,7 @@ class FileSink(Sink):
     def has_all(self, stamp: Stamp, staged: Iterable[str]) -> bool:
         """Whether everything is there that a step has staged."""
         there = set(self._storage().names(_folder(stamp.step)))
-        return {_named(file, stamp) for file in staged} <= there
+        return set(staged) <= there
 
     def files(
         self, steps: range, which: Callable[[Stamp], bool], *, one_by_one: bool = False
@@ -124,9 +124,7 @@ class FileSink(Sink):
 
     @staticmethod
     def stamp_of(name: str) -> Stamp:
-        """The stamp of a file in place, by its name from the sink's root; of job "" where a version without epochs put
-        it there.
-        """
+        """The stamp of a file in place, by its name from the sink's root; of job "" where no job put it there."""
         folder, _, file = name.rpartition("/")
         return _stamp_of(file, step_of(folder))
 
@@ -160,7 +158,7 @@ class FileSink(Sink):
             raise _of_another_time_line(storage, staged.step)
         storage.remove(f"{final}/{name}" for name, stamp in found.items() if stamp != staged.stamp)
         staging = f"{STAGING}/{staged_in(staged.stamp)}"
-        copies = {f"{staging}/{file}": f"{final}/{_stamped(file, staged)}" for file in staged.files}
+        copies = {f"{staging}/{file}": f"{final}/{file}" for file in staged.files}
         there = {f"{final}/{name}" for name in found}
         try:
             storage.copy_all({source: target for source, target in copies.items() if target not in there})
@@ -173,7 +171,7 @@ class FileSink(Sink):
         stamp = self._stamp(storage, staged.step)
         if stamp is None:
             return False
-        if stamp in (staged.stamp, Stamp("", "", staged.step)):
+        if stamp == staged.stamp:
             return True
         if not staged.line.gave_up(stamp):
             raise _of_another_time_line(storage, staged.step)
@@ -188,7 +186,7 @@ class FileSink(Sink):
 
     @staticmethod
     def _stamp(storage: Storage, step: int) -> Stamp | None:
-        """Whose step is in its folder; versions that knew no epochs did not say."""
+        """Whose step is in its folder."""
         return next((_stamp_of(name, step) for name in _files_in(storage, _folder(step))), None)
 
     def _whole(self, storage: Storage, staged: StagedStep) -> str:
@@ -196,11 +194,11 @@ class FileSink(Sink):
         folder = f"{STAGING}/{staged_in(staged.stamp)}"
         if staged.tasks_ended:
             found = {name for name, _ in storage.walk(folder)}  # Also what writes that were broken off have left.
-            if found == {f"{folder}/{_stamped(file, staged)}" for file in staged.files}:
+            if found == {f"{folder}/{file}" for file in staged.files}:
                 return folder
         ready = f"{folder}.ready"
         for file in staged.files:
-            self._gather(storage, staged, f"{folder}/{file}", f"{ready}/{_stamped(file, staged)}")
+            self._gather(storage, staged, f"{folder}/{file}", f"{ready}/{file}")
         storage.settle(ready)
         return ready
 
@@ -272,12 +270,3 @@ def _is_of_sink(name: str) -> bool:
 def _stamp_of(name: str, step: int) -> Stamp:
     found = _FILE.fullmatch(name)
     return Stamp(found[1], found[2], step) if found else Stamp("", "", step)
-
-
-def _stamped(file: str, staged: StagedStep) -> str:
-    return _named(file, staged.stamp)
-
-
-def _named(file: str, stamp: Stamp) -> str:
-    """The name of a staged file in place; versions before staged it without the stamp."""
-    return f"{stamp_prefix(stamp)}{file.removeprefix(stamp_prefix(stamp))}"

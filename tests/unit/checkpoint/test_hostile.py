@@ -191,21 +191,17 @@ def test_going_back_takes_nothing_of_another_job(tmp_path: Path) -> None:
     assert [path.name for path in others.iterdir()] == ["theirs~aaaa~0-b.parquet"]
 
 
-def test_files_without_a_stamp_are_the_job_s_own_only_where_it_gave_none(tmp_path: Path) -> None:
+def test_files_without_a_stamp_are_never_the_job_s_own(tmp_path: Path) -> None:
     """As files of a table partitioned by `step` are, which a manifest names as its sink."""
     sink = FileSink(str(tmp_path / "sink"))
-    for epochs, left in (
-        ((Epoch(1, "aaaa", 0), Epoch(2, "bbbb", 3, abandoned=5)), ["part-0.parquet"]),
-        ((Epoch(1, "aaaa", 4), Epoch(2, "bbbb", 3, abandoned=5)), []),
-        ((Epoch(1, "bbbb", 3, abandoned=5),), []),
-    ):
-        folder = tmp_path / "sink" / "step=00000005"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "part-0.parquet").write_bytes(b"x")
-        (folder / "ours~aaaa~0.parquet").write_bytes(b"x")
-        queries = {"q": QueryEntry(SQL, "(A B)", 0, sink=sink.to_json())}
-        Outputs(Folders(str(tmp_path / "ckpt")), {}).forget_after(Manifest("ours", 2, queries=queries, epochs=epochs))
-        assert [path.name for path in folder.glob("*")] == left
+    folder = tmp_path / "sink" / "step=00000005"
+    folder.mkdir(parents=True)
+    (folder / "part-0.parquet").write_bytes(b"x")
+    (folder / "ours~aaaa~0.parquet").write_bytes(b"x")
+    epochs = (Epoch(1, "aaaa", 0), Epoch(2, "bbbb", 3, abandoned=5))
+    queries = {"q": QueryEntry(SQL, "(A B)", 0, sink=sink.to_json())}
+    Outputs(Folders(str(tmp_path / "ckpt")), {}).forget_after(Manifest("ours", 2, queries=queries, epochs=epochs))
+    assert [path.name for path in folder.glob("*")] == ["part-0.parquet"]
 
 
 def test_nothing_is_removed_through_a_link(tmp_path: Path) -> None:

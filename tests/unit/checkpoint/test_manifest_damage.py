@@ -1,16 +1,14 @@
-"""Manifests that are damaged or of another format version: what is said, and what still works."""
+"""Manifests that are damaged or of another format: what is said, and what still works."""
+
+import json
 
 import pytest
 
-from midstream.checkpoint import manifest_file
 from midstream.checkpoint.manifest_log import ManifestLog
-from midstream.model import manifest as manifest_model
 from midstream.model.codec import encode
-from midstream.model.errors import CheckpointError
+from midstream.model.errors import CheckpointError, OtherFormatError
 from midstream.state.store import disk
-from tests.unit.checkpoint.manifests import file_of, full, go_on, plain, publish, small
-
-OURS = f"this midstream reads version {manifest_model.FORMAT_VERSION}"
+from tests.unit.checkpoint.manifests import file_of, full, plain, publish, small
 
 
 def test_any_flipped_byte_is_found(log: ManifestLog) -> None:
@@ -34,9 +32,9 @@ def test_any_flipped_byte_is_found(log: ManifestLog) -> None:
         b"{",
         b"[]\n",
         b"\xff\xfe",
-        b'{"format":%d}\n' % manifest_model.FORMAT_VERSION,
+        b'{"midstream":"0.2.0","format":1}\n',
         disk.seal(5),
-        disk.seal({"format": 2}),
+        disk.seal({"job": ""}),
     ],
 )
 def test_a_damaged_newest_manifest_names_the_way_out(log: ManifestLog, content: bytes) -> None:
@@ -73,40 +71,18 @@ def test_a_damaged_older_manifest_stops_only_the_sweep(log: ManifestLog) -> None
     assert log.steps() == (0, 1, 2, 3)
 
 
-def test_a_damaged_turn(log: ManifestLog) -> None:
+def test_another_format(log: ManifestLog) -> None:
     publish(log, 0, 1)
-    (log.root / "turn.json").write_bytes(b"")
-    with pytest.raises(CheckpointError, match="remove it: the job is then where it was"):
-        log.latest()
-    (log.root / "turn.json").unlink()
-    assert log.latest() == small(1)
-
-
-def test_format_3_which_knew_no_epochs(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    value = {"format": 3, **encode(full(4))}
-    del value["epochs"]
-    log.root.mkdir()
-    with monkeypatch.context() as patched:
-        patched.setattr(disk, "FORMAT_VERSION", 3)
-        file_of(log, 4).write_bytes(disk.seal(value))
-    assert log.latest() == full(4)
-    go_on(log, 5)
-    assert [manifest.step for manifest in log.kept()] == [4, 5]
-
-
-def test_another_format_version(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    publish(log, 0)
-    monkeypatch.setattr(disk, "FORMAT_VERSION", 99)
-    monkeypatch.setattr(manifest_file, "FORMAT_VERSION", 99)
-    publish(log, 1)
-    monkeypatch.undo()
-    with pytest.raises(CheckpointError, match=f"format version 99, {OURS}.*use the version"):
+    newest = file_of(log, 1)
+    newest.write_text(newest.read_text().replace('"0.2.0","format":1', '"0.3.1","format":2'))
+    with pytest.raises(OtherFormatError, match=r"format 2 of midstream 0\.3\.1; .*Remedy: use midstream 0\.3\.1"):
         log.latest()
 
 
-def test_another_format_version_inside(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_file, "FORMAT_VERSION", 99)
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_format_of_the_first_version(log: ManifestLog, number: int) -> None:
     publish(log, 0)
-    monkeypatch.undo()
-    with pytest.raises(CheckpointError, match=f"format version 99, {OURS}"):
+    value = json.dumps({"format": number, **encode(full(0))})
+    file_of(log, 0).write_text(f'{{"format":{number},"crc32":"00000000","value":{value}}}\n')
+    with pytest.raises(OtherFormatError, match=rf"format {number} of midstream 0\.1\.0; .*Remedy: use midstream 0\.1"):
         log.latest()

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 
 from midstream.checkpoint.manifest_log import ManifestLog
-from midstream.model import manifest as manifest_model
 from midstream.model.codec import encode
 from midstream.model.errors import CheckpointError, SinkError
+from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION
 from midstream.model.time_line import Epoch
 from midstream.state.store import disk
 from midstream.state.store.local import LocalStorage
 from tests.unit.checkpoint.manifests import failing, file_of, full, publish, small
-
-OURS = f"this midstream reads version {manifest_model.FORMAT_VERSION}"
 
 
 def test_nothing_yet(log: ManifestLog) -> None:
@@ -43,10 +41,8 @@ def test_a_manifest_before_the_first_step(log: ManifestLog) -> None:
 def test_the_file_is_compact_json(log: ManifestLog) -> None:
     log.publish(full(12))
     text = file_of(log, 12).read_text()
-    assert json.loads(text)["format"] == manifest_model.FORMAT_VERSION
-    assert json.loads(text)["value"] == json.loads(
-        json.dumps({"format": manifest_model.FORMAT_VERSION, **encode(full(12))})
-    )
+    assert (json.loads(text)["midstream"], json.loads(text)["format"]) == (FORMAT_SINCE, FORMAT_VERSION)
+    assert json.loads(text)["value"] == json.loads(json.dumps(encode(full(12))))
     assert ": " not in text
     assert '", "' not in text
 

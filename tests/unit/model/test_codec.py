@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from midstream.checkpoint.upgrade import upgraded
 from midstream.migration.hybrid.characteristics import Entry
 from midstream.migration.under_way.task import BegunTask
 from midstream.model.codec import Tagged, Text, decode, encode, written_as
@@ -23,7 +22,7 @@ from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event, RowsLate
 from midstream.model.ids import CounterKey, OperatorId
-from midstream.model.manifest import FORMAT_VERSION, ChunkRef, Manifest
+from midstream.model.manifest import ChunkRef, Manifest
 from midstream.model.schema import StreamSchema, TableSchema
 from midstream.model.window import Clock
 from midstream.operators.user import Standing
@@ -225,29 +224,3 @@ def test_a_family_of_its_own() -> None:
     assert encode(RoundThing()) == {"shape": "round_thing", "size": 1}
     assert decode(Shape, {"shape": "round_thing"}) == RoundThing()
     assert "round_thing" not in Event.kinds
-
-
-def test_a_manifest_of_format_2_is_brought_to_the_present_format() -> None:
-    entry = {
-        "sql": "SELECT 1", "plan": "A", "since": 0, "group": "single", "sink": None, "counters": {"rows_in": 1},
-        "migrations": {}, "operator": None, "chain": "", "wants": {}, "joined": 0, "sees": "all", "exact_from": None,
-        "apart": False, "spread": [["A", "k"]],
-    }  # fmt: skip
-    chunk = {"name": "n", "rows": 1, "bytes": 2, "checksum": 3, "first": 0, "lifetimes": {"ts": [1, 2]}}
-    listing = {"chunks": [chunk], "live": 1, "next_row": 1, "left_out": 0, "lineage": ""}
-    document = {
-        "format": 2, "job": "", "step": 7, "seed": 0, "sharing": "auto", "lanes": 1, "streams": {},
-        "progress": {"A": {"greatest": 5, "spoke_at": 5, "floor": None, "rows": 1, "late": 0, "rejected": 0}},
-        "queries": {"q": entry}, "chains": {}, "holdings": {}, "reshared": 0,
-        "lane_states": {"single.0": {"states": {"A.68d08664235b.rows": listing}, "boxes": {}}},
-        "operators": {"single source A": {"rows_in": 1}}, "totals": {}, "last_command": 0,
-        "pending": [{"command": "drop_query", "query": "q"}], "published": {},
-    }  # fmt: skip
-    manifest = decode(Manifest, upgraded(document))
-    assert manifest.queries["q"].spread == (("A", "k"),)
-    (lane,) = manifest.lane_states.values()
-    (state,) = lane.states.values()
-    assert state.chunks == (ChunkRef("n", 1, 2, 3, lifetimes={"ts": (1, 2)}),)
-    assert manifest.pending == (Command.kinds["drop_query"]("q"),)
-    again = upgraded({"format": FORMAT_VERSION, **encode(manifest)})
-    assert decode(Manifest, json.loads(json.dumps(again))) == manifest

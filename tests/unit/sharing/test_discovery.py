@@ -31,12 +31,12 @@ def test_the_default_is_a_scheme() -> None:
 
 
 def test_no_other_file_names_a_scheme() -> None:
-    """But for the default, for the lab, whose figures say which schemes they are of, and for what reads old formats.
+    """But for the default, for the lab, whose figures say which schemes they are of.
 
     A mode of the optimizer is called `off`, too, and so is a query that is not spread over nodes.
     """
     names = schemes().keys() - {DEFAULT_SHARING}
-    exempt = {"schemes", "lab", "upgrade.py", "optimization.py", "node_spread.py", "reviewing"}
+    exempt = {"schemes", "lab", "optimization.py", "node_spread.py", "reviewing"}
     files = [path for path in SOURCE.rglob("*.py") if not exempt & {*path.relative_to(SOURCE).parts}]
     named = {
         str(path.relative_to(SOURCE)): node.value

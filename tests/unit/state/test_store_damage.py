@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from midstream.model.errors import CheckpointError
-from midstream.model.manifest import FORMAT_VERSION, ChunkRef
+from midstream.model.errors import CheckpointError, OtherFormatError
+from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION, ChunkRef
 from midstream.state.store.files import FileStore
 from tests.unit.state.chunk_files import batch, file_of, put
 
@@ -85,18 +85,24 @@ def as_file(rows: pa.RecordBatch, times: int = 1) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("rows", "version"), [(batch(), "unknown"), (batch().replace_schema_metadata({"midstream.format": "99"}), "99")]
+    ("metadata", "known"),
+    [
+        ({"midstream.format": "1"}, "1 of midstream 0.1.0"),
+        ({"midstream.format": "5"}, "5 of midstream 0.1.0"),
+        ({"midstream.format": "2", "midstream": "0.3.0"}, "2 of midstream 0.3.0"),
+    ],
 )
-def test_a_chunk_of_another_format_version(store: FileStore, rows: pa.RecordBatch, version: str) -> None:
-    ref = rewritten(store, as_file(rows))
-    ours = f"this midstream reads version {FORMAT_VERSION}"
-    with pytest.raises(CheckpointError, match=f"format version {version}, {ours}.*Remedy"):
+def test_a_chunk_of_another_format(store: FileStore, metadata: dict[str, str], known: str) -> None:
+    ref = rewritten(store, as_file(batch().replace_schema_metadata(metadata)))
+    with pytest.raises(OtherFormatError, match=f"format {known}; .*Remedy: use midstream"):
         store.get(ref)
 
 
-@pytest.mark.parametrize(
-    "data", [b"not Arrow", as_file(batch().replace_schema_metadata({"midstream.format": str(FORMAT_VERSION)}), times=0)]
-)
+OURS = {"midstream.format": str(FORMAT_VERSION), "midstream": FORMAT_SINCE}
+EMPTY = as_file(batch().replace_schema_metadata(OURS), times=0)
+
+
+@pytest.mark.parametrize("data", [b"not Arrow", as_file(batch()), EMPTY])
 def test_a_chunk_that_is_none(store: FileStore, data: bytes) -> None:
     ref = rewritten(store, data)
     with pytest.raises(CheckpointError, match="does not read"):

@@ -30,7 +30,7 @@ from midstream.model.events import (
     TableSet,
 )
 from midstream.model.manifest import ChunkRef, Manifest
-from midstream.model.optimization import OFF, OptimizerSettings
+from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.add_stream import AddStream
@@ -136,7 +136,7 @@ DONE: list[tuple[StepCommand, Event]] = [
     (SetTable("rates", RATES, CHUNK, "1"), TableSet(6, "rates", 1, 1)),
     (DropTable("rates"), TableDropped(6, "rates")),
     (Reshare("off"), SharingChanged(6, "auto", "off")),
-    (Optimize("q", OFF), OptimizerSet(6, "q", "off", "adaptive")),
+    (Optimize("q", OptimizerSettings(mode="off")), OptimizerSet(6, "q", "off", "adaptive")),
     (Approve("q"), ProposalClosed(6, "q", "(A (B C))", "approved")),
     (Reject("q"), ProposalClosed(6, "q", "(A (B C))", "rejected")),
     (ApproveLanes(3), LanesProposalClosed(6, 3, "approved")),

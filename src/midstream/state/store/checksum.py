@@ -14,10 +14,10 @@ except ImportError:
 from typing import Any
 
 
-def crc32(data: Any) -> int:
-    """The CRC-32 of bytes, or of anything that lends its memory.
+def crc32(data: Any, start: int = 0) -> int:
+    """The CRC-32 of bytes, or of anything that lends its memory; `start` is that of what comes before it.
 
     >>> crc32(b"midstream")
     3126050436
     """
-    return int(_crc32(data))
+    return int(_crc32(data, start))

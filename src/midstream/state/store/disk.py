@@ -1,4 +1,4 @@
-"""How a checkpoint's files are written and read: whole or not at all, sealed with a format version and a checksum."""
+"""How a checkpoint's files are written and read: whole or not at all, sealed with their format and a checksum."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.model.errors import CheckpointError, ReadError, WriteError
-from midstream.model.manifest import FORMAT_VERSION, READABLE
+from midstream.model.errors import CheckpointError, OtherFormatError, ReadError, WriteError
+from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION
 from midstream.state.store.checksum import crc32
 
 NewName = Callable[[str], None]
@@ -24,7 +24,9 @@ NewName = Callable[[str], None]
 
 _HOST = secrets.token_hex(4)
 _NUMBERS = count()
-_SEAL = re.compile(rb'\{"format":(\d+),"crc32":"([0-9a-f]{8})","value":(.*)\}\n', re.DOTALL)
+_HEAD = b'{"midstream":"%b","format":%d' % (FORMAT_SINCE.encode(), FORMAT_VERSION)
+_SEAL = re.compile(rb'(\{[^{}]{1,80}),"crc32":"([0-9a-f]{8})","value":(.*)\}\n', re.DOTALL)
+_ANY_HEAD = re.compile(rb'\{(?:"midstream":"([\w.+-]{1,40})",)?"format":(\d{1,9})(?=,"crc32":")')
 _ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 _SPACE = "free some space there; a job that still runs then goes on, else start it again"
 _RIGHTS = "let this user write there, or name another folder; a job that still runs then goes on"
@@ -148,21 +150,20 @@ def names_in(folder: str) -> list[str]:
 
 
 def seal(value: Any) -> bytes:
-    """A JSON value as the bytes of a file: one JSON object with the format version and a checksum of the value.
+    """A JSON value as the bytes of a file: one JSON object with the format, and a checksum of both.
 
     >>> seal({"step": 3})
-    b'{"format":5,"crc32":"232fcf13","value":{"step":3}}\\n'
+    b'{"midstream":"0.2.0","format":1,"crc32":"","value":{"step":3}}\\n'
     """
     body = _ENCODER.encode(value).encode()
-    return b'{"format":%d,"crc32":"%08x","value":%b}\n' % (FORMAT_VERSION, crc32(body), body)
+    return b'%b,"crc32":"%08x","value":%b}\n' % (_HEAD, crc32(body, crc32(_HEAD)), body)
 
 
 def unseal(data: bytes, path: str, remedy: str) -> Any:
     """The value that `seal` wrote; `path` and `remedy` are for the `CheckpointError` of a file that is damaged."""
+    check_format(data, path)
     match = _SEAL.fullmatch(data)
-    if match is not None and int(match[1]) not in READABLE:
-        raise other_version(match[1].decode(), path)
-    if match is None or crc32(match[3]) != int(match[2], 16):
+    if match is None or crc32(match[3], crc32(match[1])) != int(match[2], 16):
         raise CheckpointError("the file is damaged: its checksum does not match", place=path, remedy=remedy)
     try:
         return json.loads(match[3])
@@ -171,12 +172,24 @@ def unseal(data: bytes, path: str, remedy: str) -> Any:
         raise CheckpointError(message, place=path, remedy=remedy) from error
 
 
-def other_version(version: str, path: str) -> CheckpointError:
-    """The error to raise for a file that another version of midstream wrote."""
-    return CheckpointError(
-        f"the file has format version {version}, this midstream reads version {FORMAT_VERSION}",
+FIRST = b"0.1.0"
+"""The version whose files name a format only."""
+
+
+def check_format(data: bytes, path: str) -> None:
+    """Raise where the bytes of a file begin as `seal` begins them in another format; says nothing of damaged ones."""
+    head = _ANY_HEAD.match(data)
+    if head is not None and head[0] != _HEAD:
+        raise other_format(int(head[2]), (head[1] or FIRST).decode(), path)
+
+
+def other_format(number: int, since: str, path: str) -> OtherFormatError:
+    """The error to raise for a file of another format, which midstream `since` brought."""
+    return OtherFormatError(
+        f"the file has format {number} of midstream {since}; this midstream reads format {FORMAT_VERSION} of "
+        f"midstream {FORMAT_SINCE}",
         place=path,
-        remedy="use the version of midstream that wrote it, or begin with another checkpoint",
+        remedy=f"use midstream {since}, which can read it, or begin with another checkpoint",
     )
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
-from midstream.model.manifest import FORMAT_VERSION, READABLE, ChunkRef
+from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION, ChunkRef
 from midstream.state.store.base import Unwritten
 from midstream.state.store.checksum import crc32
-from midstream.state.store.disk import other_version
+from midstream.state.store.disk import FIRST, other_format
 from midstream.state.store.exact_buffer import exact_buffer
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.transfers import Transfers
@@ -25,7 +25,7 @@ from midstream.state.store.unsynced import Unsynced
 SUFFIX = ".arrow"
 """How the name of a chunk's file ends."""
 
-_FORMAT_KEY = b"midstream.format"
+_FORMAT_KEY, _SINCE_KEY = b"midstream.format", b"midstream"
 _WISH = re.compile(r"(?:(.+?)/)?(\d+)-(.+)", re.DOTALL)
 _NAME = re.compile(r"(?:[^/.\0][^/\0]*/)*\d+-[^/\0@]+(?:@\d+)?")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.+=~-]|^\.")
@@ -281,7 +281,7 @@ def _for_files(name: str) -> str:
 
 
 def _serialize(batch: pa.RecordBatch) -> pa.Buffer:
-    metadata = {**(batch.schema.metadata or {}), _FORMAT_KEY: b"%d" % FORMAT_VERSION}
+    metadata = {**(batch.schema.metadata or {}), _FORMAT_KEY: b"%d" % FORMAT_VERSION, _SINCE_KEY: FORMAT_SINCE.encode()}
     marked = batch.replace_schema_metadata(metadata)
     return exact_buffer(lambda sink: _write(marked, sink))
 
@@ -301,12 +301,12 @@ def _batch(data: pa.Buffer, ref: ChunkRef, path: str, *, verified: bool) -> pa.R
     try:
         reader = pa.ipc.open_file(data)
         metadata = dict(reader.schema.metadata or {})
-        version = metadata.pop(_FORMAT_KEY, b"unknown").decode(errors="replace")
-        if version not in map(str, READABLE):
-            raise other_version(version, path)
+        number, since = int(metadata.pop(_FORMAT_KEY)), metadata.pop(_SINCE_KEY, FIRST).decode()
+        if (number, since) != (FORMAT_VERSION, FORMAT_SINCE):
+            raise other_format(number, since, path)
         batch = reader.get_batch(0)
         if not verified:
             batch.validate(full=True)  # A checksum says that nothing was damaged, not that nobody meant harm.
         return batch.replace_schema_metadata(metadata or None)
-    except (pa.ArrowException, ValueError, IndexError) as error:
+    except (pa.ArrowException, ValueError, LookupError) as error:
         raise CheckpointError(f"chunk {ref.name} does not read: {error}", place=path, remedy=_REMEDY) from error

@@ -94,7 +94,7 @@ def work_of(pace: Pace) -> float:
 def has_moved(before: Pace, pace: Pace, seconds: float) -> bool:
     """Whether what was counted in so many seconds differs by more than the threshold and chance.
 
-    What only one of them tells of, as an older version has not counted it, is not compared.
+    What only one of them tells of is not compared: what inner joins made is known only where they are the same ones.
 
     >>> has_moved((100, 1000, 50), (100, 1200, 50), 10), has_moved((100, 1000, 50), (100, 3000, 50), 10)
     (False, True)

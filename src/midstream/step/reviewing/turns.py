@@ -125,12 +125,11 @@ def _is_idle(manifest: Manifest, lead: str, kept: Optimization) -> bool:
 
 
 def _is_time(kept: Optimization, settings: OptimizerSettings, now: int) -> bool:
-    """Whether it is time; also where an older version has kept a time that the query's own streams have not reached.
-
-    What is settled was seen after its review; once it is not settled any more, it is reviewed at once.
+    """Whether it is time. What is settled was seen after its review; once it is not settled any more, it is reviewed at
+    once.
     """
     seen = _seen(kept)
-    return seen is not None and (seen > now or now - seen >= settings.review)
+    return seen is not None and now - seen >= settings.review
 
 
 def _seen(kept: Optimization) -> int | None:
