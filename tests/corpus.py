@@ -31,25 +31,17 @@ BYTES = 1 << 14
 """As many as the largest case takes."""
 
 DRAWN = (
-    "test_aggregates:test_groups_are_those_of_the_oracle",
     "test_answers_as_streams:test_answers_over_nodes_that_others_read",
     "test_answers_as_streams:test_answers_that_others_read",
-    "test_answers_of_windows:test_answers_of_sessions",
     "test_auto_strategy:test_the_choice_changes_no_answer",
     "test_batch_and_lane_invariance:test_cuts_and_lanes_change_no_answer",
     "test_bounded_state:test_state_is_bounded_by_the_watermark",
-    "test_firsts:test_every_so_often_amid_migrations",
-    "test_group_windows:test_groups_are_the_same_beside_queries_that_share_the_stream_and_migrate",
-    "test_join_chains:test_aggregates_over_chains",
-    "test_join_chains:test_chains_answer_what_the_oracle_does_in_the_step_that_can_know_it",
+    "test_features:test_some_beside_each_other",
     "test_migration_invariance:test_migrations_change_no_answer",
-    "test_outer_joins:test_results_are_the_same_amid_migrations_rescales_and_restarts",
     "test_query_independence:test_queries_come_and_go_beside_a_query",
     "test_restart_invariance:test_restarts_change_no_answer",
-    "test_sessions:test_sessions_are_the_same_beside_queries_that_share_the_stream_and_migrate",
     "test_shared_rings:test_answers_are_the_oracle_s",
     "test_spreads:test_answers_are_the_oracle_s",
-    "test_top_n:test_the_first_rows_are_the_oracles",
 )
 """Suites of tests/property that Hypothesis draws."""
 

@@ -50,7 +50,7 @@ def test_a_run_beyond_the_budget_fails() -> None:
 
 
 def test_a_random_suite_has_the_chosen_fifth_and_verify_the_others() -> None:
-    suite = "tests/property/test_aggregates.py"
+    suite = "tests/property/test_quantiles.py"
     chosen = str(chosen_fifth())
     found = pytest_of("--collect-only", suite, MIDSTREAM_FIFTH=chosen).stdout
     assert [n for n in FIFTHS if f"[fifth{n}]" in found] == [chosen_fifth()]

@@ -239,7 +239,7 @@ FAULTS = (
         "at = indices((ends >= span[0]) & (ends < span[1]))",
         "at = indices((ends >= span[0]) & (ends <= span[1]))",
         "an unmatched row whose window ends where a step ends is given twice",
-        ("tests/unit/engine/test_outer_joins.py", "tests/property/test_outer_joins.py"),
+        ("tests/unit/engine/test_outer_joins.py", "tests/property/test_features.py"),
     ),
     Fault(
         "outer-join-forgets-older-matches",

@@ -108,6 +108,8 @@ def kind(type_: pa.DataType) -> str:
     ):
         if test(type_):
             return name
+    if pa.types.is_list(type_):
+        return f"list of {kind(type_.value_type)}"
     if pa.types.is_decimal(type_):
         return "integer" if type_.scale == 0 and type_.precision == 38 else "decimal"
     return str(type_)

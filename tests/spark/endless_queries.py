@@ -20,8 +20,8 @@ from tests.oracle.outer_spec import OuterSpec
 from tests.oracle.ranked_spec import RankedSpec
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec, StreamSpec
 from tests.property.drive import Case
+from tests.property.features.sessions import Sessions, expected
 from tests.property.test_answers_as_streams import TIMED, Expected, equal
-from tests.property.test_sessions import Sessions, expected
 
 VISITS = Sessions(
     (SourceSpec("A", "A"),),

@@ -5,21 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drawing import drawing
 from tests.oracle.answer import Answer, connection
 from tests.oracle.spec import Item, QuerySpec
 from tests.property.drive import Case
-from tests.property.test_group_windows import check_alone, windowed
-from tests.property.test_group_windows import expected as expected_of_windows
-from tests.property.test_sessions import Sessions, sessions
-from tests.property.test_sessions import expected as expected_of_sessions
-
-pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
-
+from tests.property.features.group_windows import expected as expected_of_windows
+from tests.property.features.group_windows import windowed
+from tests.property.features.sessions import Sessions
+from tests.property.features.sessions import expected as expected_of_sessions
 
 ASKED = {
     "rank": "SELECT *, {f}() OVER (PARTITION BY {by} ORDER BY a0 {d}) AS rn FROM {x} QUALIFY rn <= 2",
@@ -138,22 +132,3 @@ def together(draw: st.DrawFn, operation: str) -> Together:
         others = [replace(one, size=size, slide=slide, written=first.written) for one in others]
     parts = [replace(one, select=first.select, group_by=first.group_by, distinct=False) for one in others]
     return Together(first.sources, (), parts=(first, *parts), operation=operation)
-
-
-@pytest.mark.parametrize("operation", ["UNION", "INTERSECT", "EXCEPT"])
-@drawing(200)
-@given(data=st.data())
-def test_set_operations_on_answers_of_windows(data: st.DataObject, operation: str) -> None:
-    check_alone(data, together(operation), expected_together)
-
-
-@drawing(200)
-@given(st.data())
-def test_answers_of_tumbling_and_hopping_windows(data: st.DataObject) -> None:
-    check_alone(data, above(windowed()), expected)
-
-
-@drawing(200)
-@given(st.data())
-def test_answers_of_sessions(data: st.DataObject) -> None:
-    check_alone(data, above(sessions()), expected)

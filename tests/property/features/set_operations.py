@@ -5,21 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from tests.drawing import drawing
 from tests.oracle.answer import Answer, answer, connection
 from tests.oracle.arrival import Lifetime, arrive
 from tests.oracle.spec import QuerySpec
-from tests.property.cases import LARGEST, cuts, migrations, rescales, restarts, shapes
-from tests.property.drive import Case, check
-from tests.property.rows import cut, draw_rows
-from tests.property.test_answers_as_streams import SETTINGS, first_levels
-
-pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
+from tests.property.drive import Case
+from tests.property.test_answers_as_streams import first_levels
 
 
 @dataclass(frozen=True)
@@ -36,7 +29,25 @@ class Together(QuerySpec):
         return f" {self.operation} ".join(texts)
 
 
-def expected(case: Case, spec: Together, alone: tuple[Lifetime, ...]) -> tuple[Answer, dict[str, Answer]]:
+OPERATIONS = ("UNION", "INTERSECT", "EXCEPT")
+
+
+@st.composite
+def together(draw: st.DrawFn) -> Together:
+    """Two or three queries of streams, with a set operation between them."""
+    drawn = draw(st.lists(first_levels(("join", "theta", "filter", "filter")), min_size=2, max_size=3))
+    parts = tuple(replace(one, select=(one.select[0], one.select[-1])) for one in drawn)
+    return Together((), (), parts=parts, operation=draw(st.sampled_from(OPERATIONS)))
+
+
+def expected(case: Case) -> Answer:
+    """Return what DuckDB's operation makes of the answers of the parts."""
+    spec = case.queries[0].spec
+    assert isinstance(spec, Together)
+    return expected_of(case, spec, tuple(Lifetime(f"part{n}", part) for n, part in enumerate(spec.parts)))[0]
+
+
+def expected_of(case: Case, spec: Together, alone: tuple[Lifetime, ...]) -> tuple[Answer, dict[str, Answer]]:
     """What DuckDB's operation makes of the answers of the queries up to where all their watermarks have passed; and
     these answers.
     """
@@ -65,23 +76,3 @@ def expected(case: Case, spec: Together, alone: tuple[Lifetime, ...]) -> tuple[A
         frozenset(),
     )
     return whole_answer, answers
-
-
-@pytest.mark.parametrize("operation", ["UNION", "INTERSECT", "EXCEPT"])
-@pytest.mark.parametrize("by_name", [False, True])
-@drawing(200)
-@given(data=st.data(), **SETTINGS)
-def test_set_operations(data: st.DataObject, operation: str, by_name: bool, lanes: int, sharing: str) -> None:
-    declared, sequence = draw_rows(data.draw(shapes(3, LARGEST[5])))
-    steps = cut(declared, sequence, data.draw(cuts()))
-    drawn = data.draw(st.lists(first_levels(("join", "theta", "filter", "filter")), min_size=2, max_size=3))
-    parts = tuple(replace(one, select=(one.select[0], one.select[-1])) for one in drawn)
-    alone = tuple(Lifetime(f"part{n}", part) for n, part in enumerate(parts))
-    spec = Together((), (), parts=parts, operation=operation, named=tuple(q.name for q in alone) if by_name else ())
-    case = Case(declared, steps, (Lifetime("q", spec),))
-    whole, answers = expected(case, spec, alone)
-    joins = tuple(query for query in alone if by_name and len(query.spec.sources) > 1)
-    case = replace(case, queries=(*(alone if by_name else ()), *case.queries))
-    moves = data.draw(migrations(replace(case, queries=joins))) if joins else ()
-    actions = [*moves, *data.draw(rescales(case)), *data.draw(restarts(case, most=1))]
-    check(case, {"q": whole, **(answers if by_name else {})}, {}, actions, lanes=lanes, sharing=sharing)

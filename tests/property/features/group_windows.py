@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drawing import drawing
 from tests.oracle.answer import Answer, connection, moment
-from tests.oracle.arrival import Lifetime, arrive
-from tests.oracle.compare import assert_each_step_same
-from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
-from tests.property.cases import LARGEST, cuts, rescales, restarts, shapes
-from tests.property.drive import Case, Migrate, check
-from tests.property.rows import cut, draw_rows
-
-pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
-
+from tests.oracle.arrival import arrive
+from tests.oracle.spec import SECOND, Item, QuerySpec, SourceSpec
+from tests.property.drive import Case
+from tests.property.features import firsts
+from tests.property.features.quantiles import quantiles
 
 CALLS = ("COUNT(*)", "COUNT(DISTINCT A.k)", "SUM(A.n)", "MIN(A.s)", "MAX(A.u)", "MEDIAN(A.n)")
 CALLS += ("COUNT(A.n) FILTER (WHERE A.k > 0)",)
@@ -85,6 +77,11 @@ def expected(case: Case) -> Answer:
 BOUNDS = {"began": "", "ended": " + {size}", "_ts": " + {size} - 1"}
 
 
+def calls() -> st.SearchStrategy[Item]:
+    """Return what draws a call of any kind over the rows of a group of A."""
+    return st.one_of(st.sampled_from(CALLS).map(Item), quantiles(), firsts.calls("A.__ts"))
+
+
 @st.composite
 def windowed(draw: st.DrawFn) -> Windowed:
     """A query: tumbling or hopping, also with gaps between windows and sizes that are no multiple of the slide."""
@@ -93,8 +90,8 @@ def windowed(draw: st.DrawFn) -> Windowed:
     slide = size if written == "tumble" else draw(st.sampled_from((1, 2, 3, 7))) * SECOND
     groups = tuple(draw(st.lists(st.sampled_from(("A.k", "A.s", "A.ok")), max_size=2, unique=True)))
     distinct = bool(groups) and draw(st.integers(0, 4)) == 0
-    calls = [] if distinct else draw(st.lists(st.sampled_from(CALLS), min_size=0 if groups else 1, max_size=3))
-    items = [Item(text, f"g{n}") for n, text in enumerate(groups)] + [Item(c, f"a{n}") for n, c in enumerate(calls)]
+    asked = [] if distinct else draw(st.lists(calls(), min_size=0 if groups else 1, max_size=3))
+    items = [Item(text, f"g{n}") for n, text in enumerate(groups)] + firsts.named(asked)
     return Windowed(
         (SourceSpec("A", "A"),),
         tuple(items),
@@ -106,53 +103,3 @@ def windowed(draw: st.DrawFn) -> Windowed:
         distinct=distinct,
         condition=draw(st.sampled_from(CONDITIONS)),
     )
-
-
-Expect = Callable[[Case], Answer]
-
-
-def check_alone(data: st.DataObject, queries: st.SearchStrategy[QuerySpec], expect: Expect) -> None:
-    """Fail unless a query over A alone answers in the very steps it must, over lanes, rescales and restarts."""
-    shape = data.draw(shapes(2, LARGEST[1]), label="shape")
-    declared, sequence = draw_rows(shape)
-    steps = cut(declared, sequence, data.draw(cuts(), label="cuts"))
-    case = Case(declared, steps, (Lifetime("q0", data.draw(queries, label="query")),), shape.in_order)
-    sharing = data.draw(st.sampled_from(("auto", "off")), label="sharing")
-    lanes = data.draw(st.sampled_from((1, 3)), label="lanes")
-    actions = (*data.draw(rescales(case), label="rescales"), *data.draw(restarts(case), label="restarts"))
-    answer = expect(case)
-    for done in ((), actions):
-        found = check(case, {"q0": answer}, None, done, sharing=sharing, lanes=lanes)
-        assert_each_step_same(found.outputs["q0"], answer)
-
-
-def check_beside_others(data: st.DataObject, queries: st.SearchStrategy[QuerySpec], expect: Expect) -> None:
-    """Fail unless two such queries answer as they must beside a join that shares their stream and migrates."""
-    shape = data.draw(shapes(2, LARGEST[2]), label="shape")
-    declared, sequence = draw_rows(shape)
-    steps = cut(declared, sequence, data.draw(cuts(), label="cuts"))
-    others = (Lifetime("other", data.draw(queries, label="other")), Lifetime("join", JOIN))
-    query = Lifetime("q0", data.draw(queries, label="query"))
-    moves = [
-        Migrate(step, "join", plan, "moving_state") for step, plan in enumerate(("(B A)", "(A B)")) if step < len(steps)
-    ]
-    case = Case(declared, steps, (query, *others))
-    answers = {"q0": expect(case), "other": expect(replace(case, queries=(others[0], query)))}
-    check(case, answers, None, moves, sharing=data.draw(st.sampled_from(("auto", "off")), label="sharing"))
-
-
-@drawing(200)
-@given(st.data())
-def test_groups_are_those_of_the_oracle_in_the_step_that_passes_the_end(data: st.DataObject) -> None:
-    check_alone(data, windowed(), expected)
-
-
-@drawing(200)
-@given(st.data())
-def test_groups_are_the_same_beside_queries_that_share_the_stream_and_migrate(data: st.DataObject) -> None:
-    check_beside_others(data, windowed(), expected)
-
-
-JOIN = QuerySpec(
-    (SourceSpec("A", "A"), SourceSpec("B", "B")), (Item("A.u"),), (Condition("A.k = B.k", ("A", "B")),), window=SECOND
-)

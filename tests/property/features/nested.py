@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from tests.drawing import drawing
-from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import Condition, QuerySpec, SourceSpec, duration
-from tests.property.cases import cases
-from tests.property.drive import Migrate, check
-from tests.property.queries import plans
-
-pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
 
 @dataclass(frozen=True)
@@ -61,21 +52,3 @@ def nested(draw: st.DrawFn, spec: QuerySpec) -> Nested:
     wrapped = draw(st.sets(st.sampled_from(able)) if able else st.just(set[str]()), label="wrapped")
     known = {f.name: getattr(spec, f.name) for f in fields(QuerySpec)}
     return Nested(**known, wrapped=frozenset(wrapped), deep=draw(st.integers(1, 3)), by_name=draw(st.booleans()))
-
-
-@drawing(200)
-@given(st.data())
-def test_subqueries_are_what_stands_in_them(data: st.DataObject) -> None:
-    drawn = data.draw(cases(kinds=("join", "join", "aggregate")))
-    spec = data.draw(nested(drawn.spec()))
-    queries = tuple(
-        Lifetime(q.name, spec, q.since, q.until) if q.spec == drawn.spec() else q for q in drawn.case.queries
-    )
-    case = replace(drawn.case, queries=queries)
-    plan = data.draw(st.one_of(st.none(), plans(drawn.spec())), label="plan")
-    actions = []
-    if drawn.spec().every is None and len(drawn.spec().sources) > 1 and data.draw(st.booleans(), label="moves"):
-        strategy = data.draw(st.sampled_from(("moving_state", "hybmig", "jisc", "parallel_track")))
-        target = data.draw(plans(drawn.spec()), label="new plan")
-        actions = [Migrate(data.draw(st.integers(0, len(case.steps))), "q0", target, strategy)]
-    check(case, drawn.expected, {} if plan is None else {"q0": plan}, actions, label=spec.cql())

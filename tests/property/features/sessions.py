@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drawing import drawing
 from tests.oracle.answer import Answer, connection, moment
 from tests.oracle.arrival import arrive
 from tests.oracle.spec import SECOND, Item, QuerySpec, SourceSpec
 from tests.property.drive import Case
-from tests.property.test_group_windows import CALLS, CONDITIONS, HAVINGS, check_alone, check_beside_others
-
-pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
+from tests.property.features import firsts
+from tests.property.features.group_windows import CONDITIONS, HAVINGS, calls
 
 
 @dataclass(frozen=True)
@@ -80,10 +76,8 @@ def expected(case: Case) -> Answer:
 def sessions(draw: st.DrawFn) -> Sessions:
     """A query over sessions, also of all rows, and with gaps that are often reached exactly."""
     groups = tuple(draw(st.lists(st.sampled_from(("A.k", "A.s", "A.ok")), max_size=2, unique=True)))
-    calls = draw(
-        st.lists(st.sampled_from((*CALLS, "STRING_AGG(A.s, ',' ORDER BY A.s)")), min_size=not groups, max_size=3)
-    )
-    items = [Item(text, f"g{n}") for n, text in enumerate(groups)] + [Item(c, f"a{n}") for n, c in enumerate(calls)]
+    asked = draw(st.lists(calls(), min_size=not groups, max_size=3))
+    items = [Item(text, f"g{n}") for n, text in enumerate(groups)] + firsts.named(asked)
     return Sessions(
         (SourceSpec("A", "A"),),
         tuple(items),
@@ -93,15 +87,3 @@ def sessions(draw: st.DrawFn) -> Sessions:
         written=draw(st.sampled_from(("session", "spark", "table", "bounds"))),
         condition=draw(st.sampled_from(CONDITIONS)),
     )
-
-
-@drawing(200)
-@given(st.data())
-def test_sessions_are_those_of_the_oracle_in_the_step_that_passes_their_end(data: st.DataObject) -> None:
-    check_alone(data, sessions(), expected)
-
-
-@drawing(200)
-@given(st.data())
-def test_sessions_are_the_same_beside_queries_that_share_the_stream_and_migrate(data: st.DataObject) -> None:
-    check_beside_others(data, sessions(), expected)

@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.drawing import drawing
-from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
-from tests.property.cases import LARGEST, MOST_RESULTS, cuts, migrations, rescales, restarts, shapes
-from tests.property.drive import Case, check
-from tests.property.rows import cut, draw_rows
-from tests.property.test_group_windows import check_alone, check_beside_others, windowed
-from tests.property.test_group_windows import expected as expected_of_windows
-from tests.property.test_sessions import expected as expected_of_sessions
-from tests.property.test_sessions import sessions
-
-pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
-
 
 WRITTEN = {
     "FIRST({x})": "list({x} ORDER BY {t}, {x})[1]",
@@ -67,45 +53,3 @@ def grouped(draw: st.DrawFn) -> QuerySpec:
     items = (*(Item(text, f"g{n}") for n, text in enumerate(groups)), *named(chosen))
     where = (Condition("A.k = B.k", ("A", "B")),) if joined else ()
     return QuerySpec(sources, items, where, groups, every=draw(st.sampled_from((1, 3))) * SECOND)
-
-
-@drawing(200)
-@given(
-    spec=grouped(), data=st.data(), lanes=st.sampled_from((1, 3)), sharing=st.sampled_from(("auto", "off"))
-)  # fmt: skip
-def test_every_so_often_amid_migrations(spec: QuerySpec, data: st.DataObject, lanes: int, sharing: str) -> None:
-    declared, sequence = draw_rows(data.draw(shapes(2, LARGEST[3])))
-    case = Case(declared, cut(declared, sequence, data.draw(cuts())), (Lifetime("q0", spec),))
-    expected = case.expected()
-    assume(expected["q0"].table.num_rows <= MOST_RESULTS)
-    moves = data.draw(migrations(case)) if len(spec.sources) > 1 else ()
-    actions = [*moves, *data.draw(rescales(case)), *data.draw(restarts(case, most=1))]
-    check(case, expected, {}, actions, lanes=lanes, sharing=sharing, label=spec.cql())
-
-
-def asking(drawn: st.SearchStrategy[QuerySpec]) -> st.SearchStrategy[QuerySpec]:
-    """Drawn queries that group A by windows, asked for firsts beside their groups."""
-    firsts = st.lists(calls("A.__ts"), min_size=1, max_size=3)
-    return st.builds(
-        lambda spec, found: replace(spec, select=(*(i for i in spec.select if i.name.startswith("g")), *named(found))),
-        drawn.filter(lambda spec: not getattr(spec, "distinct", False)),
-        firsts,
-    )
-
-
-@drawing(200)
-@given(st.data())
-def test_of_windows_to_group_by(data: st.DataObject) -> None:
-    check_alone(data, asking(windowed()), expected_of_windows)
-
-
-@drawing(200)
-@given(st.data())
-def test_of_windows_to_group_by_beside_others(data: st.DataObject) -> None:
-    check_beside_others(data, asking(windowed()), expected_of_windows)
-
-
-@drawing(200)
-@given(st.data())
-def test_of_sessions(data: st.DataObject) -> None:
-    check_alone(data, asking(sessions()), expected_of_sessions)

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
 
-import pytest
-from hypothesis import assume, given
+from hypothesis import assume
 from hypothesis import strategies as st
 
-from midstream.language.parse import parsed
-from tests.drawing import drawing
-from tests.oracle.arrival import Lifetime
 from tests.oracle.chain_spec import IN_WHERE, ChainJoin, ChainSpec
-from tests.oracle.compare import assert_each_step_same
 from tests.oracle.spec import SECOND, TIME, Item, SourceSpec
-from tests.property.cases import LARGEST, MOST_RESULTS, cuts, rescales, restarts, shapes, strategies
-from tests.property.drive import Action, Case, Migrate, check, start
 from tests.property.queries import BANDS, EQUALITIES, SELECTIONS, THETAS
-from tests.property.rows import TIME_TYPES, cut, draw_rows
-
-pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
-
 
 OUTER = ("LEFT JOIN", "LEFT JOIN", "LEFT OUTER JOIN", "RIGHT JOIN", "FULL JOIN", "JOIN", "SEMI JOIN", "ANTI JOIN")
 KEPT = ("LEFT JOIN", "JOIN", "SEMI JOIN", "ANTI JOIN")
@@ -84,58 +72,3 @@ def chains(draw: st.DrawFn, count: int, *, interval: bool, aggregated: bool) -> 
         return replace(spec, every=size)
     padded = any(join.kind in ("RIGHT", "FULL") for join in joins)
     return replace(spec, tumble=size, of=TIME if padded or draw(st.booleans()) else "A.ts")
-
-
-@st.composite
-def drawn_cases(draw: st.DrawFn, *, aggregated: bool) -> Case:
-    """Rows cut into steps, and a chain over them."""
-    count = draw(st.sampled_from((3, 3, 4, 2) if aggregated else (3, 3, 4)))
-    shape = draw(shapes(count, LARGEST[4]))
-    declared, sequence = draw_rows(shape)
-    steps = cut(declared, sequence, draw(cuts()), bare=draw(st.booleans()))
-    spec = draw(chains(count, interval=shape.time in TIME_TYPES[:2], aggregated=aggregated))
-    case = Case(declared, steps, (Lifetime("q0", spec),))
-    assume(case.expected()["q0"].table.num_rows <= MOST_RESULTS // 4)
-    return case
-
-
-@st.composite
-def moves(draw: st.DrawFn, case: Case) -> tuple[Action, ...]:
-    """Migrations of what joins in a query: of itself, or of its parts."""
-    engine = start(case.streams)
-    engine.add_query("q0", case.queries[0].spec.cql())
-    read = {name: parsed(engine.manifest, entry.sql).aliases for name, entry in engine.manifest.queries.items()}
-    able = sorted(name for name, aliases in read.items() if len(aliases) > 1)
-    found: list[Action] = []
-    for _ in range(draw(st.integers(0, 3)) if able else 0):
-        name = draw(st.sampled_from(able))
-        first, *others = draw(st.permutations(read[name]))
-        plan = reduce(lambda tree, alias: f"({tree} {alias})", others, first)
-        step = draw(st.integers(0, len(case.steps) - 1))
-        found.append(Migrate(step, name, plan, draw(st.sampled_from(strategies()))))
-    return tuple(found)
-
-
-SETTINGS = {"lanes": st.sampled_from((1, 3)), "sharing": st.sampled_from(("auto", "off"))}
-
-
-@drawing(200)
-@given(case=drawn_cases(aggregated=False), data=st.data(), **SETTINGS)
-def test_chains_answer_what_the_oracle_does_in_the_step_that_can_know_it(
-    case: Case, data: st.DataObject, lanes: int, sharing: str
-) -> None:
-    answer = case.expected()["q0"]
-    actions = data.draw(moves(case), label="migrations")
-    if data.draw(st.booleans(), label="disturbed"):
-        actions += (*data.draw(rescales(case)), *data.draw(restarts(case, most=2)))
-    found = check(case, {"q0": answer}, None, actions, lanes=lanes, sharing=sharing)
-    assert_each_step_same(found.outputs["q0"], answer)
-
-
-@drawing(200)
-@given(case=drawn_cases(aggregated=True), data=st.data(), **SETTINGS)
-def test_aggregates_over_chains(case: Case, data: st.DataObject, lanes: int, sharing: str) -> None:
-    answer = case.expected()["q0"]
-    actions = (*data.draw(moves(case)), *data.draw(rescales(case)), *data.draw(restarts(case, most=1)))
-    found = check(case, {"q0": answer}, None, actions, lanes=lanes, sharing=sharing)
-    assert_each_step_same(found.outputs["q0"], answer)

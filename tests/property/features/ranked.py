@@ -4,20 +4,10 @@ of DuckDB, amid migrations.
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.drawing import drawing
-from tests.oracle.arrival import Lifetime
 from tests.oracle.ranked_spec import RankedSpec
 from tests.oracle.spec import SECOND, Condition, Item, SourceSpec
-from tests.property.cases import LARGEST, MOST_RESULTS, cuts, migrations, rescales, restarts, shapes
-from tests.property.drive import Case, check
-from tests.property.rows import cut, draw_rows
-
-pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
-
 
 LIMITS = ("{rank} <= 1", "{rank} <= 2", "{rank} <= 5", "{rank} < 3", "{rank} = 1", "3 >= {rank}", "{rank} = 2")
 LIMITS += ("{rank} BETWEEN 1 AND 3", "{rank} BETWEEN 2 AND 3", "{rank} IN (1, 3)", "{rank} <= 4 AND {rank} > 1")
@@ -49,18 +39,3 @@ def ranked(draw: st.DrawFn) -> RankedSpec:
         named=draw(st.booleans()),
         windowed=windowed,
     )
-
-
-@drawing(200)
-@given(
-    spec=ranked(), data=st.data(), lanes=st.sampled_from((1, 3)), sharing=st.sampled_from(("auto", "off"))
-)  # fmt: skip
-def test_the_first_rows_are_the_oracles(spec: RankedSpec, data: st.DataObject, lanes: int, sharing: str) -> None:
-    shape = data.draw(shapes(2, LARGEST[3]))
-    declared, sequence = draw_rows(shape)
-    case = Case(declared, cut(declared, sequence, data.draw(cuts())), (Lifetime("q0", spec),))
-    expected = case.expected()
-    assume(expected["q0"].table.num_rows <= MOST_RESULTS)
-    moves = data.draw(migrations(case)) if len(spec.sources) > 1 else ()
-    actions = [*moves, *data.draw(rescales(case)), *data.draw(restarts(case, most=1))]
-    check(case, expected, {}, actions, lanes=lanes, sharing=sharing, label=spec.cql())

@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pyarrow as pa
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drawing import drawing
-from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
-from tests.property.cases import LARGEST, Drawn, cuts, shapes
-from tests.property.drive import Case, check
-from tests.property.queries import plans
-from tests.property.rows import cut, draw_rows
-
-pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
-
 
 WRITTEN = (
     "{a}.ts BETWEEN {b}.ts - INTERVAL {low} SECONDS AND {b}.ts + INTERVAL {high} SECONDS",
@@ -50,24 +36,3 @@ def interval_joins(draw: st.DrawFn, names: str) -> QuerySpec:
             where.append(Condition(cql, (one, other), sql))
     items = (*[Item(f"{name}.u", f"u{name}") for name in names], Item("_ts"))
     return QuerySpec(tuple(sources), items, tuple(draw(st.permutations(where))))
-
-
-@st.composite
-def drawn_cases(draw: st.DrawFn) -> Drawn:
-    """Rows whose times are TIMESTAMPs, cut into steps, and an interval join over them."""
-    names = "ABCD"[: draw(st.sampled_from((2, 3, 3, 4)))]
-    drawn = draw(shapes(len(names), LARGEST[len(names)]))
-    shape = replace(drawn, time=draw(st.sampled_from((pa.timestamp("us"), pa.timestamp("us", "UTC")))))
-    declared, sequence = draw_rows(shape)
-    steps = cut(declared, sequence, draw(cuts()))
-    case = Case(declared, steps, (Lifetime("q0", draw(interval_joins(names))),), shape.in_order)
-    return Drawn(case, sequence, shape, case.expected())
-
-
-@drawing(200)
-@given(st.data())
-def test_answers_are_those_without_any_window(data: st.DataObject) -> None:
-    drawn = data.draw(drawn_cases())
-    plan = data.draw(st.one_of(st.none(), plans(drawn.spec())), label="plan")
-    lanes = data.draw(st.sampled_from((1, 3)), label="lanes")
-    check(drawn.case, drawn.expected, {} if plan is None else {"q0": plan}, lanes=lanes, label=f"plan {plan}")
