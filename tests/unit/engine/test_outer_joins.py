@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +12,10 @@ import midstream as ms
 from midstream.model.errors import QueryError
 from midstream.step.living import state_rows
 
-STEPS = ({"A": [(1, 0), (2, 1), (None, 2)], "B": [(1, 3)]}, {"A": [(9, 20)], "B": [(8, 20)]})
-"""Rows of two streams as (k, second)."""
+Rows = dict[str, list[tuple[int | None, int]]]
+"""Rows of streams as (k, second)."""
+
+STEPS: tuple[Rows, ...] = ({"A": [(1, 0), (2, 1), (None, 2)], "B": [(1, 3)]}, {"A": [(9, 20)], "B": [(8, 20)]})
 
 
 def engine() -> ms.Engine:
@@ -22,11 +25,11 @@ def engine() -> ms.Engine:
     return found
 
 
-def answers(asked: str) -> list[dict[str, Any]]:
+def answers(asked: str, steps: Sequence[Rows] = STEPS) -> list[dict[str, Any]]:
     running = engine()
     running.add_query("q", f"{asked} WINDOW 5 SECONDS")
     found = []
-    for step in STEPS:
+    for step in steps:
         tables = {
             name: pa.table({
                 "k": pa.array([k for k, _ in rows], pa.int64()),
@@ -48,6 +51,11 @@ def test_what_a_subquery_makes_of_columns_is_null_in_padded_rows() -> None:
         {"k": None, "w": None, "one": None},
     ]
     assert answers(f"{joined} WHERE b.one IS NULL") == answers(joined)[1:]
+
+
+def test_a_row_whose_window_ends_where_a_step_ends_is_padded_once() -> None:
+    steps: list[Rows] = [{"A": [(1, 0)]}, *({"A": [(None, second)], "B": [(None, second)]} for second in (5, 6, 7))]
+    assert answers("SELECT A.k, B.k AS other FROM A LEFT JOIN B ON A.k = B.k", steps) == [{"k": 1, "other": None}]
 
 
 def test_a_filter_of_a_subquery_keeps_rows_of_a_preserved_stream_out() -> None:

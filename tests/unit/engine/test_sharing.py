@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from midstream.model.errors import QueryError
+from midstream.model.ids import CounterKey, OperatorId
 from tests.unit.building import both, engine, table
 
 ONE = "SELECT A.j AS a, B.j AS b FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS] WHERE A.k = B.k AND A.v > 0"
@@ -142,6 +143,20 @@ class _Alone(dict[tuple[str, bool], list[str]]):
 
 
 ALONE = _Alone()
+
+
+def test_rows_that_go_with_the_query_of_the_widest_window_count_once_as_purged() -> None:
+    made = engine("AB", sharing="auto")
+    made.add_query("narrow", ONE.replace("9 SECONDS", "4 SECONDS"))
+    made.add_query("wide", ONE)
+    for step in range(0, 24, 3):
+        if step == 12:
+            made.drop_query("wide")
+        made.push(both("AB", table([step, step + 1], k=[1, 2], v=[1.0, 2.0])))
+        for lane, state in made.manifest.lane_states.items():
+            for name, listing in state.states.items():
+                counted = made.manifest.operators[CounterKey(lane.group, OperatorId.of_state(name))]
+                assert counted.inserted - counted.purged == listing.live, (step, name)
 
 
 @pytest.mark.parametrize("slow", [False, True], ids=["together", "one behind"])

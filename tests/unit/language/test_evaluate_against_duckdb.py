@@ -263,6 +263,12 @@ def test_conditions(oracle: duckdb.DuckDBPyConnection, pair: Pair) -> None:
     check(oracle, pair)
 
 
+@pytest.mark.parametrize("text", ["A.j BETWEEN 1 AND 5", "A.j >= 1 AND A.j <= 5", "NOT (A.j < 1 OR A.j > 5)"])
+def test_a_range_holds_at_both_ends_and_of_no_null(text: str) -> None:
+    found = holds(bound_of(text), lambda c: TABLE[c.name].combine_chunks(), TABLE.num_rows)
+    assert found.tolist() == [True, True, False, False, False, False, True, True]
+
+
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(pair=boolean(2))
 def test_holds_is_evaluate_with_null_as_false(pair: Pair) -> None:
