@@ -29,7 +29,7 @@ LEAST = (5000 if SOAK else 60) // len(FIFTHS)
 SHARES = 8 if SOAK else 2
 """Each is a process of its own. Every number draws its own cases, soak new ones each time."""
 
-DRAWS = LEAST + LEAST // 6
+DRAWS = LEAST + LEAST // 2
 
 ALL: Seen = {}
 """What the fifths that ran had."""
