@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.lab.costs.cost import Cost
+from midstream.lab.costs.two_queries import TwoQueries, state_slice
 from midstream.lab.figure import Claim, Scale, Verdict
 from midstream.lab.tidy import table
 from midstream.lab.wang_settings import FAST, S_JOIN, SLOW, WIDE, Map, middles, percent
-from midstream.sharing.costs.cost import Cost
-from midstream.sharing.costs.two_queries import TwoQueries, state_slice
 
 CASES = {f"S_join = {s_join:g}": s_join for s_join in S_JOIN}
 AT_SLOW, AT_FAST = f"at {SLOW:.0f} rows a second", f"at {FAST:.0f} rows a second"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from midstream.lab.costs.cost import Cost
 from midstream.lab.wang_engine import Tally
-from midstream.sharing.costs.cost import Cost
 
 
 def pull_up(run: Tally, filtered: int) -> Cost:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.lab.costs.cost import Cost
 from midstream.lab.drawing import PANEL, RATE, draw_panels
 from midstream.lab.figure import Figure, Scale
 from midstream.lab.wang_engine import Tally, tally
 from midstream.lab.wang_operators import mem_opt, pull_up, push_down
 from midstream.lab.wang_queries import RATES, RUN, THREE, WangSetting
-from midstream.sharing.costs.cost import Cost
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

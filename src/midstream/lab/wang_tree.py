@@ -8,10 +8,10 @@ from typing import ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.lab.costs.join_tree import JoinTree, scaled
 from midstream.lab.figure import Scale
 from midstream.lab.tidy import column, table
 from midstream.lab.wang_settings import Map, middles
-from midstream.sharing.costs.join_tree import JoinTree, scaled
 
 TABLE_6_2 = "Table 6.2, in full"
 """The case of one point: the values of the text's worked numbers."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from math import exp, inf
 
-from midstream.migration.costs.hybmig import duration_ghm, duration_hybmig
-from midstream.migration.costs.zhu import t_pt
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.optimizer.task_figures import pieces, share_probed
 
@@ -38,7 +36,7 @@ def both_plans(situation: Situation, *, hold_new: bool = False, zhu_purge: bool 
         situation = replace(situation, options={**situation.options, "decompose": False})
     work = rate = memory = lasts = 0.0
     for piece in pieces(situation):
-        seconds, number = t_pt(piece.window, piece.height if zhu_purge else 1), len(piece.sources)
+        seconds, number = piece.window * (2 if zhu_purge and piece.height > 1 else 1), len(piece.sources)
         running, root = sum(j.running for j in piece.old), piece.old[-1].running if piece.old[-1].kept else 0.0
         work += (running - root) * (seconds + situation.statistics.step) + root * piece.window * (number - 1) / number
         rate, lasts = rate + running, max(lasts, seconds)
@@ -83,7 +81,7 @@ def shifting(situation: Situation, background: float = 0.0) -> Prediction:
     finish = missing / spare if spare else inf
     work = rate = lasts = 0.0
     for piece in found:
-        seconds = duration_hybmig(piece.entry_window, finish)
+        seconds = min(piece.entry_window, finish)
         work += piece.left_to_old(seconds)
         rate += piece.left_to_old(step) / step
         lasts = max(lasts, seconds)
@@ -112,10 +110,11 @@ def on_demand(situation: Situation, background: float = 0.0) -> Prediction:
 
 
 def _caught_up(window: float, replay: float, running: float, spare: float) -> float:
-    """Duration_GHM for one stream of one row a second that stands for all; the budget is what the old plan leaves."""
+    """Duration_GHM (HybMig §4.4), where the budget is what the old plan leaves."""
     if not window:
         return 0.0
-    return duration_ghm(1, 1, 1, window, t_old=0, t_new=running / spare, t_new_prime=replay / spare / window)
+    left = spare - running
+    return replay / left if left > 0 else inf
 
 
 def _at_once(situation: Situation, work: float) -> Prediction:

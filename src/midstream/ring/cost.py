@@ -58,15 +58,6 @@ class RingLoad:
         """Streams of equal rate, window and selectivity, as Eq. 13.2 assumes."""
         return RingLoad((ProbingStep(rows, selectivity),) * (ways - 1))
 
-    def selected(self, shares: Sequence[float]) -> RingLoad:
-        """The load where selections pushed into the ring keep only these shares of the states (Eq. 21.1).
-
-        >>> RingLoad((ProbingStep(50, 0.1), ProbingStep(50, 0.1))).selected([1.0, 0.5]).compared
-        175.0
-        """
-        kept = zip(self.steps, shares, strict=True)
-        return RingLoad(tuple(ProbingStep(step.rows * share, step.selectivity) for step, share in kept))
-
     @property
     def ways(self) -> int:
         """M, the streams that are joined."""
@@ -81,64 +72,6 @@ class RingLoad:
     def sent(self) -> float:
         """What goes once round the ring for one row: the row, and its partial results but for the complete ones."""
         return sum(_partials(self.steps))
-
-
-def central_workload(load: RingLoad, costs: RingCosts) -> float:
-    """L_C: the time that one node takes for one row (Eq. 13.1)."""
-    return costs.insert + costs.purge + costs.join * load.compared
-
-
-def ring_workload(load: RingLoad, costs: RingCosts, nodes: int) -> float:
-    """L_PSP: the time that all nodes take for one row (Eq. 13.1); its inverse is the service rate (Eq. 13.3)."""
-    return central_workload(load, costs) + costs.send * nodes * load.sent
-
-
-def output_gain(load: RingLoad, costs: RingCosts, nodes: int) -> float:
-    """O_PSP / O_S: how many times the output rate of one node a ring has whose nodes are never idle (Eq. 13.4).
-
-    >>> load = RingLoad.alike(3, 50, 0.1)
-    >>> [round(output_gain(load, RingCosts(join=1e-3, send=1e-3), nodes), 3) for nodes in (1, 10, 100)]
-    [0.98, 8.333, 33.333]
-    """
-    return nodes * central_workload(load, costs) / ring_workload(load, costs, nodes)
-
-
-def latency(load: RingLoad, costs: RingCosts, nodes: int) -> float:
-    """The mean time from a row to its results, with the load balanced (Eq. 13.5).
-
-    The nodes work while rows are on the way, so that the longer of both counts; and a row comes to the i-th node i - 1
-    hops late.
-    """
-    working = ring_workload(load, costs, nodes) / nodes
-    return (nodes - 1) / 2 * costs.hop + max(working, load.ways * nodes * costs.hop)
-
-
-def best_length(load: RingLoad, costs: RingCosts) -> float:
-    """N of Theorem 9: min(N_1, N_2), of which N_1 has the nodes work as long as rows are on the way.
-
-    N_2 has a row's way to the mean node be as long as the work of a node. That is at most one more than where the
-    derivative of Eq. 13.5 is zero, sqrt(2 L_C / T_n), which is what "standard calculus" gives.
-
-    >>> best_length(RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0, hop=1.0))
-    10.0
-    """
-    _check_network(costs)
-    central, sending = central_workload(load, costs), costs.send * load.sent
-    # M T_n N^2 - sending N - L_C = 0, and T_n / 2 (N^2 - N) - L_C = 0.
-    first = _positive_root(load.ways * costs.hop, sending, central)
-    second = _positive_root(costs.hop / 2, costs.hop / 2, central)
-    return min(first, second)
-
-
-def theorem_9(load: RingLoad, costs: RingCosts) -> int:
-    """The length of Theorem 9 as a number of nodes: of those around `best_length` the one of less latency by Eq. 13.5.
-
-    >>> theorem_9(RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0, hop=1.0))
-    10
-    """
-    found = best_length(load, costs)
-    around = (max(floor(found), 1), max(ceil(found), 1))
-    return min(around, key=lambda nodes: latency(load, costs, nodes))
 
 
 def result_latency(load: RingLoad, costs: RingCosts, nodes: int) -> float:
@@ -159,7 +92,7 @@ def length(load: RingLoad, costs: RingCosts, most: int) -> int:
     >>> length(RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0, hop=1.0), most=100)
     14
     """
-    _check_network(costs)
+    check_network(costs)
     found = sqrt(2 * _before_a_result(load, costs) / ((load.ways - 1) * (costs.hop + costs.send)))
     around = {min(max(nodes, 1), most) for nodes in (floor(found), ceil(found))}
     return min(sorted(around), key=lambda nodes: result_latency(load, costs, nodes))
@@ -171,7 +104,8 @@ def _before_a_result(load: RingLoad, costs: RingCosts) -> float:
     return costs.insert + costs.purge + costs.join * (sum(work) - work[-1] / 2)
 
 
-def _check_network(costs: RingCosts) -> None:
+def check_network(costs: RingCosts) -> None:
+    """Raise where the network takes no time: then no ring is too long."""
     if costs.hop <= 0:
         raise PlanError("the network takes no time", place="T_n", remedy="measure it: without it no ring is too long")
 
@@ -187,8 +121,3 @@ def _partials(steps: Sequence[ProbingStep], certain: int = 0) -> list[float]:
 def _partials_of_a_result(steps: Sequence[ProbingStep]) -> list[float]:
     """The same where there is a result: its own beside those expected anyway."""
     return _partials(steps, certain=1)
-
-
-def _positive_root(a: float, b: float, c: float) -> float:
-    """The N > 0 with a N^2 = b N + c."""
-    return (b + sqrt(b * b + 4 * a * c)) / (2 * a)

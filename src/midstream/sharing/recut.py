@@ -12,7 +12,7 @@ from midstream.model.events import ChainChanged, Event
 from midstream.model.ids import CounterKey, OperatorId, StateKind
 from midstream.model.manifest import Manifest
 from midstream.model.sharing import Chain
-from midstream.sharing.costs.chain import ChainLoad, UnitCosts
+from midstream.sharing.chain_cost import ChainLoad, UnitCosts
 from midstream.sharing.discovery import scheme
 from midstream.sharing.schemes.base import Figures
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest import approx
 
-from midstream.migration.costs import zhu
+from midstream.lab.costs import zhu
 from midstream.optimizer.bounded import Bounded, Origin
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.statistics import Condition, JoinStatistics, SourceStatistics, Statistics

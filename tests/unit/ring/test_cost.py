@@ -7,19 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
+from midstream.lab.costs.ring import (
+    best_length,
+    central_workload,
+    latency,
+    output_gain,
+    ring_workload,
+    selected,
+    theorem_9,
+)
 from midstream.model.errors import PlanError
 from midstream.ring.cost import (
     ProbingStep,
     RingCosts,
     RingLoad,
-    best_length,
-    central_workload,
-    latency,
     length,
-    output_gain,
     result_latency,
-    ring_workload,
-    theorem_9,
 )
 
 Loads = st.builds(RingLoad.alike, st.integers(2, 4), st.floats(5, 200), st.floats(0.001, 0.1))
@@ -91,7 +94,7 @@ def test_selections_pushed_in_make_states_smaller_and_rings_shorter(
     load: RingLoad, costs: RingCosts, share: float
 ) -> None:
     """Eq. 21.1: every product has the selectivities of the selections so far."""
-    shared = load.selected([share] * len(load.steps))
+    shared = selected(load, [share] * len(load.steps))
     expected, partials = 0.0, 1.0
     for step in load.steps:
         expected += partials * step.rows * share

@@ -8,17 +8,16 @@ from itertools import combinations
 import pytest
 from pytest import approx
 
-from midstream.sharing.costs import two_queries
-from midstream.sharing.costs.chain import (
+from midstream.lab.costs import two_queries
+from midstream.lab.costs.merged_slices import saved_by_merging, saved_by_merging_as_printed
+from midstream.lab.costs.two_queries import TwoQueries
+from midstream.sharing.chain_cost import (
     ChainLoad,
     UnitCosts,
     chain_cost,
     edge_lengths,
-    saved_by_merging,
-    saved_by_merging_as_printed,
     state_rows,
 )
-from midstream.sharing.costs.two_queries import TwoQueries
 from midstream.sharing.schemes.cpu_opt import cheapest_cuts
 
 PLAIN = UnitCosts()

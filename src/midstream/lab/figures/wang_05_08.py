@@ -7,10 +7,10 @@ from typing import ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.lab.costs.two_queries import TwoQueries, pull_up, push_down, state_slice
 from midstream.lab.figure import Claim, Scale, Verdict
 from midstream.lab.tidy import column, table
 from midstream.lab.wang_settings import Map, middles, percent
-from midstream.sharing.costs.two_queries import TwoQueries, pull_up, push_down, state_slice
 
 SOURCE = "Wang §5.3, Fig. 5.8"
 AVERAGE = Claim("With selections state-slice saves about 20 % to 30 % memory over the alternatives on average.", SOURCE)

@@ -7,12 +7,12 @@ from typing import ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.lab.costs.cost import Cost
+from midstream.lab.costs.two_queries import TwoQueries, cpu_saved_over_pull_up, pull_up
 from midstream.lab.figure import Claim, Verdict
 from midstream.lab.tidy import column
 from midstream.lab.wang_cpu_of_two import CASES, CpuOfTwo
 from midstream.lab.wang_settings import S_JOIN
-from midstream.sharing.costs.cost import Cost
-from midstream.sharing.costs.two_queries import TwoQueries, cpu_saved_over_pull_up, pull_up
 
 SOURCE = "Wang §5.3, Fig. 5.9"
 EXTREME = Claim("For extreme settings the CPU savings can reach about 100 %.", SOURCE)

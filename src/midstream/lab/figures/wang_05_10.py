@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from typing_extensions import override
 
+from midstream.lab.costs.cost import Cost
+from midstream.lab.costs.two_queries import TwoQueries, cpu_saved_over_push_down, push_down
 from midstream.lab.wang_cpu_of_two import CpuOfTwo
-from midstream.sharing.costs.cost import Cost
-from midstream.sharing.costs.two_queries import TwoQueries, cpu_saved_over_push_down, push_down
 
 
 class Wang0510(CpuOfTwo):

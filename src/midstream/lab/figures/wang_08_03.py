@@ -18,7 +18,7 @@ from midstream.lab.wang_engine import tally
 from midstream.lab.wang_operators import chain
 from midstream.lab.wang_queries import RATES, RUN, WangSetting, small_large
 from midstream.lab.wang_settings import S_JOIN, Numbers, percent
-from midstream.sharing.costs.chain import ChainLoad, UnitCosts, edge_lengths
+from midstream.sharing.chain_cost import ChainLoad, UnitCosts, edge_lengths
 from midstream.sharing.schemes.cpu_opt import cheapest_cuts
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.lab.costs.ring import theorem_9
 from midstream.lab.drawing import PANEL
 from midstream.lab.figure import Claim, Scale, Verdict
 from midstream.lab.ring_figures import (
@@ -26,7 +27,7 @@ from midstream.lab.ring_figures import (
 )
 from midstream.lab.ring_settings import JOINS, MOST_NODES, SELECTIVITIES, SETTING, WAYS, costs, draws, merged, run
 from midstream.lab.tidy import cases, column
-from midstream.ring.cost import RingLoad, length, theorem_9
+from midstream.ring.cost import RingLoad, length
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

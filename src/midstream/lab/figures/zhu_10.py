@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.lab.costs.zhu import t_ms_left_deep, t_ms_left_deep_as_printed
 from midstream.lab.drawing import lines
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.tidy import column, table
 from midstream.lab.zhu import SPEED, predicted, set_1, stage
-from midstream.migration.costs.zhu import t_ms_left_deep, t_ms_left_deep_as_printed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from midstream.sharing.costs.chain import ChainLoad, UnitCosts, edge_lengths
+from midstream.sharing.chain_cost import ChainLoad, UnitCosts, edge_lengths
 
 Delivery = Literal["prefix", "router", "partition"]
 """How results find their queries: by the slice they fall in, by a test against each query, or by a join for each part

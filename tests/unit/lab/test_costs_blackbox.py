@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest import approx
 
-from midstream.migration.costs import hybmig, zhu
+from midstream.lab.costs import hybmig, zhu
 from midstream.model.events import MigrationEnded
 from tests.unit.building import engine
 from tests.unit.migration.flows import advance, ended, warm, worked

@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 from pytest import approx
 
-from midstream.sharing.costs import two_queries as costs
-from midstream.sharing.costs.two_queries import TwoQueries, pull_up, push_down, state_slice
+from midstream.lab.costs import two_queries as costs
+from midstream.lab.costs.two_queries import TwoQueries, pull_up, push_down, state_slice
 
 GRID = list(product((0.05, 0.3, 0.7, 0.95), (0.05, 0.3, 0.7, 1.0), (0.025, 0.1, 0.4)))
 """rho, S_sigma, S_join."""

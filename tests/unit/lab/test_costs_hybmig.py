@@ -7,7 +7,7 @@ from math import inf
 import pytest
 from pytest import approx
 
-from midstream.migration.costs import hybmig
+from midstream.lab.costs import hybmig
 
 LOADS = [(1.0, 1.0, 6, 180, 0.02, 0.03, 0.04), (0.4, 1.6, 4, 60, 0.1, 0.1, 0.2), (1.6, 0.4, 7, 300, 0.03, 0.01, 0.05)]
 """tau, tau', n, w, T_old, T_new, T'_new."""

@@ -7,9 +7,9 @@ from itertools import product
 import pytest
 from pytest import approx
 
-from midstream.sharing.costs import join_tree_ratios as ratios
-from midstream.sharing.costs.join_tree import JoinTree, TreeQuery, isolated, pull_up, scaled, state_slice
-from midstream.sharing.costs.join_tree_ratios import Ratios
+from midstream.lab.costs import join_tree_ratios as ratios
+from midstream.lab.costs.join_tree import JoinTree, TreeQuery, isolated, pull_up, scaled, state_slice
+from midstream.lab.costs.join_tree_ratios import Ratios
 
 TABLE_6_2 = JoinTree()
 MB, MILLION = 1000.0, 1e6

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pytest import approx
 
-from midstream.migration.costs import jisc
+from midstream.lab.costs import jisc
 from midstream.plan.decompose import subplans
 from midstream.plan.tree import Join, Leaf, Plan
 from tests.unit.building import engine, table

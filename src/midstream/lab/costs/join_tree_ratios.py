@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from midstream.sharing.costs.join_tree import JoinTree, isolated, pull_up, scaled, state_slice
+from midstream.lab.costs.join_tree import JoinTree, isolated, pull_up, scaled, state_slice
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pytest import approx
 
-from midstream.migration.costs import zhu
+from midstream.lab.costs import zhu
 from tests.unit.migration.flows import advance, ended, warm, worked
 
 THETA = "SELECT A.k FROM A, B, C, D WHERE A.k = B.k AND B.j * C.k < 19 AND C.j * D.k < 19 WINDOW 10 SECONDS"
