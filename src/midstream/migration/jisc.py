@@ -37,9 +37,12 @@ class JISC(Lasting):
 
     Works for left-deep and bushy plans (Procedures 1-3), windows slide through incomplete states by the lifetimes of
     what is in them (§4.2), counters tell when a state is complete (§4.3), no key is attempted twice (§4.4), and an
-    incomplete state outlives the migration it came from (§4.5). Where a join knows no keys, by band or scan, the first
-    probe completes the state as a whole. `background` is a budget, in comparisons a step, for completing further keys,
-    those of the newest rows first; it is not in the paper.
+    incomplete state outlives the migration it came from (§4.5). The paper has hash joins and says that nested loops are
+    alike. Here a state that a band probes is completed for the codes within the range of each new row; one that another
+    condition probes, for those rows of one source that satisfy the condition with a new row, and to find these costs
+    comparisons. Only where a condition reads several sources of the state, or asks a user's predicate, the first
+    probe completes it as a whole. `background` is a budget, in comparisons a step, for completing further keys, those
+    of the newest rows first; it is not in the paper.
 
     Differences from the paper: keys are attempted per state, not per stream, for with Definition 2 and Procedure 1,
     line 1, results are lost; a step completes all its keys at once; a counter has the keys that both sides have, not

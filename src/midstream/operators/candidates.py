@@ -115,16 +115,17 @@ def band_pairs(left: Codes, right: Codes, low: float | None, high: float | None)
 
     NaN counts as the greatest number, as in SQL, so that open bands meet it.
     """
-    for found in _band_ranges(left, right, low, high):
+    for found in band_ranges(left, right, low, high):
         yield from found.blocks()
 
 
 def count_band_pairs(left: Codes, right: Codes, low: float | None, high: float | None) -> int:
     """How many pairs `band_pairs` gives."""
-    return sum(found.count() for found in _band_ranges(left, right, low, high))
+    return sum(found.count() for found in band_ranges(left, right, low, high))
 
 
-def _band_ranges(left: Codes, right: Codes, low: float | None, high: float | None) -> Iterator[Ranges]:
+def band_ranges(left: Codes, right: Codes, low: float | None, high: float | None) -> Iterator[Ranges]:
+    """Yield for each left code the range of right ones that `band_pairs` pairs it with; both ascend."""
     if left.dtype == np.int64 and right.dtype == np.int64:
         yield _integer_ranges(left, right, low, high)
         return

@@ -129,8 +129,6 @@ def _height(plan: Plan) -> int:
 
 
 def _let_through(joining: Joining) -> float:
-    """The share of probing rows that meet a given key; where there are no keys, every row meets everything."""
-    if not joining.keyed:
-        return 1.0
+    """The share of probing rows that meet a given key; where there are no keys, a given row."""
     pairs = joining.left.rows * joining.right.rows
-    return joining.pairs / pairs if pairs else 1.0
+    return min((joining.pairs if joining.keyed else joining.output.rows) / pairs, 1.0) if pairs else 1.0

@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 
 import midstream as ms
-from midstream.language.expression import Expression
 from midstream.migration.just_in_time.attempts import Attempts
 from midstream.migration.just_in_time.completion import Completion
-from midstream.migration.just_in_time.keys import among
+from midstream.migration.just_in_time.keys import KeyColumn, among
 from midstream.migration.just_in_time.overlap import take_over
 from midstream.migration.just_in_time.probed_state import ProbedState
 from midstream.model.events import MigrationEnded, MigrationProgressed
-from midstream.state.combinations import Words
+from midstream.state.keys import Codes
 from tests.unit.building import engine, table
 from tests.unit.migration.rides import Ride, rows_of
 
@@ -45,14 +44,14 @@ def single(plan: str, rows: Rows, moves: Moves, streams: str = "ABC") -> tuple[A
     return made, found
 
 
-def present_is_complete(self: Completion, probed: ProbedState, column: Expression, codes: Words) -> Words:
+def present_is_complete(self: Completion, probed: ProbedState, column: KeyColumn, codes: Codes) -> Codes:
     """Procedure 1, line 1: what finds a match in the state is not completed."""
     held = [part.codes for part in self.lane.join(probed.spec).old if part.codes is not None]
     left = codes[among(codes, self.left(probed, column).codes)]
     return left[~among(left, np.unique(np.concatenate([np.zeros(0, np.int64), *held])))]
 
 
-def met_is_attempted(self: Completion, probed: ProbedState, column: Expression, codes: Words) -> Words:
+def met_is_attempted(self: Completion, probed: ProbedState, column: KeyColumn, codes: Codes) -> Codes:
     """Definition 2: a key is fresh only once, whatever the row that brought it has probed."""
     met = [np.zeros(0, np.int64)]
     for unit in ("B", "C"):
@@ -77,7 +76,7 @@ class TestTheRule:
         assert (ended.step, ended.comparisons) == (3, 1)
 
     @pytest.mark.parametrize("rule", [present_is_complete, met_is_attempted])
-    def test_the_papers_rule_loses_a_result(self, rule: Callable[..., Words], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_papers_rule_loses_a_result(self, rule: Callable[..., Codes], monkeypatch: pytest.MonkeyPatch) -> None:
         """The new B meets complete states only and leaves its pair in BC; A finds it there and nothing older."""
         monkeypatch.setattr(Completion, "fresh", rule)
         assert single("((A B) C)", self.rows, self.moves)[1] == Counter({(3, 2, 1): 1})

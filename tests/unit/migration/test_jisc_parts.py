@@ -67,6 +67,22 @@ def test_attempts_are_read_as_they_were_written(start: dict[str, int] | None, wh
     assert read.counter("C.k") == (0 if whole else None)
 
 
+def test_codes_of_a_band_may_be_fractions_and_nan() -> None:
+    """NaN is one code, the greatest; -0.0 is 0.0."""
+    codes = np.array([np.nan, 0.5, -0.0, 0.0, np.nan, -np.inf])
+    found = Keys.of(codes, {"event": words(1, 2, 3, 4, 5, 6)})
+    assert (found.codes[:-1].tolist(), np.isnan(found.codes[-1])) == ([-np.inf, 0.0, 0.5], True)
+    assert found.ends["event"].tolist() == [6, 4, 2, 5]
+    assert among(np.array([np.nan, 1.0, 0.5]), found.codes).tolist() == [True, False, True]
+    assert len(found.without(np.array([0.0, np.nan]))) == 2
+    read = Attempts.from_batch(
+        Attempts(left={"band A.f": found, "A.k": keys((3,), (4,))}).to_batch(("event",)), ("event",)
+    )
+    assert read.left["band A.f"].codes.dtype == np.float64
+    assert np.array_equal(read.left["band A.f"].codes, found.codes, equal_nan=True)
+    assert read.left["A.k"].codes.tolist() == [3]
+
+
 def test_what_is_attempted_is_no_longer_left() -> None:
     attempts = Attempts(left={"A.k": keys((1, 2, 3), (10, 20, 30)), "A.j": keys((7,), (70,))})
     assert attempts.attempted("A.k", words(1, 3)).left["A.k"].codes.tolist() == [2]
@@ -91,7 +107,7 @@ class TestOrder:
         assert below is not None
         order = below.order(below.left.primary)
         assert [sorted(side.labels) for side in (order.first, order.second)] == [["C"], ["A", "B"]]
-        assert [e.text() for e in (order.ask, order.link, order.other) if e] == ["C.k", "C.k", "A.k"]
+        assert [e.name for e in (order.ask, order.link, order.other) if e] == ["C.k", "C.k", "A.k"]
 
     def test_another_key_goes_to_the_side_that_owns_it(self) -> None:
         """A.k = B.k, B.j = C.j, C.k = D.k: BC is asked for D's k by way of C, and B for the j that yields."""
@@ -99,10 +115,10 @@ class TestOrder:
         assert below is not None
         assert below.left.below is not None
         assert below.left.primary is not None
-        assert below.left.primary.text() == "C.k"
+        assert below.left.primary.name == "C.k"
         order = below.left.below.order(below.left.primary)
         assert [sorted(side.labels) for side in (order.first, order.second)] == [["C"], ["B"]]
-        assert [e.text() for e in (order.ask, order.link, order.other) if e] == ["C.k", "C.j", "B.j"]
+        assert [e.name for e in (order.ask, order.link, order.other) if e] == ["C.k", "C.j", "B.j"]
 
     def test_all_of_a_state_is_read_from_a_unit_on(self) -> None:
         below = self.fork("(((A B) C) D)").left.below

@@ -12,11 +12,12 @@ import pyarrow as pa
 from midstream.migration.just_in_time.keys import Keys
 from midstream.model.window import Clock
 from midstream.state.combinations import Words
+from midstream.state.keys import Codes
 
 
 @dataclass(frozen=True)
 class Attempts:
-    """By column the keys of old rows that were not attempted yet: the counters of §4.3 are their numbers.
+    """By column, named as a `KeyColumn` is, the keys of old rows not attempted yet; their numbers are §4.3's counters.
 
     Every combination with a row at or after `start` is in the state. One of old rows only is there if and only if its
     key in some of the columns is not left. `start` is None where it is that of the migration. Keeping what is left
@@ -33,7 +34,7 @@ class Attempts:
             return 0
         return len(self.left[column]) if column is not None and column in self.left else None
 
-    def attempted(self, column: str, codes: Words) -> Attempts:
+    def attempted(self, column: str, codes: Codes) -> Attempts:
         """After these keys of a column were attempted."""
         return replace(self, left={**self.left, column: self.left[column].without(codes)})
 
@@ -51,11 +52,14 @@ class Attempts:
         batch = pa.RecordBatch.from_pydict(
             {
                 "column": joined([np.full(len(k), at) for at, k in enumerate(keys)]),
-                "code": joined([k.codes for k in keys]),
+                "code": joined([k.codes.view(np.int64) for k in keys]),
                 **{f"until:{clock}": joined([k.ends[clock] for k in keys]) for clock in clocks},
             }
         )
-        rest = {"columns": list(self.left), "start": self.start and dict(self.start), "whole": self.whole}
+        floats = [column for column, k in self.left.items() if k.codes.dtype == np.float64]
+        rest = {
+            "columns": list(self.left), "floats": floats, "start": self.start and dict(self.start), "whole": self.whole,
+        }  # fmt: skip
         return batch.replace_schema_metadata({"attempts": json.dumps(rest)})
 
     @staticmethod
@@ -71,5 +75,6 @@ class Attempts:
         left = {}
         for at, column in enumerate(rest["columns"]):
             here = slice(int(bounds[at]), int(bounds[at + 1]))
-            left[column] = Keys(codes[here], {clock: e[here] for clock, e in ends.items()})
+            own = codes[here].view(np.float64) if column in rest["floats"] else codes[here]
+            left[column] = Keys(own, {clock: e[here] for clock, e in ends.items()})
         return Attempts(rest["start"], left, rest["whole"])

@@ -1,32 +1,38 @@
 """States completed just in time (JISC §4, Procedures 1-3), for all keys of a step at once.
 
-The rule: before a new row probes a state with a key, the state is complete for that key. Completing adds exactly the
-combinations of old rows with that key; those with a new row are there, for their probes obeyed the rule.
+The rule: before a new row probes a state, the state is complete for every key that the row can meet: the key itself for
+an equality, the codes within the row's range for a band, and for any other condition the rows of a source that satisfy
+it. Completing adds exactly the combinations of old rows with that key; those with a new row are there, because their
+probes obeyed the rule.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from midstream.language.evaluate import evaluate
-from midstream.language.expression import Expression
 from midstream.migration.just_in_time.attempts import Attempts
-from midstream.migration.just_in_time.keys import Keys, among
-from midstream.migration.just_in_time.probed_state import Fork, ProbedState
+from midstream.migration.just_in_time.keys import KeyColumn, Keys, among, united
+from midstream.migration.just_in_time.probed_state import Fork, Probe, ProbedState
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId, StateId
-from midstream.operators.candidates import equal_pairs
-from midstream.operators.match import keyed, match
+from midstream.operators.candidates import band_ranges, equal_pairs
+from midstream.operators.join_condition import JoinCondition
+from midstream.operators.match import count_candidates, keyed, match
 from midstream.runtime.lane import Lane
-from midstream.state.combinations import Combinations, Words, concatenate, empty, indices
-from midstream.state.keys import key_codes
+from midstream.state.combinations import Combinations, concatenate, empty, indices
+from midstream.state.keys import Codes
+from midstream.state.sorted_run import SortedRun
 
 GROWTH = 4
 """A batch of keys is at most so many times the one before, for what a key costs is known only afterwards."""
+
+FINDING = 4
+"""To find the rows that a condition asks for may cost one in so many of the comparisons that complete all of them."""
 
 
 class Completion:
@@ -42,7 +48,7 @@ class Completion:
     ) -> None:
         self.lane, self.operator, self.start, self.attempts = lane, operator, start, attempts
         self.rows = root.join.rows
-        self.columns = {e.text(): e for fork in root.forks() for e in (*fork.join.on.left_key, *fork.join.on.right_key)}
+        self.columns = {column.name: column for column in root.columns()}
         self.made: dict[str, int] = {}
         self._known: dict[tuple[str, str], Keys] = {}
 
@@ -54,19 +60,19 @@ class Completion:
             self.left(probed, probed.primary)
         return self.attempts[probed.spec.id].counter(probed.counted) == 0
 
-    def left(self, probed: ProbedState, column: Expression) -> Keys:
+    def left(self, probed: ProbedState, column: KeyColumn) -> Keys:
         """The keys of a column that were not attempted yet; at first those of all old rows that may have partners."""
         here = self.attempts[probed.spec.id]
-        if column.text() not in here.left:
+        if column.name not in here.left:
             keys = self._keys(probed, column, self._start(probed))
-            self.attempts[probed.spec.id] = Attempts(here.start, {**here.left, column.text(): keys}, here.whole)
-            if keys.nulls and column.text() == probed.counted:
+            self.attempts[probed.spec.id] = Attempts(here.start, {**here.left, column.name: keys}, here.whole)
+            if keys.nulls and column.name == probed.counted:
                 # Combinations without a key are never completed: the state will not serve under another index.
                 self.lane.join(probed.spec).never_whole()
             return keys
-        return here.left[column.text()]
+        return here.left[column.name]
 
-    def fresh(self, probed: ProbedState, column: Expression, codes: Words) -> Words:
+    def fresh(self, probed: ProbedState, column: KeyColumn, codes: Codes) -> Codes:
         """Those of some ascending codes for which a state must be completed.
 
         The paper asks whether a key was met by a stream since the migration began (Definition 2), or is present in the
@@ -75,14 +81,14 @@ class Completion:
         """
         return codes[among(codes, self.left(probed, column).codes)]
 
-    def complete(self, probed: ProbedState, column: Expression, codes: Words) -> None:
+    def complete(self, probed: ProbedState, column: KeyColumn, codes: Codes) -> None:
         """Complete a state for some ascending codes of a column."""
         if self.is_complete(probed):
             return
         codes = self.fresh(probed, column, codes)
         if len(codes):
             self._insert(probed, column, self._missing(probed, column, codes))
-            self.attempts[probed.spec.id] = self.attempts[probed.spec.id].attempted(column.text(), codes)
+            self.attempts[probed.spec.id] = self.attempts[probed.spec.id].attempted(column.name, codes)
 
     def complete_all(self, probed: ProbedState) -> None:
         """Complete a state for every key: where no key says what a probe will find."""
@@ -90,23 +96,81 @@ class Completion:
             self._insert(probed, None, self._missing(probed, None, None))
             self.attempts[probed.spec.id] = Attempts(self.attempts[probed.spec.id].start, whole=True)
 
-    def codes(self, combinations: Combinations, column: Expression) -> tuple[Words, npt.NDArray[np.bool_] | None]:
-        """The code of each combination in a column, and which have one; None for all."""
-        values = evaluate(column, self.lane.reader(self.rows, combinations), len(combinations))
-        return key_codes([values])
+    def complete_for(self, probe: Probe, arrived: Combinations) -> None:
+        """Complete a state for all that some combinations of the other side can meet in it."""
+        probed = probe.state
+        if not len(arrived) or self.is_complete(probed):
+            return
+        if probed.primary is None:
+            self.complete_all(probed)
+        else:
+            self.complete(probed, probed.primary, self.reached(probe, arrived))
 
-    def distinct(self, combinations: Combinations, column: Expression) -> Words:
+    def reached(self, probe: Probe, arrived: Combinations) -> Codes:
+        """The codes of a state's primary column that combinations of the other side can meet, ascending.
+
+        For a band and for other conditions these are keys that are left. A band's are searched, which is no comparison;
+        the rows that other conditions find are compared, each with each.
+        """
+        probed, key = probe.state, probe.key
+        assert probed.primary is not None
+        if probed.primary.index == "hash":
+            assert key is not None
+            return self.distinct(arrived, key)
+        left = self.left(probed, probed.primary).codes
+        if not len(left) or not len(arrived):
+            return left[:0]
+        if probed.primary.index == "scan":
+            return self._satisfying(probed, arrived, left)
+        assert key is not None
+        on, codes = probe.fork.join.on, self.distinct(arrived, key)
+        one, other = (left, codes) if probe.is_left else (codes, left)
+        met = np.zeros(len(left), np.bool_)
+        for found in band_ranges(one, other, on.low, on.high):
+            if probe.is_left:
+                met |= found.end > found.start
+            else:
+                some = found.end > found.start
+                change = np.zeros(len(left) + 1, np.int64)
+                np.add.at(change, found.start[some], 1)
+                np.add.at(change, found.end[some], -1)
+                met |= change.cumsum()[:-1] > 0
+        return left[met]
+
+    def _satisfying(self, probed: ProbedState, arrived: Combinations, left: Codes) -> Codes:
+        """The rows left of a state's primary source that satisfy its conditions with some of these combinations.
+
+        All that are left, where to find out would cost a good part of what it may save.
+        """
+        assert probed.primary is not None
+        unit = probed
+        while unit.below is not None:
+            unit = unit.below.order(probed.primary).first
+        rows = self._take(unit, probed.primary, left, self._start(probed))
+        share = len(left) / max(self.lane.join(unit.spec).live, 1)
+        if len(arrived) * len(rows) * FINDING > _pairs(self, probed) * share:
+            return left
+        on = JoinCondition("scan", (), (), None, None, (), probed.conditions)
+        met = match(self.lane, self.rows, self.operator, on, SortedRun(None, arrived), SortedRun(None, rows))
+        codes: Codes = np.unique(met.refs[probed.primary.source])
+        return codes
+
+    def codes(self, combinations: Combinations, column: KeyColumn) -> tuple[Codes, npt.NDArray[np.bool_] | None]:
+        """The code of each combination in a column, and which have one; None for all."""
+        return column.codes(self.lane, self.rows, combinations)
+
+    def distinct(self, combinations: Combinations, column: KeyColumn) -> Codes:
         """The codes that occur, ascending."""
         if not len(combinations):
             return np.zeros(0, np.int64)
         codes, valid = self.codes(combinations, column)
-        return np.unique(codes if valid is None else codes[valid])
+        return cast(Codes, np.unique(codes if valid is None else codes[valid]))
 
     def _start(self, probed: ProbedState) -> Mapping[str, int]:
         own = self.attempts[probed.spec.id].start
         return self.start if own is None else own
 
-    def _missing(self, probed: ProbedState, column: Expression | None, codes: Words | None) -> Combinations:
+    def _missing(self, probed: ProbedState, column: KeyColumn | None, codes: Codes | None) -> Combinations:
         """The combinations of old rows with these codes, from the states below, which are completed first.
 
         A state below may be older than this one: it is read up to this one's start.
@@ -118,9 +182,13 @@ class Completion:
         one = self._take(order.first, order.ask, codes, start)
         if not len(one):
             return empty(probed.spec.labels, probed.spec.clocks)
-        links = None if order.link is None else self.distinct(one, order.link)
-        self._ask(order.second, order.other, links)
-        other = self._take(order.second, order.other, links, start)
+        if order.link is None and codes is not None:
+            self.complete_for(next(p for p in fork.probes() if p.state is order.second), one)
+            other = self._take(order.second, None, None, start)
+        else:
+            links = None if order.link is None else self.distinct(one, order.link)
+            self._ask(order.second, order.other, links)
+            other = self._take(order.second, order.other, links, start)
         left, right = (one, other) if order.first is fork.left else (other, one)
         on = join.on
         found = match(
@@ -133,14 +201,14 @@ class Completion:
         )
         return join.needed(self.lane, found)
 
-    def _ask(self, probed: ProbedState, column: Expression | None, codes: Words | None) -> None:
+    def _ask(self, probed: ProbedState, column: KeyColumn | None, codes: Codes | None) -> None:
         if column is None or codes is None:
             self.complete_all(probed)
         else:
             self.complete(probed, column, codes)
 
     def _take(
-        self, probed: ProbedState, column: Expression | None, codes: Words | None, start: Mapping[str, int]
+        self, probed: ProbedState, column: KeyColumn | None, codes: Codes | None, start: Mapping[str, int]
     ) -> Combinations:
         """What a state holds of rows before `start`: those with these codes in a column, or all."""
         found = []
@@ -159,10 +227,10 @@ class Completion:
                 found.append(here)
         return concatenate(found) if found else empty(probed.spec.labels, probed.spec.clocks)
 
-    def _insert(self, probed: ProbedState, column: Expression | None, found: Combinations) -> None:
+    def _insert(self, probed: ProbedState, column: KeyColumn | None, found: Combinations) -> None:
         """Take in what was made for a column, without what is there because of another one."""
         for text, keys in self.attempts[probed.spec.id].left.items():
-            if len(found) and (column is None or text != column.text()):
+            if len(found) and (column is None or text != column.name):
                 codes, valid = self.codes(found, self.columns[text])
                 absent = among(codes, keys.codes)
                 found = found.take(absent if valid is None else absent | ~valid)
@@ -173,12 +241,12 @@ class Completion:
             self.made[spec.id] = self.made.get(spec.id, 0) + len(part)
             self.lane.count(OperatorId.of_state(spec.id), Counters(inserted=len(part)))
 
-    def _keys(self, probed: ProbedState, column: Expression, start: Mapping[str, int]) -> Keys:
+    def _keys(self, probed: ProbedState, column: KeyColumn, start: Mapping[str, int]) -> Keys:
         """The keys of a column that old rows below a state have, on both sides where a join compares them.
 
         These are the paper's counters (§4.3), which take the smaller side instead.
         """
-        at = (probed.spec.id, column.text())
+        at = (probed.spec.id, column.name)
         if start is self.start and at in self._known:
             return self._known[at]
         if probed.below is None:
@@ -189,13 +257,14 @@ class Completion:
                 order = fork.order(column)
                 found = self._keys(order.first, column, start)
             else:
-                left = self._keys(fork.left, fork.join.on.left_key[place], start)
-                found = left.both(self._keys(fork.right, fork.join.on.right_key[place], start))
+                on = fork.join.on
+                left = self._keys(fork.left, KeyColumn.of("hash", on.left_key[place]), start)
+                found = left.both(self._keys(fork.right, KeyColumn.of("hash", on.right_key[place]), start))
         if start is self.start:
             self._known[at] = found
         return found
 
-    def _keys_of_unit(self, probed: ProbedState, column: Expression, start: Mapping[str, int]) -> Keys:
+    def _keys_of_unit(self, probed: ProbedState, column: KeyColumn, start: Mapping[str, int]) -> Keys:
         old = self._take(probed, None, None, start)
         if not len(old):
             return Keys(np.zeros(0, np.int64), dict(old.valid_to))
@@ -238,7 +307,7 @@ def complete_ahead(completion: Completion, root: Fork, budget: int) -> None:
         newest, done, size = completion.left(probed, probed.primary).newest(), 0, 1
         while done < len(newest) and _compared(completion) < limit:
             before, batch = _compared(completion), newest[done : done + size]
-            completion.complete(probed, probed.primary, np.sort(batch))
+            completion.complete(probed, probed.primary, united([batch]))
             done += len(batch)
             cost = max((_compared(completion) - before) / len(batch), 0.01)
             size = int(max(min(size * GROWTH, (limit - _compared(completion)) / cost), 1))
@@ -249,9 +318,10 @@ def _compared(completion: Completion) -> int:
 
 
 def _pairs(completion: Completion, probed: ProbedState) -> float:
-    """How many pairs the join below a state has, as far as can be said: its own states must be complete."""
+    """Count the comparisons of the join below a state; infinite while its own states are not complete."""
     assert probed.below is not None
     sides = probed.below.left, probed.below.right
     if not all(completion.is_complete(side) for side in sides):
         return math.inf
-    return math.prod(completion.lane.join(side.spec).live for side in sides)
+    left, right = (completion.lane.join(side.spec).old for side in sides)
+    return sum(count_candidates(probed.below.join.on, one, other) for one in left for other in right)

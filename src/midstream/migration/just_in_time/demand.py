@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from midstream.language.expression import Expression
 from midstream.migration.just_in_time.completion import Completion
-from midstream.migration.just_in_time.keys import united
+from midstream.migration.just_in_time.keys import KeyColumn, united
 from midstream.migration.just_in_time.probed_state import Fork, ProbedState
-from midstream.state.combinations import Combinations, Words
+from midstream.state.combinations import Combinations
+from midstream.state.keys import Codes
 
-Demand = dict[str, dict[str, tuple[Expression, list[Words]]]]
+Demand = dict[str, dict[str, tuple[KeyColumn, list[Codes]]]]
 """By state and column, the codes it must be complete for."""
 
 
@@ -19,19 +19,15 @@ def probe(completion: Completion, root: Fork) -> Combinations:
     forks = list(root.forks())
     _anticipate(completion, forks)
     for fork in forks:
-        for probed, other, column in fork.probes():
-            if not completion.is_complete(probed):
-                arrived = other.operator.delta(completion.lane)
-                if len(arrived) and probed.primary is not None and column is not None:
-                    completion.complete(probed, probed.primary, completion.distinct(arrived, column))
-                elif len(arrived):
-                    completion.complete_all(probed)
+        for one in fork.probes():
+            if not completion.is_complete(one.state):
+                completion.complete_for(one, one.other.operator.delta(completion.lane))
         fork.join.delta(completion.lane)
     return root.join.delta(completion.lane)
 
 
 def _anticipate(completion: Completion, forks: Sequence[Fork]) -> None:
-    """Complete states for the new rows of the units beside them, the deepest first.
+    """Complete states for the new rows of the units on the other side of their joins, the deepest first.
 
     What a higher state must be complete for a deeper one must be too; gathered beforehand, it is completed once.
     Otherwise each of a hundred joins would go down all the way for its own keys.
@@ -42,13 +38,14 @@ def _anticipate(completion: Completion, forks: Sequence[Fork]) -> None:
     for fork in reversed(forks):
         if id(fork) in own:
             _pass_on(completion, own[id(fork)], fork, demand)
-        for probed, other, column in fork.probes():
-            if completion.is_complete(probed):
+        for one in fork.probes():
+            if completion.is_complete(one.state):
                 continue
-            probed_states.append(probed)
-            if other.below is None and probed.primary is not None and column is not None:
-                arrived = other.operator.delta(completion.lane)
-                _want(demand, probed, probed.primary, completion.distinct(arrived, column))
+            probed_states.append(one.state)
+            # What other conditions find is compared when it is needed, not once more beforehand.
+            if one.other.below is None and one.state.primary is not None and one.state.primary.index != "scan":
+                arrived = one.other.operator.delta(completion.lane)
+                _want(demand, one.state, one.state.primary, completion.reached(one, arrived))
     for probed in reversed(probed_states):
         for column, codes in demand.get(probed.spec.id, {}).values():
             completion.complete(probed, column, united(codes))
@@ -67,6 +64,6 @@ def _pass_on(completion: Completion, probed: ProbedState, fork: Fork, demand: De
             _want(demand, order.second, order.other, fresh)
 
 
-def _want(demand: Demand, probed: ProbedState, column: Expression, codes: Words) -> None:
+def _want(demand: Demand, probed: ProbedState, column: KeyColumn, codes: Codes) -> None:
     if len(codes):
-        demand.setdefault(probed.spec.id, {}).setdefault(column.text(), (column, []))[1].append(codes)
+        demand.setdefault(probed.spec.id, {}).setdefault(column.name, (column, []))[1].append(codes)

@@ -1,16 +1,56 @@
-"""Distinct keys of old rows, which the counters of JISC count (JISC §4.3)."""
+"""Distinct keys of old rows, which the counters of JISC count, and what a key is (JISC §4.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
+from midstream.language.evaluate import evaluate
+from midstream.language.expression import Expression
 from midstream.model.window import Clock
-from midstream.state.combinations import Words, indices
-from midstream.state.keys import stable_sort
+from midstream.runtime.lane import Lane
+from midstream.state.combinations import Combinations, Words, indices
+from midstream.state.keys import Codes, band_codes, key_codes, stable_sort
+from midstream.state.specs import Index, RowsSpec
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A column over one source by whose codes a state is completed.
+
+    `hash`: codes of `expression` for an equality; `band`: its numbers, in order, for a range; `scan`: the numbers of
+    the source's rows, where a row is found by a condition only.
+    """
+
+    index: Index
+    source: str
+    expression: Expression | None = None
+
+    @staticmethod
+    def of(index: Index, expression: Expression) -> KeyColumn:
+        """The column of an expression over one source."""
+        (source,) = expression.aliases()
+        return KeyColumn(index, source, expression)
+
+    @property
+    def name(self) -> str:
+        """The name of the column, unique in a query; of an equality the text of its expression."""
+        if self.expression is None:
+            return f"rows of {self.source}"
+        return self.expression.text() if self.index == "hash" else f"{self.index} {self.expression.text()}"
+
+    def codes(
+        self, lane: Lane, rows: Mapping[str, RowsSpec], combinations: Combinations
+    ) -> tuple[Codes, npt.NDArray[np.bool_] | None]:
+        """The code of each combination, and which have one; None for all."""
+        if self.expression is None:
+            return combinations.refs[self.source], None
+        values = evaluate(self.expression, lane.reader(rows, combinations), len(combinations))
+        return key_codes([values]) if self.index == "hash" else band_codes(values)
 
 
 @dataclass(frozen=True)
@@ -26,19 +66,19 @@ class Keys:
     ([7], [7])
     """
 
-    codes: Words
+    codes: Codes
     ends: Mapping[Clock, Words]
     nulls: bool = False
 
     @staticmethod
-    def of(codes: Words, until: Mapping[Clock, Words], nulls: bool = False) -> Keys:
+    def of(codes: Codes, until: Mapping[Clock, Words], nulls: bool = False) -> Keys:
         """The keys of rows with these codes and ends of lifetime."""
         if not len(codes):
             return Keys(codes, dict(until), nulls)
         order, ascending = stable_sort(codes)
-        first = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
+        first = np.flatnonzero(np.concatenate([[True], ~_equal(ascending[1:], ascending[:-1])]))
         ends = {clock: np.maximum.reduceat(words[order], first) for clock, words in until.items()}
-        return Keys(ascending[first].astype(np.int64, copy=False), ends, nulls)
+        return Keys(ascending[first], ends, nulls)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -55,7 +95,7 @@ class Keys:
         dead = np.logical_or.reduce(gone) if gone else np.zeros(len(self), np.bool_)
         return self.take(~dead) if dead.any() else self
 
-    def without(self, codes: Words) -> Keys:
+    def without(self, codes: Codes) -> Keys:
         """The keys that are not among these ascending codes."""
         return self.take(~among(self.codes, codes))
 
@@ -64,12 +104,12 @@ class Keys:
         at = indices(which)
         return Keys(self.codes[at], {clock: words[at] for clock, words in self.ends.items()}, self.nulls)
 
-    def newest(self) -> Words:
+    def newest(self) -> Codes:
         """The codes, those whose rows live longest first."""
         return self.codes[np.lexsort([-words for words in list(self.ends.values())[::-1]])]
 
 
-def among(values: Words, codes: Words) -> npt.NDArray[np.bool_]:
+def among(values: Codes, codes: Codes) -> npt.NDArray[np.bool_]:
     """Which of the values are among ascending codes.
 
     >>> among(np.array([5, 1, 9]), np.array([1, 5])).tolist()
@@ -77,11 +117,17 @@ def among(values: Words, codes: Words) -> npt.NDArray[np.bool_]:
     """
     if not len(codes):
         return np.zeros(len(values), np.bool_)
-    at = np.minimum(np.searchsorted(codes, values), len(codes) - 1)
-    found: npt.NDArray[np.bool_] = codes[at] == values
-    return found
+    return _equal(codes[np.minimum(np.searchsorted(codes, values), len(codes) - 1)], values)
 
 
-def united(several: Iterable[Words]) -> Words:
+def _equal(one: Codes, other: Codes) -> npt.NDArray[np.bool_]:
+    """Where codes are equal; NaN, the greatest of a band's, is one code."""
+    same: npt.NDArray[np.bool_] = one == other
+    if one.dtype == np.float64:
+        same |= np.isnan(one) & np.isnan(other)
+    return same
+
+
+def united(several: Sequence[Codes]) -> Codes:
     """The distinct codes of all, ascending."""
-    return np.unique(np.concatenate([np.zeros(0, np.int64), *several]))
+    return cast(Codes, np.unique(np.concatenate(several))) if len(several) else np.zeros(0, np.int64)

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from midstream.language.expression import Expression
+from midstream.language.functions import asks_user
+from midstream.migration.just_in_time.keys import KeyColumn
 from midstream.model.ids import StateId, StateKind
+from midstream.operators.join_condition import JoinCondition
 from midstream.operators.window_join import WindowJoin
 from midstream.plan.decompose import Sources
 from midstream.runtime.operator import Operator
@@ -15,11 +18,34 @@ from midstream.state.specs import StateSpec
 
 @dataclass(frozen=True)
 class ProbedState:
-    """A state that a join probes, and the join that fills it; a unit's state is complete and has none below."""
+    """A state that a join probes, and the join that fills it; a unit's state is complete and has none below.
+
+    `primary` is the column by whose codes it is completed for what probes it. Of several key columns of an equality the
+    first one stands for all: what has its key includes what has all of them. Without an index it is the rows of a
+    source: the `conditions` of the probing join say which of these a probing row can meet. It is None where every
+    condition reads several sources of the state, or asks a user's predicate: then nothing less than the whole serves.
+    """
 
     spec: StateSpec
     operator: Operator
     below: Fork | None
+    primary: KeyColumn | None = None
+    conditions: tuple[Expression, ...] = ()
+
+    @staticmethod
+    def of(spec: StateSpec, operator: Operator, on: JoinCondition, units: frozenset[Sources]) -> ProbedState:
+        """The state that a join condition probes, over what fills it."""
+        if not isinstance(operator, WindowJoin) or operator.labels in units:
+            return ProbedState(spec, operator, None)
+        below = Fork.of(operator, units)
+        if spec.index != "scan":
+            return ProbedState(spec, operator, below, KeyColumn.of(spec.index, spec.key[0]))
+        read = [(e, e.aliases() & operator.labels) for e in on.residual if not asks_user(e)]
+        source = next((min(sources) for _, sources in read if len(sources) == 1), None)
+        if source is None:
+            return ProbedState(spec, operator, below)
+        conditions = tuple(e for e, sources in read if sources == {source})
+        return ProbedState(spec, operator, below, KeyColumn("scan", source), conditions)
 
     @property
     def labels(self) -> Sources:
@@ -32,14 +58,6 @@ class ProbedState:
         return self.spec.signature.digest()
 
     @property
-    def primary(self) -> Expression | None:
-        """The column by whose keys it is probed; None where it is not probed by equality.
-
-        Of several key columns the first one stands for all: what has its key includes what has all of them.
-        """
-        return self.spec.key[0] if self.spec.index == "hash" else None
-
-    @property
     def table(self) -> StateId:
         """The id of the table of its attempts."""
         return StateId(f"{self.spec.id.owner}.{self.spec.id.content}", self.spec.id.part, StateKind.TABLE.value)
@@ -47,11 +65,12 @@ class ProbedState:
     @property
     def counted(self) -> str | None:
         """The name of the column whose keys say whether it is complete."""
-        return None if self.primary is None else self.primary.text()
+        return None if self.primary is None else self.primary.name
 
-    def is_sorted_by(self, column: Expression) -> bool:
+    def is_sorted_by(self, column: KeyColumn) -> bool:
         """Whether its codes are those of the column."""
-        return self.spec.index == "hash" and [e.text() for e in self.spec.key] == [column.text()]
+        own = [KeyColumn.of(self.spec.index, e) for e in self.spec.key]
+        return own == [column]
 
 
 @dataclass(frozen=True)
@@ -59,14 +78,36 @@ class Order:
     """In which order the sides of a join are completed: `first` for the keys of `ask`, then `second`.
 
     The second is completed for those keys of its column `other` that the first one's combinations have in their column
-    `link`; as a whole where the join knows no keys.
+    `link`. Both are None where the join knows no equality: then it is completed for what these combinations can meet.
     """
 
     first: ProbedState
-    ask: Expression | None
-    link: Expression | None
+    ask: KeyColumn | None
+    link: KeyColumn | None
     second: ProbedState
-    other: Expression | None
+    other: KeyColumn | None
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One side of a join: the new rows of `other` probe `state`."""
+
+    fork: Fork
+    state: ProbedState
+    other: ProbedState
+
+    @property
+    def key(self) -> KeyColumn | None:
+        """The column of the other side that has the code to probe by; None without an index."""
+        on = self.fork.join.on
+        if on.index == "scan":
+            return None
+        return KeyColumn.of(on.index, (on.right_key if self.is_left else on.left_key)[0])
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the state is the join's left one."""
+        return self.state is self.fork.left
 
 
 @dataclass(frozen=True)
@@ -80,13 +121,8 @@ class Fork:
     @staticmethod
     def of(join: WindowJoin, units: frozenset[Sources]) -> Fork:
         """The joins from this one down to the units."""
-
-        def probed(spec: StateSpec, operator: Operator) -> ProbedState:
-            if isinstance(operator, WindowJoin) and operator.labels not in units:
-                return ProbedState(spec, operator, Fork.of(operator, units))
-            return ProbedState(spec, operator, None)
-
-        return Fork(join, probed(join.left_state, join.left), probed(join.right_state, join.right))
+        left = ProbedState.of(join.left_state, join.left, join.on, units)
+        return Fork(join, left, ProbedState.of(join.right_state, join.right, join.on, units))
 
     def forks(self) -> Iterator[Fork]:
         """This one and those below, children first."""
@@ -100,16 +136,11 @@ class Fork:
         for fork in self.forks():
             yield from (side for side in (fork.left, fork.right) if side.below is not None)
 
-    def probes(self) -> tuple[tuple[ProbedState, ProbedState, Expression | None], ...]:
-        """Each state, the other side whose new rows probe it, and the column of theirs that has the key."""
-        on = self.join.on
-        hashed = on.index == "hash"
-        return (
-            (self.left, self.right, on.right_key[0] if hashed else None),
-            (self.right, self.left, on.left_key[0] if hashed else None),
-        )
+    def probes(self) -> tuple[Probe, Probe]:
+        """How the two states are probed."""
+        return (Probe(self, self.left, self.right), Probe(self, self.right, self.left))
 
-    def order(self, column: Expression | None) -> Order:
+    def order(self, column: KeyColumn | None) -> Order:
         """How to find the combinations that have certain keys in a column, or all of them.
 
         The side that owns the column comes first; where both do, or all are needed, a unit: it lacks nothing.
@@ -119,19 +150,27 @@ class Fork:
         if at is not None or column is None:
             turn = one[0].below is not None and other[0].below is None
         else:
-            turn = not column.aliases() <= one[0].labels
+            turn = column.source not in one[0].labels
         (first, mine), (second, theirs) = (other, one) if turn else (one, other)
-        ask = column if at is None else mine[at]
+        ask = column if at is None else KeyColumn.of("hash", mine[at])
         if on.index != "hash":
             return Order(first, ask, None, second, None)
-        return Order(first, ask, mine[at or 0], second, theirs[at or 0])
+        return Order(first, ask, KeyColumn.of("hash", mine[at or 0]), second, KeyColumn.of("hash", theirs[at or 0]))
 
-    def position(self, column: Expression | None) -> int | None:
-        """Where among the keys of the join a column stands, if both sides have it."""
-        if column is None or self.join.on.index != "hash":
+    def position(self, column: KeyColumn | None) -> int | None:
+        """Where among the keys of the join a column of an equality stands, if both sides have it."""
+        if column is None or column.index != "hash" or self.join.on.index != "hash":
             return None
         for key in (self.join.on.left_key, self.join.on.right_key):
-            texts = [e.text() for e in key]
-            if column.text() in texts:
-                return texts.index(column.text())
+            columns = [KeyColumn.of("hash", e) for e in key]
+            if column in columns:
+                return columns.index(column)
         return None
+
+    def columns(self) -> Iterator[KeyColumn]:
+        """Every column by which a state of these joins may be completed."""
+        for fork in self.forks():
+            for key in (*fork.join.on.left_key, *fork.join.on.right_key):
+                yield KeyColumn.of(fork.join.on.index, key)
+        for label in sorted(self.join.labels):
+            yield KeyColumn("scan", label)
