@@ -36,7 +36,7 @@ FAULTS = (
         "        absent = ~np.isin(codes, np.concatenate([np.zeros(0, np.int64), *held]))\n"
         "        return codes[absent & among(codes, self.left(probed, column).codes)]\n",
         "a key that a state has some rows of is taken to be complete there",
-        ("tests/unit/migration/test_jisc.py", "tests/unit/migration/test_contract.py"),
+        ("tests/unit/migration/test_jisc.py::TestTheRule::test_a_key_that_is_present_need_not_be_complete",),
     ),
     Fault(
         "jisc-completes-with-new-rows",
@@ -44,7 +44,7 @@ FAULTS = (
         "            here = _before(here, start)\n",
         "",
         "a state is completed by rows that its own probes have brought already",
-        ("tests/unit/migration/test_jisc.py", "tests/unit/migration/test_contract.py"),
+        ("tests/unit/migration/test_jisc.py::TestTheRule::test_a_key_that_is_present_need_not_be_complete",),
     ),
     Fault(
         "characteristics-bitmap-not-united",
@@ -52,7 +52,7 @@ FAULTS = (
         "            bits |= (~entry",
         "            bits = (~entry",
         "only the last entry of the characteristics table says what the old plan leaves out",
-        ("tests/unit/migration/test_hybmig.py", "tests/unit/migration/test_contract.py"),
+        ("tests/unit/migration/test_hybmig.py::test_the_background_ends_the_migration_sooner",),
     ),
     Fault(
         "hybmig-background-skips-a-piece-with-itself",
@@ -60,7 +60,7 @@ FAULTS = (
         "for b in (*done_right, *fresh_right)]",
         "for b in done_right]",
         "rows of one piece of background work do not meet each other",
-        ("tests/unit/migration/test_hybmig.py", "tests/unit/migration/test_seams.py"),
+        ("tests/unit/migration/test_hybmig.py::test_the_background_ends_the_migration_sooner",),
     ),
     Fault(
         "old-rows-spent-a-moment-early",
@@ -76,7 +76,7 @@ FAULTS = (
         "return all(self.source_is_spent(",
         "return any(self.source_is_spent(",
         "a migration ends as soon as the old rows of one stream are spent",
-        ("tests/unit/migration/test_parallel_track.py", "tests/unit/migration/test_contract.py"),
+        ("tests/unit/migration/test_parallel_track.py",),
     ),
     Fault(
         "parallel-track-old-plan-keeps-all-new-results",
@@ -84,7 +84,7 @@ FAULTS = (
         "lambda c: 2 * self._all_new(c)), full=3)",
         "lambda c: 2 * self._all_new(c)), full=4)",
         "both plans give the results of new rows only",
-        ("tests/unit/migration/test_parallel_track.py", "tests/unit/migration/test_contract.py"),
+        ("tests/unit/migration/test_parallel_track.py::test_new_results_are_held_back_and_released_in_one_burst",),
     ),
     Fault(
         "ghm-feeds-a-row-twice",
@@ -92,7 +92,7 @@ FAULTS = (
         "arrived.take(slice(taken, None))))",
         "arrived))",
         "rows that were fed in the step they came in stay in the queue",
-        ("tests/unit/migration/test_ghm.py",),
+        ("tests/unit/migration/test_ghm.py::test_the_old_plan_answers_and_the_queue_is_eaten_by_the_budget",),
     ),
     # --- sharing
     Fault(
@@ -101,7 +101,7 @@ FAULTS = (
         '        here = np.searchsorted(limits, ages[label], "left")',
         '        here = np.searchsorted(limits, ages[label], "right")',
         "a result as old as a query's window is not the query's",
-        ("tests/unit/sharing", "tests/unit/engine/test_sharing.py"),
+        ("tests/unit/sharing/test_table_5_1.py::test_the_engine_finds_the_output_of_the_chain_at_once",),
     ),
     Fault(
         "sharing-lineage-off-by-one",
@@ -109,15 +109,15 @@ FAULTS = (
         ".bit(text)) & 1 != 0",
         ".bit(text) + 1) & 1 != 0",
         "a query gets the results of the next filter",
-        ("tests/unit/engine/test_sharing.py", "tests/sharing/test_permanent.py"),
+        ("tests/unit/engine/test_sharing.py::test_rows_go_from_the_middle_of_what_is_held",),
     ),
     Fault(
         "sharing-sees-by-event-time",
         "sharing/results.py",
-        "here &= (arrived >= member.entered) | (self.column(label, TIME) >= member.sees)",
-        "here &= self.column(label, TIME) >= member.sees",
-        "what a query that came late sees of rows that arrive goes by their event time",
-        ("tests/unit/sharing/test_coverage.py", "tests/unit/engine/test_sharing.py", "tests/sharing/test_permanent.py"),
+        "here = arrived >= member.from_step",
+        "here = self.column(label, TIME) >= (member.past or 0)",
+        "a query that came late sees rows by their event time, not by when they arrived",
+        ("tests/unit/engine/test_sharing.py::test_a_query_that_began_later_meets_what_is_held",),
     ),
     Fault(
         "sharing-chunk-in-the-slice-of-its-oldest-row",
@@ -133,7 +133,7 @@ FAULTS = (
         "sizes[key] = max(sizes.get(key, -1), demand.size)",
         "sizes[key] = demand.size",
         "when a query goes, rows are kept for the last of the others and not for the widest",
-        ("tests/unit/sharing/test_membership.py", "tests/sharing/test_permanent.py"),
+        ("tests/sharing/test_permanent.py::test_windows_and_filters_change",),
     ),
     Fault(
         "sharing-partitions-overlap",
@@ -141,7 +141,7 @@ FAULTS = (
         "chosen = rows.take(words == self.word)",
         "chosen = rows.take((words & self.word) == self.word)",
         "a row that passes two filters is joined in several partitions",
-        ("tests/unit/engine/test_sharing.py", "tests/sharing/test_permanent.py"),
+        ("tests/unit/engine/test_sharing.py::test_rows_go_from_the_middle_of_what_is_held",),
     ),
     Fault(
         "sharing-wider-window-is-exact-too-early",
@@ -149,7 +149,9 @@ FAULTS = (
         "young = _less(times.purged, known.size)",
         "young = _less(times.purged, size)",
         "a query with a wider window claims rows that the narrower one has purged",
-        ("tests/unit/sharing/test_coverage.py",),
+        (
+            "tests/unit/sharing/test_coverage.py::test_a_window_that_grows_keeps_rows_from_where_the_narrow_one_had_purged",
+        ),
     ),
     Fault(
         "sharing-new-filter-not-tested",
@@ -157,7 +159,7 @@ FAULTS = (
         "np.where(all_hold(lineage.conditions_of(one), batch), one.mask, 0)\n    at =",
         "one.mask\n    at =",
         "rows kept from before pass a new query's filter untested",
-        ("tests/unit/engine/test_sharing.py", "tests/sharing/test_permanent.py"),
+        ("tests/sharing/test_permanent.py::test_one_not_wider_sees_all_at_once",),
     ),
     # --- ring
     Fault(
@@ -166,7 +168,7 @@ FAULTS = (
         "for route in self.routes[:start]]",
         "for route in self.routes[: start - 1]] if start else []",
         "new rows of two streams that follow each other in the routes never meet",
-        ("tests/unit/engine/test_spread.py", "tests/unit/engine/test_spread_changes.py"),
+        ("tests/unit/engine/test_spread.py::test_no_row_is_kept_twice_and_no_pair_compared_twice",),
     ),
     Fault(
         "ring-meets-twice-at-a-slice-edge",
@@ -174,7 +176,7 @@ FAULTS = (
         "np.append(ends, 0)[place] + 1",
         "np.append(ends, 0)[place]",
         "a row at the edge of two slices is met at both nodes",
-        ("tests/unit/ring/test_exactly_one_meeting.py", "tests/unit/ring/test_spreadings.py"),
+        ("tests/unit/ring/test_exactly_one_meeting.py::test_exactly_one_meeting",),
     ),
     Fault(
         "ring-window-edge-excluded",
@@ -182,7 +184,7 @@ FAULTS = (
         "low = newest - self.windows[label]\n",
         "low = newest - self.windows[label] + 1\n",
         "a row of age exactly its window is not visited",
-        ("tests/unit/ring/test_exactly_one_meeting.py",),
+        ("tests/unit/ring/test_exactly_one_meeting.py::test_exactly_one_meeting",),
     ),
     Fault(
         "ring-slice-begins-a-row-late",
@@ -190,7 +192,7 @@ FAULTS = (
         'np.searchsorted(self.starts, ts, "right") - 1, 0)',
         'np.searchsorted(self.starts, ts, "left") - 1, 0)',
         "the first row of a slice is placed at the node before",
-        ("tests/unit/ring/test_exactly_one_meeting.py", "tests/unit/ring/test_spreadings.py"),
+        ("tests/unit/ring/test_exactly_one_meeting.py::test_exactly_one_meeting",),
     ),
     Fault(
         "ring-passive-boundary-moved",
@@ -198,7 +200,7 @@ FAULTS = (
         "older = rows.ts < self.begins",
         "older = rows.ts <= self.begins",
         "rows of the moment at which new nodes begin lie at the old ones, where nobody looks",
-        ("tests/unit/ring/test_exactly_one_meeting.py",),
+        ("tests/unit/ring/test_exactly_one_meeting.py::test_exactly_one_meeting_where_nodes_come_and_go_passively",),
     ),
     Fault(
         "ring-result-to-queries-of-any-row",
@@ -206,7 +208,7 @@ FAULTS = (
         "return reduce(np.bitwise_and, vector)",
         "return reduce(np.bitwise_or, vector)",
         "a result goes to queries that only one of its rows serves",
-        ("tests/unit/ring/test_many_queries.py", "src/midstream/ring/routing.py"),
+        ("tests/unit/ring/test_many_queries.py::test_bitmaps_route_as_windows_do",),
     ),
     Fault(
         "ring-purges-early",
@@ -214,7 +216,7 @@ FAULTS = (
         "        return self.ends(batch) >= self.bound",
         "        return self.ends(batch) > self.bound",
         "nodes drop a row one unit before its window ends",
-        ("tests/unit/engine/test_spread.py", "tests/unit/engine/test_spread_changes.py"),
+        ("tests/unit/engine/test_spread.py::test_no_row_is_kept_twice_and_no_pair_compared_twice",),
     ),
     Fault(
         "spread-ends-in-another-lane",
@@ -222,7 +224,9 @@ FAULTS = (
         "lane_of = owners.astype(np.int64) % count",
         "lane_of = owners.astype(np.int64) * count // 4096",
         "rows that come back from nodes lie in other lanes than those of their key that come later",
-        ("tests/unit/engine/test_spread_changes.py",),
+        (
+            "tests/unit/engine/test_spread_changes.py::test_back_in_lanes_it_can_have_any_plan_and_spreads_with_the_lanes",
+        ),
     ),
     # --- operators
     Fault(
@@ -231,7 +235,9 @@ FAULTS = (
         "return later(now, window.size - 1)",
         "return later(now, window.size)",
         "a ROWS window holds one row too many",
-        ("tests/unit/state/test_base_state.py",),
+        (
+            "tests/unit/state/test_base_state.py::test_a_range_window_ends_after_its_size_and_a_rows_window_with_the_last_row",
+        ),
     ),
     Fault(
         "outer-join-pads-twice",
@@ -239,7 +245,7 @@ FAULTS = (
         "at = indices((ends >= span[0]) & (ends < span[1]))",
         "at = indices((ends >= span[0]) & (ends <= span[1]))",
         "an unmatched row whose window ends where a step ends is given twice",
-        ("tests/unit/engine/test_outer_joins.py",),
+        ("tests/unit/engine/test_outer_joins.py::test_a_row_whose_window_ends_where_a_step_ends_is_padded_once",),
     ),
     Fault(
         "outer-join-forgets-older-matches",
@@ -247,7 +253,7 @@ FAULTS = (
         "matches = [*old, new]",
         "matches = [new]",
         "a row that was matched in an earlier step is padded at the end of its window",
-        ("tests/unit/engine/test_outer_joins.py",),
+        ("tests/unit/engine/test_outer_joins.py::test_what_a_subquery_makes_of_columns_is_null_in_padded_rows",),
     ),
     Fault(
         "aggregate-instant-twice",
@@ -255,7 +261,7 @@ FAULTS = (
         "np.minimum(self.ends(lane, alive), end - 1)",
         "np.minimum(self.ends(lane, alive), end)",
         "an instant at the watermark is answered in two steps",
-        ("tests/unit/operators/test_aggregate.py",),
+        ("tests/unit/operators/test_aggregate.py::test_a_row_of_age_exactly_the_window_still_counts",),
     ),
     Fault(
         "difference-logs-a-deletion-twice",
@@ -263,7 +269,7 @@ FAULTS = (
         "changed = (inside != before) & (times >= span[0]) & (times < span[1])",
         "changed = (inside != before) & (times >= span[0]) & (times <= span[1])",
         "what leaves the answer at the end of a step leaves it once more in the next",
-        ("tests/unit/operators/test_difference.py",),
+        ("tests/unit/operators/test_difference.py::test_the_log_is_what_changes",),
     ),
     Fault(
         "session-gap-edge",
@@ -279,7 +285,7 @@ FAULTS = (
         'end = np.searchsorted(right, _shifted(left, math.floor(low)), "right")',
         'end = np.searchsorted(right, _shifted(left, math.floor(low)), "left")',
         "pairs at the lower bound of a band of integers are not found",
-        ("tests/unit/operators/test_candidates.py",),
+        ("tests/unit/operators/test_candidates.py::test_integer_bands_miss_nothing_and_bring_nothing_else",),
     ),
     Fault(
         "probe-range-edge-excluded",
@@ -287,7 +293,7 @@ FAULTS = (
         "if age <= self.need.widest:",
         "if age < self.need.widest:",
         "queries that share a join do not meet chunks as old as the widest of their windows",
-        ("tests/unit/engine/test_sharing.py", "tests/sharing/test_permanent.py"),
+        ("tests/unit/engine/test_sharing.py::test_rows_go_from_the_middle_of_what_is_held",),
     ),
     Fault(
         "eddy-forgets-rows-of-the-step",
@@ -295,7 +301,7 @@ FAULTS = (
         "            met |= stem.bit\n",
         "            met = stem.bit\n",
         "new rows of an eddy meet the new rows of only one source before theirs",
-        ("tests/unit/operators/eddy", "tests/unit/operators/test_joins.py"),
+        ("tests/unit/operators/eddy/test_forms.py::test_the_answer_is_that_of_the_default_plan",),
     ),
     # --- state
     Fault(
@@ -304,7 +310,7 @@ FAULTS = (
         "here = self.words[row] >= bounds[clock]",
         "here = self.words[row] > bounds[clock]",
         "a row is purged one unit before its window ends",
-        ("tests/unit/state/test_combinations.py",),
+        ("tests/unit/state/test_combinations.py::test_purge_keeps_what_ends_at_the_bound",),
     ),
     Fault(
         "purge-late",
@@ -312,7 +318,7 @@ FAULTS = (
         "here = self.words[row] >= bounds[clock]",
         "here = self.words[row] >= bounds[clock] - 1",
         "a row is kept one unit longer than anything may join it",
-        ("tests/unit/state/test_combinations.py",),
+        ("tests/unit/state/test_combinations.py::test_purge_keeps_what_ends_at_the_bound",),
     ),
     Fault(
         "chunk-dropped-early",
@@ -320,7 +326,7 @@ FAULTS = (
         "                if lifetimes[clock][1] < bounds[clock]:\n                    break",
         "                if lifetimes[clock][1] <= bounds[clock]:\n                    break",
         "a chunk that is remembered goes as a whole one unit before its last row dies",
-        ("tests/unit/state/test_join_state.py", "tests/unit/operators/test_joins.py"),
+        ("tests/unit/state/test_join_state.py::test_an_untouched_chunk_keeps_its_name",),
     ),
     Fault(
         "window-edge-excluded-few",
@@ -330,7 +336,9 @@ FAULTS = (
         "    within = (now < until)[0] if len(now) == 1 else _all(now < until, 0)\n"
         "    if np.count_nonzero(within) == len(within):",
         "a pair of age exactly the window is no result, where few pairs are looked at",
-        ("tests/unit/state/test_combinations.py",),
+        (
+            "tests/unit/state/test_combinations.py::test_few_candidates_of_several_blocks_are_paired_as_one_block_after_the_other",
+        ),
     ),
     Fault(
         "window-edge-excluded-many",
@@ -340,7 +348,7 @@ FAULTS = (
         "    within = (now < until)[0] if len(now) == 1 else _all(now < until, 0)\n"
         "    if np.count_nonzero(within) < len(within):",
         "a pair of age exactly the window is no result, where many pairs are looked at",
-        ("tests/unit/state/test_combinations.py",),
+        ("tests/unit/state/test_combinations.py::test_a_pair_is_within_its_windows_on_every_clock",),
     ),
     Fault(
         "null-key-joins",
@@ -348,7 +356,7 @@ FAULTS = (
         "valid = here if valid is None else valid & here",
         "valid = here if valid is None else valid | here",
         "a row whose second key is NULL meets others by its first",
-        ("tests/unit/state/test_keys.py", "tests/unit/operators/test_joins.py"),
+        ("tests/unit/state/test_keys.py::test_keys_of_two_columns",),
     ),
     Fault(
         "row-numbers-shift-at-a-cut",
@@ -356,7 +364,7 @@ FAULTS = (
         "left = RowRun(first.first + dead, _without",
         "left = RowRun(first.first + dead + 1, _without",
         "rows are found one place beside theirs once dead rows were cut off the front",
-        ("tests/unit/state/test_base_state.py",),
+        ("tests/unit/state/test_base_state.py::test_a_front_that_is_mostly_dead_is_cut_up_to_the_first_living_row",),
     ),
     Fault(
         "relived-rows-purged-twice",
@@ -374,7 +382,7 @@ FAULTS = (
         "        keep.update(map(file_of, listed(manifest)))\n",
         "        keep = set(map(file_of, listed(manifest)))\n",
         "chunks go that only older kept manifests list",
-        ("tests/unit/state/test_sweep.py",),
+        ("tests/unit/state/test_sweep.py::test_only_what_no_kept_manifest_lists_goes",),
     ),
     # --- runtime
     Fault(
@@ -383,7 +391,7 @@ FAULTS = (
         "before = min([lane.clock.before[stream] for stream in unit.streams])",
         "before = max([lane.clock.before[stream] for stream in unit.streams])",
         "states are purged by the stream that has come farthest",
-        ("tests/unit/engine/test_api.py", "tests/unit/operators/test_joins.py"),
+        ("tests/unit/operators/test_joins.py::test_rows_that_the_watermark_has_passed_are_no_longer_compared",),
     ),
     Fault(
         "idle-stream-holds-the-others",
@@ -391,7 +399,7 @@ FAULTS = (
         "for other in read - idle]",
         "for other in read]",
         "the watermark waits for a stream that is idle",
-        ("tests/unit/runtime/test_watermark.py",),
+        ("tests/unit/runtime/test_watermark.py::test_an_idle_stream_is_lifted_to_the_others_watermark",),
     ),
     Fault(
         "null-group-spread-over-lanes",
@@ -399,7 +407,7 @@ FAULTS = (
         "spread_nulls=len(key) > 1)",
         "spread_nulls=True)",
         "the group of NULLs is dealt to several lanes, each of which answers a part of it",
-        ("tests/unit/step/test_rescale.py", "tests/unit/runtime/test_lane_key.py"),
+        ("tests/unit/step/test_rescale.py::test_a_group_of_nulls_stays_in_one_lane",),
     ),
     # --- step
     Fault(
@@ -408,7 +416,7 @@ FAULTS = (
         "(words < least) & ~far",
         "(words <= least) & ~far",
         "a row at the watermark is late, if others of its batch are",
-        ("tests/unit/step/test_admit.py",),
+        ("tests/unit/step/test_admit.py::test_a_row_at_the_watermark_is_in_time_and_one_before_it_late",),
     ),
     Fault(
         "late-rows-of-one-stream-only",
@@ -416,7 +424,7 @@ FAULTS = (
         "{name: a.late for name, a in admitted.items() if a.late.num_rows}",
         "{name: a.late for name, a in admitted.items() if a.late.num_rows > 1}",
         "a single late row of a step is counted, but not put out",
-        ("tests/unit/engine/test_api.py",),
+        ("tests/unit/engine/test_api.py::test_late_rows_and_dead_letters_by_stream",),
     ),
     Fault(
         "rescale-lists-held-results-in-every-lane",
@@ -424,7 +432,7 @@ FAULTS = (
         "        elif lane:\n            continue\n",
         "",
         "results that a migration holds back are listed by every new lane",
-        ("tests/unit/migration/test_parallel_track.py",),
+        ("tests/unit/migration/test_parallel_track.py::test_what_is_held_back_outlives_a_rescale_and_a_restart",),
     ),
     Fault(
         "rescale-forgets-how-long-rows-live",
@@ -432,7 +440,7 @@ FAULTS = (
         "max(ref.lifetimes[clock][1] for ref",
         "min(ref.lifetimes[clock][1] for ref",
         "rows that were adopted go with the first of the chunks they came from",
-        ("tests/unit/step/test_rescale.py",),
+        ("tests/unit/step/test_rescale.py::test_chunk_lifetimes_cover_the_rows",),
     ),
     # --- language
     Fault(
@@ -449,7 +457,7 @@ FAULTS = (
         "return found if mask is None else np.asarray(found & mask)",
         "return found",
         "a comparison with NULL passes a filter",
-        ("src/midstream/language/evaluate.py", "tests/unit/language/test_evaluate_against_duckdb.py"),
+        ("tests/unit/language/test_evaluate_against_duckdb.py::test_a_range_holds_at_both_ends_and_of_no_null",),
     ),
     Fault(
         "key-class-loses-the-chain",
@@ -457,7 +465,7 @@ FAULTS = (
         "                found.update(dict.fromkeys(other, one))\n",
         "                found[predicate.right.text()] = one\n",
         "of A = B and C = D and B = C, D is not known to equal A",
-        ("tests/unit/plan/test_key_classes.py",),
+        ("tests/unit/plan/test_key_classes.py::test_classes_grow_together_whatever_the_order",),
     ),
     Fault(
         "implied-window-one-unit-short",
@@ -465,7 +473,7 @@ FAULTS = (
         'Window("range", max(ceil(age), 0))',
         'Window("range", max(ceil(age) - 1, 0))',
         "an interval join loses pairs at the edge of its interval",
-        ("tests/unit/language/test_implied_windows.py",),
+        ("tests/unit/language/test_implied_windows.py::test_of_two_streams",),
     ),
     # --- checkpoint, job and engine
     Fault(
@@ -474,7 +482,7 @@ FAULTS = (
         "last_command=given[-1][0])",
         "last_command=given[-1][0] - 1)",
         "the last command of a step is taken again in the next",
-        ("tests/unit/engine/test_pending_commands.py", "tests/unit/job"),
+        ("tests/unit/engine/test_pending_commands.py::test_a_command_of_the_log_is_taken_once",),
     ),
     Fault(
         "commit-before-the-sync",
@@ -482,7 +490,7 @@ FAULTS = (
         "self.store.written(manifest), note()\n            self._unsynced.sync()\n",
         "self.store.written(manifest), note()\n",
         "a manifest is published whose chunks the loss of power may take",
-        ("tests/unit/engine/test_loss_of_power.py",),
+        ("tests/unit/engine/test_loss_of_power.py::test_what_a_manifest_lists_is_synced_before_it_is_published",),
     ),
     Fault(
         "manifest-before-its-chunks",
@@ -490,7 +498,7 @@ FAULTS = (
         "files, after, waiting = stage(), self.store.written(manifest), note()",
         "files, after, waiting = stage(), manifest, note()",
         "a manifest is published that lists chunks which are in memory alone",
-        ("tests/unit/engine/test_loss_of_power.py", "tests/unit/engine/test_rebuild.py"),
+        ("tests/unit/engine/test_loss_of_power.py::test_what_a_manifest_lists_is_synced_before_it_is_published",),
     ),
     Fault(
         "overtaken-driver-goes-on",
@@ -498,7 +506,15 @@ FAULTS = (
         "        self.manifests.add(manifest)\n        self.check()\n",
         "        self.manifests.add(manifest)\n",
         "a driver that was overtaken delivers a step that another one does again",
-        ("tests/embedded/test_overtaken.py",),
+        ("tests/embedded/test_overtaken.py::test_who_is_overtaken_while_it_delivers_tidies_nothing",),
+    ),
+    Fault(
+        "held-checkpoint-is-taken",
+        "checkpoint/epochs.py",
+        "if newest is not None and not (take_over or newest.is_free):",
+        "if newest is not None and not (take_over or newest.is_free) and newest.holder.is_here:",
+        "a second machine or process takes a checkpoint that another one is writing",
+        ("tests/embedded/test_checkpoint.py::test_one_of_another_process_holds_it",),
     ),
     Fault(
         "base-of-a-difference-removed",
@@ -506,7 +522,7 @@ FAULTS = (
         "            needed = self._needed([*kept, entry])\n",
         "            needed = {one.name for one in [*kept, entry]}\n",
         "a manifest's file goes that kept ones differ from",
-        ("tests/unit/checkpoint/test_manifest_differences.py", "tests/unit/checkpoint/test_manifest_log.py"),
+        ("tests/unit/checkpoint/test_manifest_differences.py::test_every_kept_step_is_read_as_it_was",),
     ),
     Fault(
         "chunk-listed-twice",
@@ -514,7 +530,7 @@ FAULTS = (
         "    return list(old[begin:end])",
         "    return list(old[begin : end + 1])",
         "a manifest that is read from what differs lists a chunk twice",
-        ("src/midstream/checkpoint/difference.py", "tests/unit/checkpoint/test_manifest_differences.py"),
+        ("tests/unit/checkpoint/test_manifest_differences.py::test_every_kept_step_is_read_as_it_was",),
     ),
     # --- sinks
     Fault(
@@ -523,7 +539,7 @@ FAULTS = (
         "        if staged.is_there:\n            self.write(staged)\n",
         "        self.write(staged)\n",
         "a sink is given the results of a step again though it has removed them as done",
-        ("tests/sinks/test_function_sinks.py", "tests/sinks/test_crashes.py"),
+        ("tests/sinks/test_function_sinks.py::test_a_function_of_arrow_tables_keeps_the_contract",),
     ),
     Fault(
         "table-takes-a-step-twice",
@@ -531,7 +547,7 @@ FAULTS = (
         '        if newest in (self.stamp, Stamp("", "", self.step)):\n            return False\n',
         '        if newest in (self.stamp, Stamp("", "", self.step)):\n            return True\n',
         "a table appends a step that it has",
-        ("tests/sinks/test_lake_tables.py",),
+        ("tests/sinks/test_lake_tables.py::test_it_keeps_the_contract",),
     ),
     # --- spark
     Fault(
@@ -540,7 +556,7 @@ FAULTS = (
         'self.staged.put(output, f"rows{len(self.staged)}", table)',
         'self.staged.put(output, "rows", table)',
         "late rows of a second lane of a task overwrite those of the first",
-        ("tests/spark/test_admission.py", "tests/spark/test_outputs.py"),
+        ("tests/spark/test_outputs.py::test_late_rows_and_dead_letters",),
     ),
     Fault(
         "spark-tag-loses-a-stream",
@@ -548,7 +564,15 @@ FAULTS = (
         "return TagFormat(max(streams - 1, 1).bit_length())",
         "return TagFormat(max(streams - 2, 1).bit_length())",
         "the tag has no room for the number of the last of three streams",
-        ("tests/spark",),
+        ("tests/spark/test_invariants.py::test_every_plan_gives_the_same_answer",),
+    ),
+    Fault(
+        "spark-counts-the-last-task-only",
+        "spark/gather.py",
+        "by_tasks[name] = by_tasks[name] + Seen(*values)",
+        "by_tasks[name] = Seen(*values)",
+        "the rows, and the greatest time, that other tasks saw of a stream are forgotten",
+        ("tests/spark/test_outputs.py::test_late_rows_and_dead_letters",),
     ),
     # --- optimizer
     Fault(
@@ -557,7 +581,7 @@ FAULTS = (
         "probes = left.rate * right.rows + right.rate * left.rows",
         "probes = left.rate * right.rows",
         "a join's work is estimated by the rows of one side",
-        ("tests/unit/optimizer/test_estimate.py",),
+        ("tests/unit/optimizer/test_estimate.py::test_one_join_is_equations_1_2_and_5",),
     ),
     Fault(
         "bar-lowered-by-a-loss",
@@ -565,6 +589,8 @@ FAULTS = (
         "factor = RAISED if switch.balance < 0 else 1 / RAISED",
         "factor = 1 / RAISED if switch.balance < 0 else RAISED",
         "a switch that did not pay makes the next one easier",
-        ("tests/optimizer/test_adaptive.py",),
+        (
+            "tests/optimizer/test_adaptive.py::test_where_a_switch_has_not_paid_reviews_must_agree_however_cheap_the_next_one_is",
+        ),
     ),
 )

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import midstream as ms
+from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.command import Command
+from midstream.model.events import CommandRefused, QueryAdded
 from midstream.model.manifest import Manifest
 from midstream.sharing.discovery import schemes
 from midstream.step.commands.add_query import AddQuery
@@ -62,6 +64,20 @@ def test_each_of_many_commands_is_taken_and_published_once(tmp_path: Path, monke
         assert engine.push() == {}
     with ms.Engine(checkpoint=tmp_path, durable=False) as engine:
         assert not engine.manifest.queries and not engine.manifest.published["declared"]["queries"]
+
+
+def test_a_command_of_the_log_is_taken_once(tmp_path: Path) -> None:
+    with ms.Engine(checkpoint=tmp_path, durable=False) as engine:
+        engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+        engine.push()
+        log = CommandLog(f"{tmp_path}/commands")
+        log.append(AddQuery("q", "SELECT k FROM A"))
+        log.append(AddQuery("p", "SELECT k FROM A"))
+        for _ in range(3):
+            engine.push()
+        assert engine.manifest.last_command == 2 and engine.manifest.queries.keys() == {"q", "p"}
+        added = [event.query for event in engine.events if isinstance(event, QueryAdded)]
+        assert added == ["q", "p"] and not [one for one in engine.events if isinstance(one, CommandRefused)]
 
 
 @pytest.mark.parametrize("mode", schemes())
