@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
 from midstream.spark import driver, gather
-from midstream.spark.file_rows import hashed, xxhash64
 from midstream.spark.plain_files import PlainFiles
 
 SCHEMA = pa.schema([("k", pa.int64()), ("n", pa.int32()), ("s", pa.string()), ("ts", pa.timestamp("us", "UTC"))])
@@ -29,7 +28,7 @@ QUERIES = {
     "plain": "SELECT A.k, A.s FROM A WHERE A.n > 2",
     "most": "SELECT MAX(c) AS c FROM counts [RANGE 1 MINUTE] EVERY 10 SECONDS",
 }
-BY_NUMBERS = [name for name in QUERIES if name != "texts"]
+EVERY = list(QUERIES)
 
 
 def part(stream: str, number: int) -> pa.Table:
@@ -108,24 +107,22 @@ def test_the_answers_are_those_of_rows_that_spark_brings(
 ) -> None:
     """Over so many batches that Spark writes its log of files anew; then the one way goes on where the other ended."""
     fill(tmp_path, range(12))
-    finish(spark, tmp_path, "through", True, BY_NUMBERS)
+    finish(spark, tmp_path, "through", True, EVERY)
     assert steps_over_files == []
-    finish(spark, tmp_path, "by_files", False, BY_NUMBERS)
+    finish(spark, tmp_path, "by_files", False, EVERY)
     assert len(steps_over_files) >= 12
-    same(tmp_path, "through", "by_files", BY_NUMBERS)
+    same(tmp_path, "through", "by_files", EVERY)
     fill(tmp_path, range(12, 15))
-    finish(spark, tmp_path, "through", False, BY_NUMBERS)
-    finish(spark, tmp_path, "by_files", True, BY_NUMBERS)
+    finish(spark, tmp_path, "through", False, EVERY)
+    finish(spark, tmp_path, "by_files", True, EVERY)
     assert len(steps_over_files) >= 15
-    same(tmp_path, "through", "by_files", BY_NUMBERS)
+    same(tmp_path, "through", "by_files", EVERY)
 
 
 @pytest.mark.timeout(300)
 def test_what_spark_must_bring_it_brings(spark: SparkSession, tmp_path: Path, steps_over_files: list[int]) -> None:
-    """A lane key of texts, more tasks than may read everything, a file of another type: by Spark, and all the same."""
+    """A file of another type, or of another calendar: by Spark, and all the same."""
     fill(tmp_path, range(3))
-    finish(spark, tmp_path, "texts", False, ["texts"])
-    assert steps_over_files == [] and read(tmp_path, "texts/results/texts")
     finish(spark, tmp_path, "first", False, ["plain"])
     before = len(steps_over_files)
     assert before >= 3
@@ -170,22 +167,6 @@ def test_two_streams_of_one_frame_and_a_stream_of_two_sources_start_again(spark:
         fill(tmp_path, range(2, 4))
     counted = run.report().streams
     assert counted["A"].rows == counted["B"].rows > 100 and counted["C"].rows + counted["C"].rejected == 240
-
-
-def test_the_hash_is_spark_s(spark: SparkSession) -> None:
-    values = [0, 1, -1, 2**62, -(2**63), 123_456_789]
-    rows = spark.createDataFrame([(value,) for value in values], "k BIGINT").selectExpr("xxhash64(k)").collect()
-    assert [row[0] for row in rows] == xxhash64(np.array(values)).tolist()
-
-
-@pytest.mark.parametrize(
-    ("least", "greatest"), [(-(2**63), -(2**63) + 9), (2**63 - 10, 2**63 - 1), (-20_000, 20_000), (0, 2**62)]
-)
-def test_hashes_that_are_kept_are_those_of_each_number(least: int, greatest: int) -> None:
-    values = np.random.default_rng(7).integers(least, greatest, 40_000, np.int64, endpoint=True)
-    values[:2] = least, greatest
-    for part in (values, values[::2], values[:5], values[:0], values):
-        assert hashed(part).tolist() == xxhash64(part).tolist()
 
 
 @pytest.mark.timeout(600)

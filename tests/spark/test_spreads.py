@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -20,8 +21,11 @@ from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.spread import Spread
+from tests.oracle.arrival import Lifetime
 from tests.oracle.compare import assert_each_step_same, assert_same
+from tests.oracle.spec import SECOND
 from tests.property.drive import Case, start
+from tests.property.keyed import keyed, pair, stream
 from tests.spark.drive import Hooks, Place, finish, job
 from tests.spark.spread_job import BAND, ONE_KEY, STREAMS, THETA, TWO_KEYS, WIDE_BAND, parcels_below, spread_case
 
@@ -170,6 +174,36 @@ def test_spreads_change_amid_the_run(spark: SparkSession, hooks: Hooks, tmp_path
     run(spark, place, case, {"q": "psp_d"}, range(3, len(case.steps)))
     check(place, case, delayed="other")
     assert place.manifest().queries["q"].nodes is None
+
+
+@pytest.mark.parametrize("rows_come", [0, 1, 2], ids=["by Spark", "by tasks", "by the driver"])
+def test_rows_that_come_back_from_nodes_are_met(
+    spark: SparkSession, hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_come: int
+) -> None:
+    """By every scheme and among three lanes; what was kept before the spread and amid it meets what comes after."""
+    monkeypatch.setattr(Place, "_way", rows_come)
+    streams = [stream(name, pa.int64(), lateness=12 * SECOND) for name in "AB"]
+    keys, of = list(range(24)), dict(zip("AB", streams, strict=True))
+    steps = [
+        {"A": keyed(of["A"], keys, 1), "B": keyed(of["B"], keys, 100)},
+        {"B": keyed(of["B"], keys, 101)},
+        {"A": keyed(of["A"], keys, 102)},
+    ]
+    lives = tuple(Lifetime(scheme, pair("A", "B", window=20 * SECOND)) for scheme in spreadings())
+    case, place = Case(tuple(streams), tuple(steps), lives), Place(tmp_path)
+    for scheme in spreadings():
+        hooks.give(1, Spread(scheme, scheme, 2))
+        hooks.give(2, Spread(scheme, "off"))
+    for step, tables in enumerate(steps):
+        for name, spec in of.items():
+            place.feed(name, step, tables.get(name, spec.schema.empty_table()))
+    made = job(spark, place, streams, {}, lanes=3)
+    for life in lives:
+        made.query(life.name, life.spec.cql(), None, ms.sinks.files(place.answers(life.name)))
+    assert not [event for event in finish(made).events if isinstance(event, CommandRefused)]
+    for name, answer in case.expected().items():
+        assert answer.table.num_rows == 48
+        assert_each_step_same(place.by_step(name, 3), answer, name)
 
 
 RESIZED: Mapping[str, tuple[tuple[int, str], ...]] = {

@@ -12,13 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from midstream.language.evaluate import evaluate, holds
+from midstream.language.evaluate import holds
 from midstream.language.parse import parse_query
 from midstream.language.query import EquiPredicate
 from midstream.model.schema import StreamSchema
 from midstream.spark.translate import condition, key
 from midstream.state.base_state import TIME
-from midstream.state.keys import key_codes
 
 AMOUNTS = [Decimal("0.00"), Decimal("1.00"), Decimal("-1.50"), Decimal("7.25"), None, None, Decimal("3.00")]
 DAYS = [date(1970, 1, 1), date(2024, 2, 29), None, date(1969, 12, 31), date(2000, 1, 1), None, None]
@@ -100,46 +99,6 @@ def test_a_time_that_is_rounded_is_left_to_the_language() -> None:
     sides = {key(side, lambda column: column.name) for side in (predicate.left, predicate.right)}
     assert sides == {None, "unix_micros(CAST(ts AS TIMESTAMP))"}
     assert condition(selection, lambda column: column.name) is None
-
-
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        *(("i", "i"), ("i", "l"), ("l", "l"), ("f", "f"), ("d", "d"), ("f", "d"), ("i", "d"), ("m", "m"), ("i", "m")),
-        *(
-            ("s", "s"),
-            ("b", "b"),
-            ("day", "day"),
-            ("at", "at"),
-            ("ts", "at"),
-            ("ts", "ts"),
-            ("day", "at"),
-            ("day", "ts"),
-        ),
-    ],
-)
-def test_keys(packed: DataFrame, left: str, right: str) -> None:
-    """Keys that are equal have equal hashes, whatever the types they come from; different ones hardly ever."""
-    query = parse_query(f"SELECT A.i FROM A, B WHERE A.{left} = B.{right} WINDOW 1 SECOND", STREAMS)
-    (predicate,) = query.predicates
-    assert isinstance(predicate, EquiPredicate)
-    slot = lambda column: TIME if column.name == "ts" else column.name  # noqa: E731
-    texts = [key(side, slot) for side in (predicate.left, predicate.right)]
-    assert None not in texts
-    rows = len(COLUMNS["i"])
-    hashes = packed.selectExpr("n", *(f"IF(({t}) IS NULL, NULL, xxhash64({t})) AS h{i}" for i, t in enumerate(texts)))
-    by_row = {row["n"]: (row["h0"], row["h1"]) for row in hashes.collect()}
-    codes = [
-        key_codes([evaluate(side, lambda column: COLUMNS[column.name], rows)])
-        for side in (predicate.left, predicate.right)
-    ]
-    for a in range(rows):
-        for b in range(rows):
-            known = all(valid is None or valid[row] for (_, valid), row in zip(codes, (a, b), strict=True))
-            if known:
-                assert (by_row[a][0] == by_row[b][1]) == bool(codes[0][0][a] == codes[1][0][b]), (a, b)
-            else:
-                assert None in (by_row[a][0], by_row[b][1])
 
 
 @pytest.mark.parametrize("text", ["LOWER(A.s) = LOWER(B.s)", "A.i + 1 = B.i", "A.m = B.d"])

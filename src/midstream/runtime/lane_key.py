@@ -18,10 +18,17 @@ from midstream.language.functions import asks_user
 from midstream.language.query import Query
 from midstream.plan.key_classes import key_classes
 from midstream.plan.signature import digest, relabel
+from midstream.state.base_state import TIME
 from midstream.state.keys import key_codes
+from midstream.state.xxhash import hash_words
 
 SLOTS = 4096
 """Hash buckets of a lane key; lane = slot modulo lanes, so that rescaling needs no other hash."""
+
+SLOT_OF_NULL = 0
+"""The slot of rows without a key where these stay together."""
+
+Slots = npt.NDArray[np.int16]
 
 SINGLE = "single"
 """The group of queries that run in one lane."""
@@ -98,23 +105,25 @@ def is_ordered(query: Query) -> bool:
     return at_instants and any(s.window is not None and s.window.kind == "rows" for s in query.sources)
 
 
-def slots(expression: Expression, batch: pa.RecordBatch, *, spread_nulls: bool = True) -> npt.NDArray[np.int16]:
-    """The slot of each row of a stream.
+def slots(key: Mapping[str, Expression], stream: str, rows: pa.RecordBatch) -> Slots:
+    """Find the slot of each row of a stream: by its key alone, or by its event time where the key is NULL.
 
-    Rows with a NULL key join nothing and are spread by their position; but with one stream NULL may be a group: then
-    they stay together.
+    Rows with a NULL key join nothing, so they are spread; but those of a lone stream may be a group and stay together.
+    `midstream.spark.exchange` has this function in SQL.
     """
-    if not batch.num_rows:
-        return np.zeros(0, np.int16)
-    codes, valid = key_codes([evaluate(expression, lambda c: batch.column(c.name), batch.num_rows)])
-    hashed = (codes.view(np.uint64) * _SCATTERED >> _UPPER).astype(np.int16)
+    codes, valid = key_codes([evaluate(key[stream], lambda c: rows.column(c.name), rows.num_rows)])
     if valid is None:
-        return hashed
-    elsewhere = np.arange(batch.num_rows) % SLOTS if spread_nulls else 0
-    return np.where(valid, hashed, elsewhere).astype(np.int16)
+        return slots_of(codes)
+    without = slots_of(rows.column(TIME).fill_null(0).to_numpy()) if len(key) > 1 else SLOT_OF_NULL
+    return np.where(valid, slots_of(codes), without).astype(np.int16)
 
 
-_SCATTERED, _UPPER = np.uint64(0x9E3779B97F4A7C15), np.uint64(52)
+def slots_of(codes: npt.NDArray[np.int64]) -> Slots:
+    """Deal rows to slots by their key codes.
+
+    Every row that goes to a lane, a node or a partition by its key goes there by this function, on every host.
+    """
+    return (hash_words(codes) & (SLOTS - 1)).astype(np.int16)
 
 
 def _classes(query: Query) -> list[tuple[Expression, ...]]:

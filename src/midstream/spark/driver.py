@@ -47,6 +47,7 @@ from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.conclude import conclude
 from midstream.step.lane_step import LaneOutput
+from midstream.step.placement import validate
 from midstream.step.plan_step import StepPlan, plan_step
 from midstream.step.spreading.nodes_done import spread_on
 
@@ -257,6 +258,7 @@ class Driver:
         with fault_located(lambda: "the conclusion"):
             after, happened = conclude(self.manifest, plan, gathered.outputs, gathered.seen, gathered.progress)
             after = spread_on(after, gathered.spreads)
+            validate(self.manifest, after, self.store)
         events = happened if self.patience.delayed is None else (self.patience.delayed, *happened)
         if any(gathered.cache):
             events = (ChunksFetched(after.step, *gathered.cache), *events)

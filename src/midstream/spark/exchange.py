@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
 from midstream.language.expression import Column, Expression
-from midstream.runtime.lane_key import SLOTS, slots
+from midstream.runtime.lane_key import SLOT_OF_NULL, SLOTS, slots
 from midstream.runtime.watermark import LAST_TIME
 from midstream.spark.file_rows import Dealt
 from midstream.spark.layout import STREAM, StepLayout, arrivals_columns
@@ -130,21 +130,16 @@ class Exchange:
 
     def _slot(self, number: int, group: Group) -> str:
         if group.evenly:
-            return f"pmod(xxhash64({TIME}), {SLOTS}L)"
+            return _slot_of(TIME)
         if group.keys is None:
             return "0"
         keys = self._spark_keys(group)
         if keys is None:
             return _slot_column(number)
-        distinct = set(keys.values())
-        if len(keys) == 1:  # Rows without a key join nothing, but they make up a group of GROUP BY.
-            hashed = f"xxhash64({distinct.pop()})"
-        elif len(distinct) == 1:
-            hashed = _hashed(distinct.pop())
-        else:
-            cases = " ".join(f"WHEN {self._number(s)}Y THEN {_hashed(k)}" for s, k in keys.items())
-            hashed = f"CASE {STREAM} {cases} END"
-        return f"pmod({hashed}, {SLOTS}L)"
+        slots = {s: slot_sql(text, spreads_null=len(keys) > 1) for s, text in keys.items()}
+        if len(set(slots.values())) == 1:
+            return next(iter(slots.values()))
+        return f"CASE {STREAM} {' '.join(f'WHEN {self._number(s)}Y THEN {slot}' for s, slot in slots.items())} END"
 
     def _spark_keys(self, group: Group) -> dict[str, str] | None:
         """The group's keys in Spark SQL, by stream; None if one of them must be left to Python, and so all."""
@@ -161,11 +156,11 @@ class Exchange:
         numbers = {s: self._number(s) for s in keys}
         places = {s: {c.name: (columns.index(layout.slots[s][c.name]), c.type) for c in own} for s, own in read.items()}
 
-        def slots_of(stream: pa.Array, *values: pa.Array) -> pa.Array:
-            return hashed_slots(stream, values, keys, numbers, places)
+        def found(stream: pa.Array, times: pa.Array, *values: pa.Array) -> pa.Array:
+            return hashed_slots(stream, times, values, keys, numbers, places)
 
         make: Any = arrow_udf  # Its declared overloads know no function of any number of arrays.
-        return cast(SparkColumn, make(slots_of, "smallint")(STREAM, *columns))
+        return cast(SparkColumn, make(found, "smallint")(STREAM, TIME, *columns))
 
     def _partition(self) -> str:
         """The partition of a tag: the lanes of all groups in a row, dealt out by `repartitionById`'s modulo."""
@@ -207,6 +202,7 @@ def row_filters(program: Program, layout: StepLayout) -> dict[str, str | None]:
 
 def hashed_slots(
     stream: pa.Array,
+    times: pa.Array,
     values: Sequence[pa.Array],
     keys: Mapping[str, Expression],
     numbers: Mapping[str, int],
@@ -220,19 +216,23 @@ def hashed_slots(
 
     owner = stream.to_numpy(zero_copy_only=False)
     found = np.zeros(len(owner), np.int16)
-    for name, expression in keys.items():
+    for name in keys:
         rows = np.flatnonzero(owner == numbers[name])
         columns = {c: as_declared(values[at].take(pa.array(rows)), kind) for c, (at, kind) in places[name].items()}
         # Rows with damaged texts come to be dead letters, in whichever lane; until then nothing must stumble over them.
         columns = {c: whole_or_null(own) for c, own in columns.items()}
-        batch = pa.RecordBatch.from_pydict({"": pa.nulls(len(rows)), **columns})
-        found[rows] = slots(expression, batch, spread_nulls=len(keys) > 1)
+        batch = pa.RecordBatch.from_pydict({**columns, TIME: times.take(pa.array(rows))})
+        found[rows] = slots(keys, name, batch)
     return pa.array(found)
 
 
-def _hashed(text: str) -> str:
-    """The hash of a key; rows without one join nothing, so they are spread evenly."""
-    return f"CASE WHEN ({text}) IS NULL THEN xxhash64({TIME}) ELSE xxhash64({text}) END"
+def slot_sql(key: str, *, spreads_null: bool) -> str:
+    """Write the slot of a key in Spark's SQL, as `slots` has it in Python."""
+    return f"CASE WHEN ({key}) IS NULL THEN {_slot_of(TIME) if spreads_null else SLOT_OF_NULL} ELSE {_slot_of(key)} END"
+
+
+def _slot_of(code: str) -> str:
+    return f"pmod(xxhash64({code}), {SLOTS}L)"
 
 
 def _kept(passing: str | None, watermark: str) -> str:

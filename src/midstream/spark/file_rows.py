@@ -1,24 +1,22 @@
 """A partition's share of files that its task reads by itself: the rows that the exchange would have brought.
 
-Each task reads every file and takes the rows of its own lanes, by the very hash that Spark's exchange deals rows out
-by: so from one step to the next either way may be taken.
+Each task reads every file and takes the rows of its own lanes. From one step to the next either way may be taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyarrow.types as pt
 
-from midstream.language.expression import Column, Expression
+from midstream.language.expression import Expression
 from midstream.language.types import TIMESTAMP
-from midstream.runtime.lane_key import SLOTS
+from midstream.runtime.lane_key import Slots, slots, slots_of
 from midstream.runtime.watermark import Seen
 from midstream.spark.unpack import Share, StreamSlots
 from midstream.state.base_state import TIME
@@ -38,26 +36,12 @@ class BatchFiles:
     greatest: Mapping[str, int]
 
 
-Slots = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-
-_BLOCK = 1 << 16
-"""So many numbers are hashed at a time, so that what is found on the way stays in the processor's cache."""
-_RUN = 1 << 14
-"""Hashes that are kept are those of so many numbers in a row, from a multiple of it on."""
-_SEED = 42
-_PRIMES = tuple(
-    np.uint64(prime)
-    for prime in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
-)
-
-
 @dataclass(frozen=True)
 class Dealt:
     """How the rows of streams are dealt out to a group's lanes: by the slot of a key, `evenly` by their event times, or
     all to one lane.
 
-    `keys` are columns of whole numbers, by stream.
+    `keys` are by stream.
     """
 
     lanes: int
@@ -65,27 +49,13 @@ class Dealt:
     keys: Mapping[str, Expression] | None
     evenly: bool = False
 
-    @property
-    def is_by_numbers(self) -> bool:
-        """Whether the slots can be found here."""
-        return self.keys is None or all(isinstance(k, Column) and pt.is_integer(k.type) for k in self.keys.values())
-
     def slots(self, stream: str, rows: FileRows) -> Slots:
         """The slot of each row."""
         if self.evenly:
-            return xxhash64(rows.times.fill_null(0).to_numpy()) & (SLOTS - 1)
+            return slots_of(rows.times.fill_null(0).to_numpy())
         if self.keys is None:
-            return np.zeros(len(rows), np.int64)
-        key = self.keys[stream]
-        assert isinstance(key, Column)
-        values = rows.columns[key.name].cast(pa.int64())
-        found = hashed(values.fill_null(0).to_numpy())
-        if values.null_count:
-            # Rows without a key join nothing and are spread by their time; but they make up a group of GROUP BY.
-            alone = len(self.keys) == 1
-            without = np.full(len(rows), _SEED, np.int64) if alone else xxhash64(rows.times.fill_null(0).to_numpy())
-            found = np.where(values.is_null().to_numpy(zero_copy_only=False), without, found)
-        return found & (SLOTS - 1)
+            return np.zeros(len(rows), np.int16)
+        return slots(self.keys, stream, rows.batch)
 
 
 @dataclass(frozen=True)
@@ -111,7 +81,12 @@ class FileRows:
         """The event times, in microseconds."""
         return self.columns[self.stream.timestamp].view(pa.int64())
 
-    def share(self, rows: Slots | None, slots: Slots) -> Share:
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """The rows, with their event times."""
+        return pa.RecordBatch.from_pydict({**self.columns, TIME: self.times})
+
+    def share(self, rows: npt.NDArray[np.int64] | None, slots: Slots) -> Share:
         """Some of the rows, or all, as a lane's share."""
         slotted = {slot: self.columns[name] for name, slot, _ in self.stream.columns if slot != TIME}
         batch = pa.RecordBatch.from_pydict({**slotted, TIME: self.times})
@@ -141,17 +116,17 @@ def shares_of_files(
             continue
         rows = FileRows(stream, files.of[stream.name])
         if counts_unread and not any(stream.name in group.streams for group in groups):
-            found[len(groups), 0, number] = rows.share(None, np.zeros(len(rows), np.int64))
-        slots: dict[int, Slots] = {}
+            found[len(groups), 0, number] = rows.share(None, np.zeros(len(rows), np.int16))
+        found_slots: dict[int, Slots] = {}
         for group, lane in lanes:
             dealt = groups[group]
             if stream.name not in dealt.streams:
                 continue
-            if group not in slots:
-                slots[group] = dealt.slots(stream.name, rows)
-            own = None if dealt.lanes == 1 else np.flatnonzero(slots[group] % dealt.lanes == lane)
+            if group not in found_slots:
+                found_slots[group] = dealt.slots(stream.name, rows)
+            own = None if dealt.lanes == 1 else np.flatnonzero(found_slots[group] % dealt.lanes == lane)
             if own is None or len(own):
-                found[group, lane, number] = rows.share(own, slots[group])
+                found[group, lane, number] = rows.share(own, found_slots[group])
     return {place: share for place, share in found.items() if share.rows.num_rows}
 
 
@@ -170,46 +145,3 @@ def newest_in_files(files: BatchFiles, timestamps: Mapping[str, str], watermarks
         own = files.of[name]
         found[name] = judge(FileRows(bare, own).times, watermarks[name]).seen if own else Seen()
     return found
-
-
-def hashed(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The hash of each number; of numbers that lie close together each different one is hashed once."""
-    if not len(values):
-        return xxhash64(values)
-    first, end = int(values.min()) // _RUN, int(values.max()) // _RUN + 1
-    if 2 * len(values) < (end - first) * _RUN:
-        return xxhash64(values)
-    return _hashes(first, end).take(values - first * _RUN)
-
-
-@lru_cache(maxsize=4)
-def _hashes(first: int, end: int) -> npt.NDArray[np.int64]:
-    """The hashes of all numbers of these runs: keys of the next step are mostly among them too."""
-    return xxhash64(np.arange((end - first) * _RUN) + first * _RUN)
-
-
-def xxhash64(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Spark's `xxhash64` of BIGINTs.
-
-    >>> xxhash64(np.array([0, 7])).tolist()
-    [-5252525462095825812, -2864211556195259663]
-    """
-    found = np.empty(len(values), np.uint64)
-    words = np.ascontiguousarray(values).view(np.uint64)
-    for begin in range(0, len(words), _BLOCK):
-        found[begin : begin + _BLOCK] = _mixed(words[begin : begin + _BLOCK])
-    return found.view(np.int64)
-
-
-def _mixed(words: Words) -> Words:
-    one, two, three, four, five = _PRIMES
-    with np.errstate(over="ignore"):
-        words = np.uint64(_SEED) + five + np.uint64(8) ^ _rotated(words * two, 31) * one
-        words = _rotated(words, 27) * one + four
-        words = (words ^ (words >> np.uint64(33))) * two
-        words = (words ^ (words >> np.uint64(29))) * three
-        return words ^ (words >> np.uint64(32))
-
-
-def _rotated(words: Words, bits: int) -> Words:
-    return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))

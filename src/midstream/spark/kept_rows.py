@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from midstream.language.expression import Expression
@@ -75,9 +74,8 @@ def own_share(
     rows: pa.RecordBatch, key: Mapping[str, Expression], stream: str, lane: int, lanes: int
 ) -> pa.RecordBatch:
     """The rows of a stream that belong to a lane, with their slots."""
-    found = slots(key[stream], rows, spread_nulls=len(key) > 1)
-    slotted = rows.append_column(SLOT, pa.array(found))
-    return slotted.filter(pa.array(np.asarray(found) % lanes == lane))
+    found = slots(key, stream, rows)
+    return rows.append_column(SLOT, pa.array(found)).filter(pa.array(found % lanes == lane))
 
 
 def even_share(rows: pa.RecordBatch, lane: int, lanes: int) -> pa.RecordBatch:

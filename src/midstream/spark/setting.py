@@ -74,10 +74,7 @@ def _asked(queries: Iterable[Query]) -> frozenset[str]:
 
 def reads_files(setting: Setting) -> bool:
     """Whether each task may read all rows itself: there are few tasks, and Spark need not count or send on anything."""
-    exchange = setting.exchange
-    return (
-        not setting.counted and exchange.partitions <= READERS and all(dealt.is_by_numbers for dealt in exchange.dealt)
-    )
+    return not setting.counted and setting.exchange.partitions <= READERS
 
 
 def _nodes(entry: QueryEntry) -> int:

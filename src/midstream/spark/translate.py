@@ -18,6 +18,7 @@ from midstream.language.expression import Call, Column, Expression, Literal
 from midstream.language.linear import widens
 from midstream.language.types import family
 from midstream.state.base_state import TIME
+from midstream.state.keys import DIGITS_OF_WORD
 
 _COMPARISONS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -44,24 +45,34 @@ def condition(expression: Expression, slots: Slots) -> str | None:
 
 
 def key(expression: Expression, slots: Slots) -> str | None:
-    """A lane key as something to hash: equal keys give equal values, whatever the streams' own types."""
+    """The code of a lane key, as `key_codes` has it in Python, or a value that `xxhash64` hashes like that code.
+
+    It is NULL where the key is.
+    """
     column, kind = _uncast(expression), expression.type
     if column is None or _rounds(expression):
         return None
     here, own = slots(column), column.type
     match (family(own), family(kind)):
-        case ("integer", "integer"):
+        case ("integer", "integer") | ("boolean", "boolean"):
             return f"CAST({here} AS BIGINT)"
         case ("integer", "float") | ("float", "float") if pt.is_float64(kind) or own == kind:
             number = f"CAST({here} AS DOUBLE)"
             return f"CASE WHEN {number} = 0D THEN 0D WHEN isnan({number}) THEN double('NaN') ELSE {number} END"
         case ("integer", "decimal") | ("decimal", "decimal"):
-            return f"TRY_CAST({here} AS DECIMAL({kind.precision}, {kind.scale}))"
-        case ("text", "text") | ("binary", "binary") | ("boolean", "boolean"):
-            return here
-        case (("date" | "timestamp"), ("date" | "timestamp")) if not (family(kind) == "date" and family(own) != "date"):
+            number = f"TRY_CAST({here} AS DECIMAL({kind.precision}, {kind.scale}))"
+            return number if kind.precision <= DIGITS_OF_WORD else _bytes_code(number)
+        case ("text", "text") | ("binary", "binary"):
+            return _bytes_code(f"CAST({here} AS BINARY)")  # A text's collation does not matter to its equality.
+        case ("date", "date"):
+            return f"CAST(unix_date({here}) AS BIGINT)"
+        case ("date", "timestamp") | ("timestamp", "timestamp") if kind.unit == "us":
             return _micros(here, own)
     return None
+
+
+def _bytes_code(value: str) -> str:
+    return f"CASE WHEN {value} IS NOT NULL THEN xxhash64({value}) END"
 
 
 def _leaf(function: str, arguments: Sequence[Expression], slots: Slots) -> str | None:
@@ -126,7 +137,7 @@ def _micros(here: str, own: pa.DataType) -> str:
     if here == TIME:
         return here
     if family(own) == "date":
-        return f"CAST(unix_date({here}) AS BIGINT) * {_MICROSECONDS_OF_DAY}L"
+        return f"try_multiply(CAST(unix_date({here}) AS BIGINT), {_MICROSECONDS_OF_DAY}L)"
     return f"unix_micros(CAST({here} AS TIMESTAMP))"
 
 

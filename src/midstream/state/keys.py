@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from midstream.state.gather import is_word
+from midstream.state.xxhash import hash_bytes
 
 Codes = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_BASE = np.uint64(0x100000001B3)
 
 
 _INT64, _MICROSECONDS = pa.int64(), pa.timestamp("us")
 
 
-BLOCK = 1 << 22
-"""Letters hashed at once."""
+DIGITS_OF_WORD = 18
+"""Decimals of up to so many digits are words."""
 
 
 def is_exact(types: Sequence[pa.DataType]) -> bool:
@@ -163,37 +163,43 @@ def _scramble(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
 
 
 def _bytes_codes(key: pa.Array) -> npt.NDArray[np.int64]:
-    """Polynomial hashes of byte strings, as differences of running sums: one pass over the bytes."""
+    """Hashes of values that are no words: of texts and binaries by their bytes, of decimals by their unscaled value."""
     kind = key.type
+    if pt.is_dictionary(kind):
+        return _column_codes(key.dictionary_decode())
     if pt.is_decimal(kind):
-        key = _decimal_bytes(key)
-    elif pt.is_dictionary(kind):
-        key = key.dictionary_decode()
-    key = key.cast(pa.large_binary()) if not pt.is_large_binary(key.type) else key
+        return _decimal_codes(key)
+    key = key.cast(pa.large_binary()) if not pt.is_large_binary(kind) else key
     if key.null_count:
         key = key.fill_null(b"")
     count = len(key)
     _, offsets_buffer, data = key.buffers()
+    if count == 0 or offsets_buffer is None:
+        return np.zeros(count, np.int64)
     offsets = np.frombuffer(offsets_buffer, np.int64)[key.offset : key.offset + count + 1]
-    if count == 0 or data is None:
-        return np.zeros(count, np.int64)
-    start, end = int(offsets[0]), int(offsets[-1])
-    if end - start > BLOCK and count > 1:
-        # Several words a letter are in use at once: long texts go in blocks.
-        half = count // 2
-        return np.concatenate([_bytes_codes(key.slice(0, half)), _bytes_codes(key.slice(half))])
-    letters = np.frombuffer(data, np.uint8)[start:end].astype(np.uint64) + np.uint64(1)
-    # The position restarts with each string, so that equal strings meet equal powers wherever they stand.
-    lengths = np.diff(offsets)
-    position = np.arange(end - start) - np.repeat(offsets[:-1] - start, lengths)
-    longest = int(lengths.max(initial=0))
-    powers = np.cumprod(np.concatenate([np.ones(1, np.uint64), np.full(max(longest - 1, 0), _BASE)]))
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(letters * powers[position])]) if longest else None
-    if sums is None:
-        return np.zeros(count, np.int64)
-    hashes = sums[offsets[1:] - start] - sums[offsets[:-1] - start]
-    return (_scramble(hashes.view(np.int64)) ^ lengths.astype(np.uint64)).view(np.int64)
+    letters = np.frombuffer(b"" if data is None else data, np.uint8)
+    return hash_bytes(letters, offsets[:-1], np.diff(offsets))
 
 
-def _decimal_bytes(key: pa.Array) -> pa.Array:
-    return pc.cast(key, pa.string())
+def _decimal_codes(key: pa.Array) -> npt.NDArray[np.int64]:
+    """The unscaled value where it is a word, else a hash of its fewest bytes in two's complement, as in the JVM."""
+    kind = key.type
+    if kind.bit_width < 128:
+        key = key.cast(pa.decimal128(kind.precision, kind.scale))
+    width = key.type.bit_width // 8
+    if key.null_count:
+        key = key.fill_null(pa.scalar(Decimal(0), key.type))
+    if not len(key):
+        return np.zeros(0, np.int64)
+    data = np.frombuffer(key.buffers()[1], np.uint8)[key.offset * width : (key.offset + len(key)) * width]
+    if kind.precision <= DIGITS_OF_WORD:
+        return np.ascontiguousarray(data.view(np.int64)[:: width // 8])
+    letters = data.reshape(-1, width)[:, ::-1]
+    signs = np.where(letters[:, :1] >= 128, np.uint8(255), np.uint8(0))
+    differs = letters != signs
+    first = np.where(differs.any(1), differs.argmax(1), width)
+    # A byte more where the first that says something would turn the sign.
+    turns = (letters[np.arange(len(letters)), np.minimum(first, width - 1)] >= 128) != (signs[:, 0] == 255)
+    skipped = np.minimum(np.where(turns & (first < width), first - 1, first), width - 1)
+    starts = np.arange(len(letters)) * width + skipped
+    return hash_bytes(np.ascontiguousarray(letters).ravel(), starts, width - skipped)

@@ -27,6 +27,7 @@ from midstream.step.answers import AnswerTimes, answered, rows_of
 from midstream.step.conclude import conclude, progress_after
 from midstream.step.each import Each, one_by_one
 from midstream.step.lane_step import LaneOutput, lane_step
+from midstream.step.placement import validate
 from midstream.step.plan_step import StepPlan, lanes_of, plan_step
 from midstream.step.program import Program
 from midstream.step.rescale import adopt
@@ -118,6 +119,7 @@ def step(
             outputs.update(over_nodes[name].lanes)
     concluded, events = conclude(manifest, plan, outputs, seen, progress)
     concluded = spread_on(concluded, {name: output.spread for name, output in over_nodes.items()})
+    validate(manifest, concluded, store)
     results = {name: _together(name, outputs, each).table for name in concluded.queries}
     still = silent and changed_nothing(manifest, concluded, results)
     return StepResult(

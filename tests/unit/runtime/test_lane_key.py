@@ -65,8 +65,10 @@ def test_queries_of_one_key_share_a_group() -> None:
 
 
 def of(values: pa.Array, *, spread_nulls: bool = True) -> list[int]:
-    batch = pa.RecordBatch.from_pydict({"x": values})
-    return list(slots(Column(values.type, "A", "x"), batch, spread_nulls=spread_nulls).tolist())
+    batch = pa.RecordBatch.from_pydict({"x": values, "_ts": pa.array(range(len(values)), pa.int64())})
+    column = Column(values.type, "A", "x")
+    key = {"A": column, "B": column} if spread_nulls else {"A": column}
+    return list(slots(key, "A", batch).tolist())
 
 
 def test_equal_keys_meet_whatever_their_row() -> None:
@@ -88,7 +90,8 @@ def test_slots_fill_evenly() -> None:
 
 def test_null_keys_join_nothing_and_are_spread_but_a_group_of_nulls_stays_together() -> None:
     nothing = pa.nulls(100, pa.int64())
-    assert len(set(of(nothing))) == 100
+    assert len(set(of(nothing))) > 90
+    assert of(nothing) == of(nothing)
     assert len(set(of(nothing, spread_nulls=False))) == 1
 
 
@@ -97,6 +100,6 @@ def test_slots_of_an_expression() -> None:
     assert key is not None
     (batch,) = table([1, 2], k=[4, 5]).to_batches()
     (shifted,) = table([1, 2], k=[5, 6]).to_batches()
-    one, other = slots(key["A"], batch, spread_nulls=True), slots(key["B"], shifted, spread_nulls=True)
+    one, other = slots(key, "A", batch), slots(key, "B", shifted)
     assert one.tolist() == other.tolist()
     assert one.dtype == np.int16

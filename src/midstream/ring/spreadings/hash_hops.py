@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from typing_extensions import override
 
-from midstream.optimizer.samples.hashing import hashes, salt
 from midstream.ring.columns import Copies, Partials, StreamRows, Visits, Words
 from midstream.ring.deployment import Deployment
 from midstream.ring.spreading import Spreading
+from midstream.runtime.lane_key import slots_of
 
 
 class HashHops(Spreading):
@@ -39,5 +39,4 @@ class HashHops(Spreading):
 
 
 def _node(deployment: Deployment, codes: Words) -> Words:
-    found = hashes(np.ascontiguousarray(codes), salt(deployment.seed, "node"))
-    return (found % np.uint64(deployment.nodes)).astype(np.int64)
+    return slots_of(codes).astype(np.int64) % deployment.nodes

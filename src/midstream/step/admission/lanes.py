@@ -1,6 +1,6 @@
 """The embedded way of spreading a step's rows over lanes: arrival numbers, then a share for each lane.
 
-Spark numbers and spreads them in the JVM (`midstream.spark.exchange`), to the same lanes of a slot.
+Spark numbers and spreads them in the JVM (`midstream.spark.exchange`), to the same slots.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def spread(
     slotted = {s: one for s in streams if rows[s] is nothing[s].rows and (one := nothing[s].slotted) is not None}
     for s in streams:
         if s not in slotted:
-            slotted[s] = rows[s].append_column(_SLOT, _column(slots(key[s], rows[s], spread_nulls=len(key) > 1)))
+            slotted[s] = rows[s].append_column(_SLOT, _column(slots(key, s, rows[s])))
     lanes = plan.lanes(group)
     if lanes == 1:
         return {LaneId(group, 0): slotted}

@@ -200,7 +200,7 @@ def _in_lanes(
         whole = whole.take(pa.array(stable_order(times(whole))))
         lane_of = np.zeros(whole.num_rows, np.int64)
         if key is not None:
-            owners = slots(key[spec.stream], whole, spread_nulls=len(key) > 1)
+            owners = slots(key, spec.stream, whole)
             lane_of = owners.astype(np.int64) % count
             whole = whole.append_column(SLOT, pa.array(owners))
             whole = whole.select(sorted(whole.schema.names))

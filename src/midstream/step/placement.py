@@ -1,0 +1,144 @@
+"""Checks that each kept row lies where later rows look for it: in its lane, or at its nodes.
+
+In: a manifest and the store of its chunks. Out: what lies elsewhere. Tests check every step so, `midstream doctor`
+every manifest that is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from midstream.language.expression import Column, Expression
+from midstream.model.ids import LaneId, StateId, StateKind
+from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
+from midstream.plan.signature import relabel
+from midstream.runtime.checks import are_on, require
+from midstream.runtime.lane_key import is_single, slots
+from midstream.runtime.watermark import BEGINNING, watermarks
+from midstream.state.base_state import SLOT
+from midstream.state.store.base import ChunkStore
+from midstream.step.plan_step import lanes_of
+from midstream.step.program import Program, compile_program
+from midstream.step.query_unit import QueryUnit
+from midstream.step.spreading.deployed import Deployed, as_before
+from midstream.step.spreading.partition import read
+from midstream.step.unit import Unit
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A state whose rows are dealt by a key, and the queries that it is kept for."""
+
+    id: StateId
+    stream: str
+    queries: tuple[str, ...]
+    key: Mapping[str, Expression]
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    """Rows of a chunk that lie in a lane, or at a node, where no later row looks for them."""
+
+    lane: LaneId
+    queries: tuple[str, ...]
+    stream: str
+    chunk: str
+    rows: int
+
+    def __str__(self) -> str:
+        names = ", ".join(self.queries)
+        return (
+            f"{self.rows} rows of {self.stream} that are kept for {names} lie in {self.lane}, where nothing meets them"
+        )
+
+
+def validate(before: Manifest, after: Manifest, store: ChunkStore) -> None:
+    """Raise a `ContractError` if a step has put a row into the wrong lane; does nothing unless checks are on."""
+    if are_on():
+        for found in misplaced(after, store, known=before):
+            require(False, f"step {after.step}: {found}, in chunk {found.chunk}")
+
+
+def misplaced(manifest: Manifest, store: ChunkStore, known: Manifest | None = None) -> Iterator[Misplaced]:
+    """Find the rows that lie in a wrong lane; chunks are passed over that a lane has in the manifest `known` too."""
+    same = known is not None and known.shares == manifest.shares and known.queries.keys() == manifest.queries.keys()
+    former = known.lane_states if known is not None and same else {}
+    for group in sorted({lane.group for lane in manifest.lane_states}):
+        program = compile_program(manifest, group, {})
+        if not program.units:
+            continue
+        names = tuple(name for unit in program.units for name in unit.queries)
+        if any(manifest.queries[name].nodes is not None for name in names):
+            yield from _at_nodes(manifest, group, program, store)
+        elif not is_single(group):
+            lanes = lanes_of(group, manifest.shares)
+            for lane, state in manifest.lane_states.items():
+                if lane.group == group:
+                    yield from _in_lane(program, lane, lanes, state, former.get(lane, LaneState()), store)
+
+
+def _in_lane(
+    program: Program, lane: LaneId, lanes: int, state: LaneState, former: LaneState, store: ChunkStore
+) -> Iterator[Misplaced]:
+    for kept, ref in _kept(program, state):
+        old, stream = former.states.get(kept.id, StateListing()), kept.stream
+        if stream not in kept.key or any(ref.name == one.name for one in old.chunks):
+            continue
+        batch = store.get(ref)
+        names = batch.schema.names
+        if not all(column.name in names for column in kept.key[stream].columns()):
+            continue  # The chunk is older than the column.
+        found = slots(kept.key, stream, batch)
+        wrong = found % lanes != lane.number
+        if SLOT in names:  # By it the row goes on when the lanes become more or fewer.
+            wrong |= batch.column(SLOT).to_numpy() != found
+        if wrong.any():
+            yield Misplaced(lane, kept.queries, stream, ref.name, int(wrong.sum()))
+
+
+def _kept(program: Program, state: LaneState) -> Iterator[tuple[Kept, ChunkRef]]:
+    """Each chunk of base rows or of open groups, with what is known of it."""
+    key = program.stages[0].lane_key or {}
+    owners: dict[StateId, Kept] = {}
+    for unit in program.units:
+        for spec in unit.binding.rows().values():
+            names = owners[spec.id].queries if spec.id in owners else ()
+            owners[spec.id] = Kept(spec.id, spec.stream, (*names, *unit.queries), key)
+        for id in state.states:
+            if id.kind is StateKind.HELD and id.owner == f"{unit.name}.{unit.since}":
+                owners[id] = Kept(id, unit.streams[0], unit.queries, _key_in_groups(unit, key))
+    for id, listing in state.states.items():
+        if id in owners:
+            yield from ((owners[id], ref) for ref in listing.chunks)
+
+
+def _key_in_groups(unit: Unit, key: Mapping[str, Expression]) -> Mapping[str, Expression]:
+    """The lane key of open groups, of which the values that are grouped by are kept as columns `g0, g1, ...`."""
+    aggregate, (source, *others) = unit.query.aggregate, unit.query.sources
+    if aggregate is None or others:
+        return {}
+    texts = [relabel(group, {source.alias: source.stream}).text() for group in aggregate.groups]
+    own = key[source.stream]
+    return {source.stream: Column(own.type, source.stream, f"g{texts.index(own.text())}")}
+
+
+def _at_nodes(manifest: Manifest, group: str, program: Program, store: ChunkStore) -> Iterator[Misplaced]:
+    """Look at each row of a query over nodes: every node where it is at home must list its chunk."""
+    (unit,) = program.units
+    spread = next(nodes for name in unit.queries if (nodes := manifest.queries[name].nodes) is not None)
+    assert isinstance(unit, QueryUnit)
+    marks = watermarks(manifest.streams, manifest.progress)
+    bound = max(min(marks[stream] for stream in unit.streams), BEGINNING + 1)
+    deployed = Deployed(unit, as_before(spread), manifest.seed, bound)
+    lanes = {lane: state for lane, state in manifest.lane_states.items() if lane.group == group}
+    for label, spec in unit.binding.rows().items():
+        listing: dict[str, set[int]] = {}
+        for lane, state in lanes.items():
+            for ref in state.states.get(spec.id, StateListing()).chunks:
+                listing.setdefault(ref.name, set()).add(lane.number)
+        refs = {ref.name: ref for state in lanes.values() for ref in state.states.get(spec.id, StateListing()).chunks}
+        for name, (ref, batch) in read(refs.values(), manifest, unit, label, store).items():
+            at = deployed.homes(label).listed(ref, batch)
+            for node in sorted(at.keys() - listing[name]):
+                yield Misplaced(LaneId(group, min(listing[name])), unit.queries, spec.stream, name, at[node].live)

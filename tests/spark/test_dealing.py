@@ -1,0 +1,245 @@
+"""Rows are dealt to lanes alike on both hosts: Spark's exchange, tasks over files, and the embedded engine."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from midstream.language.evaluate import holds
+from midstream.language.expression import Column, Expression
+from midstream.language.parse import parse_query
+from midstream.language.query import Query
+from midstream.model.errors import MidstreamError
+from midstream.model.language_rules import LanguageRules
+from midstream.model.schema import StreamSchema
+from midstream.plan.signature import canonical
+from midstream.runtime.lane_key import lane_key, slots, slots_of
+from midstream.spark.exchange import Exchange, Group, slot_sql
+from midstream.spark.file_rows import Dealt, FileRows
+from midstream.spark.layout import STREAM, StepLayout
+from midstream.spark.tag import TAG
+from midstream.spark.translate import key as key_sql
+from midstream.spark.unpack import StreamSlots
+from midstream.state.base_state import TIME
+from midstream.state.keys import key_codes
+
+ROWS = 240
+RANDOM = random.Random(7)
+
+
+def whole(bits: int) -> list[object]:
+    """Whole numbers of so many bits: the ends, some near zero that all types share, others."""
+    most = 2 ** (bits - 1)
+    return [-most, most - 1, *range(-3, 12), *(RANDOM.randrange(-most, most) for _ in range(40))]
+
+
+def decimals(digits: int, places: int) -> list[object]:
+    most = 10**digits
+    drawn = [0, 1, -1, most - 1, 1 - most, *(RANDOM.randrange(1 - most, most) for _ in range(30))]
+    # Where the fewest bytes of a number turn longer.
+    edges = [sign * 2**bits + more for bits in range(6, 126) for sign in (1, -1) for more in (-1, 0, 1)]
+    drawn += RANDOM.sample([one for one in edges if abs(one) < most], 80 if digits > 5 else 20)
+    wholes = [Decimal(n) for n in (-2, 0, 1, 3, 7, 10)]
+    return [*(Decimal(f"{n}E-{places}") for n in drawn), *wholes]
+
+
+TEXTS = ["", "a", "A", "ab", "1", "日本", "é", "e\u0301", "x" * 7, "x" * 8, "\0", "a\0"]
+TEXTS += ["".join(RANDOM.choices("abcé漢 ", k=RANDOM.randrange(0, 90))) for _ in range(60)]
+REALS = [0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1.0, 3.0, 7.0, -2.0, 0.1, 1.5, 1e300, 5e-324, 2.0**53]
+DAYS = [date(1970, 1, 1), date(1969, 12, 31), date(2024, 2, 29), date(1, 1, 1), date(9999, 12, 31), date(1582, 10, 4)]
+MOMENTS = [*(datetime(day.year, day.month, day.day) for day in DAYS)]
+MOMENTS += [datetime(2024, 2, 29, 12, 0, 0, 1) + timedelta(microseconds=RANDOM.randrange(10**9)) for _ in range(20)]
+
+VALUES: dict[str, tuple[pa.DataType, list[object]]] = {
+    "truth": (pa.bool_(), [True, False]),
+    "tiny": (pa.int8(), whole(8)),
+    "small": (pa.int16(), whole(16)),
+    "whole": (pa.int32(), whole(32)),
+    "big": (pa.int64(), [*whole(64), 2**53 + 1]),
+    "single": (pa.float32(), [one for one in REALS if abs(one) < 1e38 or one != one or math.isinf(one)]),
+    "precise": (pa.float64(), REALS),
+    "cents": (pa.decimal128(5, 2), decimals(5, 2)),
+    "amount": (pa.decimal128(18, 4), decimals(18, 4)),
+    "wide": (pa.decimal128(19, 0), decimals(19, 0)),
+    "widest": (pa.decimal128(38, 10), decimals(38, 10)),
+    "words": (pa.string(), list(TEXTS)),
+    "letters": (
+        pa.binary(),
+        [one.encode() for one in TEXTS] + [RANDOM.randbytes(RANDOM.randrange(70)) for _ in range(60)],
+    ),
+    "day": (pa.date32(), list(DAYS)),
+    "plain": (pa.timestamp("us"), list(MOMENTS)),
+    "zoned": (pa.timestamp("us", "UTC"), list(MOMENTS)),
+    "clock": (pa.time64("us"), [time(0), time(12, 30), time(23, 59, 59, 999_999)]),
+}
+"""For each type of a column its values; many types have some that are equal to another type's."""
+
+NOT_OF_SPARK = ["clock"]
+
+
+def column(name: str) -> pa.Array:
+    """Every value of a type at least once, and NULLs."""
+    kind, values = VALUES[name]
+    drawn = [None, None, None, *values, *RANDOM.choices(values, k=ROWS)][:ROWS]
+    RANDOM.shuffle(drawn)
+    return pa.array(drawn, kind)
+
+
+def rows() -> pa.Table:
+    times = pa.array([RANDOM.randrange(10**12) for _ in range(ROWS)], pa.timestamp("us", "UTC"))
+    columns = {name: column(name) for name in VALUES if name not in NOT_OF_SPARK}
+    return pa.table({"id": range(ROWS), "ts": times, **columns, "ts_again": times})
+
+
+TABLES = {"A": rows(), "B": rows()}
+SCHEMA = TABLES["A"].schema
+STREAMS = {name: StreamSchema(name, SCHEMA, "ts") for name in "AB"}
+SLOTTED = {name: TIME if name == "ts" else f"_c{at}" for at, name in enumerate(SCHEMA.names)}
+LAYOUT = StepLayout(("A", "B"), {"A": SLOTTED, "B": SLOTTED})
+
+Key = Mapping[str, Expression]
+
+
+def key_of(condition: str) -> Key | None:
+    """The key by which the two streams of a join are dealt; None where the condition has no meaning."""
+    try:
+        query = parse_query(f"SELECT A.id FROM A, B WHERE {condition} WINDOW 1 SECOND", STREAMS)
+    except MidstreamError:
+        return None
+    return lane_key(canonical(query)[0])
+
+
+CONDITIONS = [f"A.{left} = B.{right}" for left, right in product(SCHEMA.names, repeat=2) if left <= right]
+CONDITIONS += [
+    "A.whole + 1 = B.big", "LOWER(A.words) = LOWER(B.words)", "A.big = B.big AND A.words = B.words",
+    "CAST(A.words AS VARCHAR) = B.words", "A.plain::DATE = B.day", "CAST(A.precise AS BIGINT) = B.tiny",
+]  # fmt: skip
+KEYS = {condition: key for condition in CONDITIONS if (key := key_of(condition)) is not None}
+
+
+def in_rows(stream: str) -> pa.RecordBatch:
+    """A stream's rows as the language sees them."""
+    table = TABLES[stream]
+    (batch,) = table.append_column(TIME, table.column("ts").cast(pa.int64())).combine_chunks().to_batches()
+    return batch
+
+
+def here(key: Key, stream: str) -> list[int]:
+    return [int(slot) for slot in slots(key, stream, in_rows(stream))]
+
+
+@pytest.fixture(scope="module")
+def union(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+    """The rows of both streams as a micro-batch has them."""
+    folder, frames = tmp_path_factory.mktemp("streams"), []
+    for number, (name, table) in enumerate(TABLES.items()):
+        pq.write_table(table, folder / f"{name}.parquet")
+        columns = [F.col(column).alias(slot) for column, slot in SLOTTED.items() if slot != TIME]
+        frame = spark.read.parquet(str(folder / f"{name}.parquet"))
+        frames.append(
+            frame.select(F.lit(number).cast("tinyint").alias(STREAM), F.expr(f"unix_micros(ts) AS {TIME}"), *columns)
+        )
+    return frames[0].unionAll(frames[1]).localCheckpoint()
+
+
+def by_spark(union: DataFrame, keys: Mapping[str, Key]) -> dict[str, dict[str, list[int]]]:
+    """The slots that Spark's exchange gives, by key and stream."""
+    both = frozenset({"A", "B"})
+    groups = tuple(Group(name, 3, both & key.keys(), key, {}) for name, key in keys.items())
+    exchange = Exchange(LAYOUT, groups, 2)
+    found = exchange.apply(union, {"A": 0, "B": 0}).select(TAG, SLOTTED["id"]).toArrow()
+    tags = exchange.tags.decode(found.column(TAG).to_numpy())
+    result = {name: {stream: [-1] * ROWS for stream in sorted(key)} for name, key in keys.items()}
+    names, ids = list(keys), found.column(SLOTTED["id"]).to_pylist()
+    for group, stream, slot, row in zip(*(part.tolist() for part in tags), ids, strict=True):
+        if group < len(names):  # A row of a stream that no group reads is only counted.
+            result[names[group]]["AB"[stream]][row] = slot
+    return result
+
+
+def test_types_that_can_be_compared_are_among_the_keys() -> None:
+    compared = [sorted(one[2:] for one in name.split(" = ")) for name in KEYS if " AND " not in name]
+    for pair in (
+        "whole big", "tiny big", "small whole", "whole precise", "single precise", "single single", "cents widest",
+        "amount cents", "big cents", "wide widest", "day zoned", "day plain", "plain zoned", "ts zoned", "truth truth",
+        "letters letters", "words words", "day day",
+    ):  # fmt: skip
+        assert sorted(pair.split()) in compared, pair
+    assert len(KEYS) > 60
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_spark_deals_as_python_does(union: DataFrame, part: int) -> None:
+    """The JVM's slot of every row is Python's, whatever type the key has, and whatever types are compared."""
+    keys = {name: key for at, (name, key) in enumerate(KEYS.items()) if at % 4 == part}
+    for name, streams in by_spark(union, keys).items():
+        for stream, found in streams.items():
+            assert found == here(keys[name], stream), f"{name}: {stream}"
+
+
+def test_groups_are_dealt_alike(union: DataFrame) -> None:
+    """Of a lone stream rows without a key stay together: NULL is a group of GROUP BY."""
+    keys = {}
+    for name in SCHEMA.names:
+        query = parse_query(f"SELECT {name} FROM A [RANGE 1 MINUTE] GROUP BY {name} EVERY 1 SECOND", STREAMS)
+        keys[name] = lane_key(canonical(query)[0]) or {}
+    for name, streams in by_spark(union, keys).items():
+        assert streams["A"] == here(keys[name], "A"), name
+        nulls = np.flatnonzero(in_rows("A").column(name).is_null())
+        assert len({streams["A"][row] for row in nulls}) == (name not in ("id", "ts", "ts_again")), name
+
+
+def test_tasks_over_files_deal_as_python_does(tmp_path: Path) -> None:
+    pq.write_table(TABLES["A"], tmp_path / "a.parquet")
+    own = StreamSlots.of(STREAMS["A"], LAYOUT, LanguageRules())
+    for name, key in KEYS.items():
+        rows = FileRows(own, (str(tmp_path / "a.parquet"),))
+        dealt = Dealt(3, frozenset("A"), key)
+        assert [int(slot) for slot in dealt.slots("A", rows)] == here(key, "A"), name
+
+
+def test_equal_keys_meet() -> None:
+    """Whatever types are compared, rows that are equal have one slot; of different ones hardly any have."""
+    for condition, key in KEYS.items():
+        query = parse_query(f"SELECT A.id FROM A, B WHERE {condition} WINDOW 1 SECOND", STREAMS)
+        pairs = pairs_of(query)
+        left, right = here(key, "A"), here(key, "B")
+        for a, b in pairs:
+            assert left[a] == right[b], (condition, in_rows("A").slice(a, 1), in_rows("B").slice(b, 1))
+
+
+def pairs_of(query: Query) -> list[tuple[int, int]]:
+    """The rows that a join finds, by the language itself, pair by pair."""
+    left, right = np.repeat(np.arange(ROWS), ROWS), np.tile(np.arange(ROWS), ROWS)
+    both = {"A": in_rows("A").take(pa.array(left)), "B": in_rows("B").take(pa.array(right))}
+    mask = np.ones(len(left), np.bool_)
+    for predicate in query.predicates:
+        mask &= holds(predicate.expression, lambda column: both[column.alias].column(column.name), len(left))
+    return list(zip(left[mask].tolist(), right[mask].tolist(), strict=True))
+
+
+def test_texts_of_any_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    """Texts that are no UTF-8 are dealt alike too: they come to be dead letters in one lane, not in two or none."""
+    values = [RANDOM.randbytes(RANDOM.randrange(70)) for _ in range(300)]
+    frame = spark.createDataFrame([(at, bytearray(one)) for at, one in enumerate(values)], "id INT, b BINARY")
+    text = key_sql(Column(pa.string(), "A", "s"), lambda column: column.name)
+    assert text is not None
+    found = frame.selectExpr("id", "CAST(b AS STRING) AS s").selectExpr(
+        "id", f"{slot_sql(text, spreads_null=False)} AS slot"
+    )
+    by_id = {row["id"]: row["slot"] for row in found.collect()}
+    damaged = pa.array(values, pa.binary()).view(pa.string())
+    expected = slots_of(key_codes([damaged])[0]).tolist()
+    assert [by_id[at] for at in range(len(values))] == expected
