@@ -17,6 +17,7 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     # simulated drivers of tests/property carry the commit protocol.
     "tests/spark/": (
         "test_crashes.py::test_the_driver_is_killed_at_three_points",
+        "test_dealing.py",
         "test_invariants.py::test_every_kind_of_query[3-disordered]",
         "test_invariants.py::test_every_plan_gives_the_same_answer",
         "test_invariants.py::test_migrations_change_no_answer",
@@ -29,8 +30,10 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
         "test_outputs.py::test_late_rows_and_dead_letters",
         "test_parcel_files.py",
         "test_refusals.py::test_queries",
+        "test_sequences.py::test_every_step_is_the_oracle_s",
         "test_sharing.py::test_queries_come_and_go[auto]",
         "test_spreads.py::test_queries_share_a_ring_while_one_comes_and_one_goes",
+        "test_spreads.py::test_rows_that_come_back_from_nodes_are_met[by the driver]",
         "test_translate.py",
     ),
     # Whether random suites meet what they are for says only the count of most of their cases.

@@ -22,7 +22,6 @@ from midstream.language.expression import Column, Expression
 from midstream.language.parse import parse_query
 from midstream.language.query import Query
 from midstream.model.errors import MidstreamError
-from midstream.model.language_rules import LanguageRules
 from midstream.model.schema import StreamSchema
 from midstream.plan.signature import canonical
 from midstream.runtime.lane_key import lane_key, slots, slots_of
@@ -203,7 +202,7 @@ def test_groups_are_dealt_alike(union: DataFrame) -> None:
 
 def test_tasks_over_files_deal_as_python_does(tmp_path: Path) -> None:
     pq.write_table(TABLES["A"], tmp_path / "a.parquet")
-    own = StreamSlots.of(STREAMS["A"], LAYOUT, LanguageRules())
+    own = StreamSlots.of(STREAMS["A"], LAYOUT)
     for name, key in KEYS.items():
         rows = FileRows(own, (str(tmp_path / "a.parquet"),))
         dealt = Dealt(3, frozenset("A"), key)
