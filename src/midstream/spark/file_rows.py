@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from midstream.language.expression import Expression
 from midstream.language.types import TIMESTAMP
 from midstream.runtime.lane_key import Slots, slots, slots_of
 from midstream.runtime.watermark import Seen
-from midstream.spark.unpack import Share, StreamSlots
+from midstream.spark.unpack import Share, StreamSlots, as_declared
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import judge
 
@@ -83,8 +84,9 @@ class FileRows:
 
     @property
     def batch(self) -> pa.RecordBatch:
-        """The rows, with their event times."""
-        return pa.RecordBatch.from_pydict({**self.columns, TIME: self.times})
+        """The rows as they were declared, with their event times."""
+        columns = {name: as_declared(self.columns[name], kind) for name, _, kind in self.stream.columns}
+        return pa.RecordBatch.from_pydict({**columns, TIME: self.times})
 
     def share(self, rows: npt.NDArray[np.int64] | None, slots: Slots) -> Share:
         """Some of the rows, or all, as a lane's share."""
