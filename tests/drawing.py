@@ -57,3 +57,12 @@ def drawing(cases: int, *, soak: int = 10, shrink: bool = False) -> settings:
         print_blob=True,
         suppress_health_check=list(HealthCheck),
     )
+
+
+def seeds(count: int) -> list[object]:
+    """Return the parameters of a test that draws by seeds; a fifth of them runs in `make test`."""
+    chosen = chosen_fifth()
+    return [
+        pytest.param(seed, marks=() if seed % len(FIFTHS) == chosen or SOAK else (pytest.mark.verify,))
+        for seed in range(count)
+    ]

@@ -38,6 +38,7 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     ),
     # Whether random suites meet what they are for says only the count of most of their cases.
     "tests/conformance/test_conformance.py::": ("test_no_answer_changes",),
+    "tests/optimizer/test_policies.py::test_every_policy_switches": (),
     "tests/property/test_migration_invariance.py::test_migrations_were_exercised": (),
     "tests/property/test_shared_rings.py::test_rings_were_shared": (),
     "tests/property/test_spreads.py::test_every_way_had_cases": (),
@@ -45,6 +46,7 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     "tests/sharing/test_least_state.py::test_rows_were_kept_and_given_up": (),
     "tests/sharing/test_sets_of_queries.py::test_sets_were_exercised": (),
     # Of what surrounds the engine, a first look.
+    "tests/unit/cli/test_lab.py": ("::test_an_unknown",),
     "tests/unit/lab/": ("test_figures.py", "test_docs.py", "test_generator.py"),
     "tests/unit/benchmarks/": ("test_plan_change_parts.py::test_marks_tell_rows_apart",),
     "tests/dashboard/": ("test_server.py", "test_rows_and_steps.py", "test_browser.py::test_a_migration_is_watched"),
@@ -57,6 +59,7 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     ),
     "tests/test_notebook.py": ("::test_every_cell_draws_what_it_gives",),
     "tests/test_examples.py": ("::test_the_readme_example_runs",),
+    "tests/sinks/test_merged.py::test_a_merge_is_killed_at_each_point": (),
     "tests/embedded/test_demo.py": ("::test_once_it_is_hot",),
 }
 """For a path the beginnings of what stays in `make test`, relative to it: its first look."""

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.drawing import seeds
 from tests.oracle import brute
 from tests.oracle.answer import answers
 from tests.oracle.arrival import Lifetime, arrive
@@ -98,7 +99,7 @@ def expect(answer: pa.Table, expected: list[tuple[Any, ...]]) -> None:
     assert Counter(rows(answer)) == Counter(tuple(normal(v) for v in row) for row in expected)
 
 
-@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.parametrize("seed", seeds(CASES))
 def test_joins_equal_brute_force(seed: int) -> None:
     rng = random.Random(seed)
     streams, steps = draw(rng, "ABC", 18, 14)
@@ -117,7 +118,7 @@ def test_joins_equal_brute_force(seed: int) -> None:
     assert found.times == sorted(found.times)
 
 
-@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.parametrize("seed", seeds(CASES))
 def test_aggregates_equal_brute_force(seed: int) -> None:
     rng = random.Random(1000 + seed)
     streams, steps = draw(rng, "AB", 16, 20)
@@ -156,7 +157,7 @@ def test_aggregates_equal_brute_force(seed: int) -> None:
     expect(found.table, expected)
 
 
-@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.parametrize("seed", seeds(CASES))
 def test_differences_equal_brute_force(seed: int) -> None:
     rng = random.Random(2000 + seed)
     streams, steps = draw(rng, "ABC", 18, 16)

@@ -21,6 +21,7 @@ from midstream.model.ids import CounterKey, LaneId, OperatorId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, QueryEntry, StateListing
 from midstream.state.store import disk
 from midstream.state.store.local import LocalStorage
+from tests.drawing import seeds
 from tests.unit.checkpoint.manifests import failing
 
 STATES = [StateId("A", "0", part) for part in ("rows", "scan", "1a2b3c")]
@@ -126,7 +127,7 @@ def changed(manifest: Manifest, draw: random.Random, step: int) -> Manifest:
     return replace(manifest, queries=queries, operators=counted, published=published)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_every_kept_step_is_read_as_it_was(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over writes that fail, steps that are published again, drivers that begin anew and jobs that go back."""
     draw = random.Random(seed)

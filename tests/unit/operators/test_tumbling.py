@@ -18,6 +18,7 @@ from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.tumbling import TumblingOperator, has_partial_sums
 from midstream.step.program import unit_of
 from midstream.step.query_unit import QueryUnit
+from tests.drawing import seeds
 
 SECOND = 1_000_000
 COLUMNS = "k BIGINT, i INT, b BIGINT, x DOUBLE, d DECIMAL(38, 2), s VARCHAR, ok BOOLEAN, ts TIMESTAMP"
@@ -73,7 +74,7 @@ def same(one: pa.Table, other: pa.Table, where: str) -> None:
     assert repr(one.to_pylist()) == repr(other.to_pylist()), where
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_answers_and_dead_letters_are_those_of_kept_rows(seed: int, tmp_path: Path) -> None:
     """To the row, in its order, in its step; over steps of all sizes, quiet ones, and a restart."""
     rng = np.random.default_rng(seed)

@@ -24,6 +24,7 @@ from midstream.optimizer.search.subsets import Subsets
 from midstream.optimizer.statistics import Condition, JoinStatistics, Sources, SourceStatistics, Statistics
 from midstream.plan.enumerate import bushy_trees, left_deep_trees
 from midstream.plan.tree import Join, MultiJoin, Plan
+from tests.drawing import seeds
 
 WINDOW = 10.0
 
@@ -73,7 +74,7 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", seeds(24))
 def test_the_search_finds_what_trying_all_trees_finds(seed: int) -> None:
     live = drawn(seed, 2 + seed % 5)
     estimate, model = Estimate(live), MODELS[seed % 3]
