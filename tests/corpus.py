@@ -78,8 +78,8 @@ def cases(names: list[str]) -> Iterator[tuple[str, int]]:
     """Yield what is kept, then new cases of all suites in turn without end."""
     known = set(kept()) if CORPUS.exists() else set()
     yield from sorted(known)
-    for number in count():
-        yield from ((name, number) for name in names if (name, number) not in known)
+    for number in count(max((number for _, number in known), default=-1) + 1):
+        yield from ((name, number) for name in names)
 
 
 def main() -> None:
