@@ -35,7 +35,7 @@ test: venv ## lint, format, types and the tests that a change needs: minutes
 	wait $$check || failed=$$?; cat "$$checked"; rm "$$checked"; exit $$failed
 
 verify: test ## `make test`, then all other tests: every random case, all of Spark, the lab, the packages, a browser
-	@$(with_java) $(with_postgresql) $(with_chromium) $(bin)/pytest -n 2 -m verify $(PYTEST_ARGS)
+	@$(with_java) $(with_postgresql) $(with_chromium) $(bin)/pytest -n 2 -m "verify and not soak" $(PYTEST_ARGS)
 
 mutants: venv ## one seeded fault after the other in a copy of the tree: make test must kill each (MUTANTS=names to choose)
 	@$(with_java) $(with_postgresql) nice -n 5 $(bin)/python -m tests.mutants.run $(MUTANTS)

@@ -1,7 +1,8 @@
 """What `make test` leaves to `make verify`: files and folders, each with what `make test` runs of it all the same.
 
 These tests get the marker `verify`, as four fifths of every random suite have it. Plain `pytest` selects as `make test`
-does (`-m "not verify and not soak"`), among all files or among those that are named; `pytest -m verify` runs the rest.
+does (`-m "not verify and not soak"`), among all files or those that are named; `make verify` runs the rest too
+(`-m "verify and not soak"`).
 """
 
 from __future__ import annotations
