@@ -38,9 +38,9 @@ def new_sink(folders: Folders, manifest: Manifest, query: str, value: dict[str, 
 
 def _folders_of(folders: Folders, manifest: Manifest) -> Iterator[tuple[str, str]]:
     """The queries of a manifest whose results go to files, and the folder."""
-    for name, entry in manifest.queries.items():
+    for name in manifest.asked_queries:
         with suppress(MidstreamError):  # One that waits too, and will be refused.
-            sink = restored(entry.sink, folders.results(name))
+            sink = restored(manifest.queries[name].sink, folders.results(name))
             if isinstance(sink, FileSink):
                 yield name, sink.path
 

@@ -62,7 +62,7 @@ class PlansReport(ReportValue):
 def plans_report(manifest: Manifest, query: str, store: ChunkStore) -> PlansReport:
     """The plans of a running query by what the manifest and its chunks say now; changes nothing."""
     if not isinstance(query, str) or query not in manifest.queries:
-        known = ", ".join(sorted(manifest.queries)) or "none is running"
+        known = ", ".join(manifest.asked_queries) or "none is running"
         raise QueryError(f"there is no query {query!r}", place=f"{query}", remedy=f"use one of: {known}")
     one, now = plan_group(manifest, query), query_time(manifest, query)
     last = f"{one.kept.decision}: {one.kept.reason}" if one.kept.decision else ""

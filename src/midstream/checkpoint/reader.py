@@ -88,10 +88,12 @@ class Checkpoint:
         """The newest manifest; raises `CheckpointError` where a job has not finished a step yet."""
         newest = self.manifests.latest()
         if newest is None or (newest.job and newest.step < 0):
+            refused = {} if newest is None else newest.refused
+            why = "; ".join(f"query {name} was refused: {one.reason}" for name, one in refused.items())
             raise CheckpointError(
-                "the job has not finished a step yet",
+                f"the job has not finished a step yet{f': {why}' if why else ''}",
                 place=self.url,
-                remedy="try again when its first step is done",
+                remedy="mend the query, and start the job again" if why else "try again when its first step is done",
             )
         return newest
 
@@ -112,7 +114,7 @@ class Checkpoint:
 
     def sinks(self) -> dict[str, JsonObject]:
         """By query where its results go, as the manifest describes it; nothing for a query of an engine."""
-        return {name: dict(entry.sink or {}) for name, entry in self.manifest().queries.items()}
+        return {name: dict(entry.sink or {}) for name, entry in self.manifest().queries.items() if not entry.part}
 
     def status(self, found: Report) -> JsonObject:
         """Whether the job runs (`state`, `since`, `reason`, `process`), the report, the savepoints, the commands that

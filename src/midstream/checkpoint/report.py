@@ -12,6 +12,7 @@ from midstream.checkpoint.report_values import (
     MigrationReport,
     OptimizerReport,
     QueryReport,
+    RefusedReport,
     Report,
     StateReport,
     StreamReport,
@@ -25,6 +26,7 @@ from midstream.operators.user_operator import OperatorSpec
 from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import watermark
+from midstream.step.answers import readers
 from midstream.step.chain_unit import ChainUnit
 from midstream.step.living import living_rows
 from midstream.step.plan_step import lanes_of
@@ -69,6 +71,7 @@ def report(manifest: Manifest) -> Report:
             for name, table in manifest.tables.items()
         },
         queries={name: queries[name] for name in manifest.queries},
+        refused={name: RefusedReport(name, one.sql, one.step, one.reason) for name, one in manifest.refused.items()},
         chains={name: _chain(manifest, name, chains.get(name), queries) for name in manifest.chains},
         migrations=tuple(sorted(migrations, key=lambda one: one.begun)),
         states=tuple(_states(manifest)),
@@ -165,6 +168,7 @@ def _query(
         nodes=entry.nodes,
         nodes_with=tuple(mates),
         rejected=entry.rejected,
+        part_of=_part_of(manifest, name) if entry.part else (),
     )
 
 
@@ -200,3 +204,11 @@ def _states(manifest: Manifest) -> list[StateReport]:
 def _lane(name: str, states: Mapping[StateId, StateListing]) -> LaneReport:
     held = _Held([states.values()])
     return LaneReport(name, living_rows(states), held.chunks, held.bytes)
+
+
+def _part_of(manifest: Manifest, name: str) -> tuple[str, ...]:
+    """Return the queries of a user that read a part, or a part that reads it, by name."""
+    found = set[str]()
+    for reader in readers(manifest, name):
+        found |= {reader} if not manifest.queries[reader].part else set(_part_of(manifest, reader))
+    return tuple(sorted(found))

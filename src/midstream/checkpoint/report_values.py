@@ -139,7 +139,8 @@ class QueryReport(ReportValue):
     Queries of a chain stand on the same states, and each has all their rows in `state_rows`. `migrations` are those
     under way, oldest first: a newer one began while the others ran. `sees`, `from_step` and `exact_from` are as in
     `QueryAdded`. `nodes` is there where the query is spread over nodes, and says what each of them did; `nodes_with`
-    are the queries that share them. `rejected` counts its dead letters.
+    are the queries that share them. `rejected` counts its dead letters. `part_of` names the queries of a user of which
+    this one is a part, such as a subquery that aggregates; it is empty for those that the user wrote.
     """
 
     name: str
@@ -164,6 +165,7 @@ class QueryReport(ReportValue):
     nodes: NodeSpread | None = None
     nodes_with: tuple[str, ...] = ()
     rejected: int = 0
+    part_of: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         moving = "" if self.migration is None else f", moving to {self.migration.plan} by {self.migration.strategy}"
@@ -187,6 +189,16 @@ class QueryReport(ReportValue):
         value = super().to_json()
         del value["migrations"]
         return {**value, "migration": self.migration_json()}
+
+
+@dataclass(frozen=True)
+class RefusedReport(ReportValue):
+    """A query that was to begin with a step and does not run, for a reason, until it is dropped or declared rightly."""
+
+    name: str
+    sql: str
+    step: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -250,6 +262,7 @@ class Report(ReportValue):
     streams: Mapping[str, StreamReport]
     tables: Mapping[str, TableReport]
     queries: Mapping[str, QueryReport]
+    refused: Mapping[str, RefusedReport]
     chains: Mapping[str, ChainReport]
     migrations: tuple[MigrationReport, ...]
     states: tuple[StateReport, ...]
@@ -285,10 +298,19 @@ class Report(ReportValue):
             + html_table("migrations", ("queries", "strategy", "to plan", "since step", "phase", "done"), moving)
         )
 
+    @property
+    def asked(self) -> tuple[QueryReport, ...]:
+        """The queries that a user wrote, without parts of them."""
+        return tuple(query for query in self.queries.values() if not query.part_of)
+
+    def parts(self, name: str) -> tuple[QueryReport, ...]:
+        """The queries that run as parts of a query; one that is a part of several is with the first."""
+        return tuple(query for query in self.queries.values() if query.part_of[:1] == (name,))
+
     def query(self, name: str) -> QueryReport:
         """The report of a running query; raises `QueryError` where there is none of this name."""
         if not isinstance(name, str) or name not in self.queries:
-            known = ", ".join(sorted(self.queries)) or "none is running"
+            known = ", ".join(sorted(one.name for one in self.asked)) or "none is running"
             raise QueryError(f"there is no query {name!r}", place=f"{name}", remedy=f"use one of: {known}")
         return self.queries[name]
 

@@ -32,7 +32,7 @@ def compact(
     manifest = checkpoint.manifest()
     names = [query] if query is not None else []
     if query is None:
-        for name, entry in manifest.queries.items():
+        for name, entry in ((name, manifest.queries[name]) for name in manifest.asked_queries):
             sink = restored(entry.sink, checkpoint.folders.results(name))
             names += [name] if isinstance(sink, FileSink) and sink.format == "parquet" else []
     done = dict[str, Merging]()

@@ -73,6 +73,8 @@ def run(
         names = ", ".join(f"{one['command']} {one['query'] or ''}".rstrip() for one in left)
         say(f"not applied yet: {names}: no batch brought data since, and the first that does applies it")
     for name, query in report["queries"].items():
+        if query["part_of"]:
+            continue
         where = query["sink"].get("path", "its sink")
         say(f"{name}: {query['counters']['rows_out']:,} rows in {where}")
 

@@ -20,7 +20,8 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
     """Check the command, append it, wait for its outcome if `wait` is given, and print it.
 
     It is checked against the job as the commands that no step has taken yet will leave it. What the job would refuse is
-    raised here, and nothing is appended; a refusal nevertheless, or a vain wait, is a failure.
+    raised here, and nothing is appended; a refusal nevertheless, or a vain wait, is a failure. A migration that has
+    begun is none, however long it takes.
     """
     from midstream.checkpoint.outcome import Outcome
     from midstream.checkpoint.reader import Checkpoint
@@ -29,21 +30,23 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
     checkpoint = Checkpoint.open(path)
     before = checkpoint.manifest().step
     number, command = checkpoint.send(command)
-    life = checkpoint.liveness()
     with busy("waiting for the job to do it", as_json or wait is None):
         outcome = Outcome("sent") if wait is None else _await(checkpoint, number, command, before, wait)
+    # A job may have ended during the wait.
+    life = checkpoint.liveness()
     if as_json:
         told = {"outcome": outcome.state, "event": outcome.event, "job": life.state}
         print_json({"id": number, **encode(command), **told})
     elif outcome.state != "refused":
-        say(_sentence(number, command, outcome, "" if life.takes_commands else life.sentence(time.time())))
+        not_running = "" if life.takes_commands else life.sentence(time.time())
+        say(_sentence(number, command, outcome, not_running, _under_way(checkpoint, command)))
     if outcome.state == "refused" and outcome.event is not None:
         raise Failed(
             f"command {number} ({command.kind}) was refused: {outcome.event['reason']}",
             place=f"step {outcome.event['step']}",
             remedy="everything runs on as before; send a command that the reason allows",
         )
-    if wait is not None and outcome.state != "done":
+    if wait is not None and outcome.state == "sent":
         raise Failed(
             f"command {number} ({command.kind}) is not done after {wait:g} seconds",
             place=checkpoint.url,
@@ -62,7 +65,14 @@ def _await(checkpoint: Checkpoint, number: int, command: StepCommand, before: in
         time.sleep(POLL_SECONDS)
 
 
-def _sentence(number: int, command: StepCommand, outcome: Outcome, not_running: str) -> str:
+def _under_way(checkpoint: Checkpoint, command: StepCommand) -> str:
+    """Return how far the migration that a command has begun is; empty where there is none."""
+    query = getattr(command, "query", None)
+    moving = [one for one in checkpoint.report().migrations if query in one.queries]
+    return f"begun in step {moving[-1].begun:,}, under way, {100 * moving[-1].progress:.0f} %" if moving else ""
+
+
+def _sentence(number: int, command: StepCommand, outcome: Outcome, not_running: str, under_way: str) -> str:
     from midstream.explain.event_sentence import event_sentence
     from midstream.model.codec import decode
     from midstream.model.events import Event
@@ -71,7 +81,10 @@ def _sentence(number: int, command: StepCommand, outcome: Outcome, not_running: 
         sent = "is in the log; the job takes it with its next step"
         if not_running:
             sent = f"is in the log and waits there until the job is started again: it does not run ({not_running})"
-        became = {"sent": sent, "taken": "was taken and is under way"}
+        taken = f"was taken: {under_way or 'under way'}"
+        if not_running:
+            taken += f"; the job does not run ({not_running}), and goes on with it when it is started again"
+        became = {"sent": sent, "taken": taken}
         return f"command {number} ({command.kind}) {became.get(outcome.state, 'was done: it was so already')}"
     event = decode(Event, outcome.event)
     return f"command {number} ({command.kind}) was done in step {event.step}: {event_sentence(event)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,13 @@ from midstream.model.extras import from_extra
 def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
     """A local session, stopped at the end; `settings` are added.
 
-    What Spark and its workers write to stderr is appended to the file `log`: the terminal is for the command.
+    What Spark, its workers and its Python libraries write to stderr is appended to the file `log`: the terminal is for
+    the command. What fails while the session is there, and is no `MidstreamError`, is raised as a `SparkError`.
     """
     from midstream.state.store.disk import cannot_write
 
     with from_extra("spark", "Spark"):
+        from midstream.spark.failure import told_of
         from midstream.spark.session import end, local_session
 
     try:
@@ -36,10 +38,16 @@ def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str,
         raise Failed(
             f"Spark does not start: {essence(error)}", place=str(log), remedy="see there; Spark needs Java 17 or newer"
         ) from error
-    try:
-        yield session
-    finally:
-        end(session)
+    # Whatever py4j logs when the JVM is gone goes on to be logged after the session has ended: the file stays open.
+    with redirect_stderr(log.open("a", buffering=1)):
+        try:
+            yield session
+        except Exception as error:
+            if (told := told_of(error, str(log))) is not error:
+                raise told from error
+            raise
+        finally:
+            end(session)
 
 
 @contextmanager

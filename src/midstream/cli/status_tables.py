@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from midstream.cli.output import print_table, say
@@ -16,6 +17,7 @@ TABLES = ("table", "version", "rows", "size", "since step")
 QUERIES = (
     "query", "plan", "since step", "sees", "rows out", "rejected", "comparisons", "state rows", "optimizer", "results",
 )  # fmt: skip
+REFUSED = ("query", "step", "why")
 PROPOSALS = ("query", "from", "to plan", "by", "saves", "since step")
 SPREADS = (
     "query", "by", "nodes", "shared with", "since step", "rows at nodes", "busiest against mean", "visits by hop",
@@ -44,9 +46,11 @@ def print_report(report: Report, place: str) -> None:
 
 
 def _print_inputs(report: Report) -> None:
+    parts = {query.name for query in report.queries.values() if query.part_of}
     streams = [
         (s.name, s.rows, s.late, s.rejected, time_text(s.greatest), time_text(s.watermark))
         for s in report.streams.values()
+        if s.name not in parts
     ]
     print_table("streams", STREAMS, streams)
     tables = [(t.name, t.version, t.rows, size_text(t.bytes), t.since) for t in report.tables.values()]
@@ -55,7 +59,9 @@ def _print_inputs(report: Report) -> None:
 
 def _print_queries(report: Report) -> None:
     queries = report.queries.values()
-    print_table("queries", QUERIES, [_query_row(query) for query in queries])
+    print_table("queries", QUERIES, [_query_row(query, report.parts(query.name)) for query in report.asked])
+    refused = [(one.name, one.step, one.reason) for one in report.refused.values()]
+    print_table("queries refused: mend and start or push again, or midstream drop CKPT QUERY", REFUSED, refused)
     proposals = [
         (query.name, one.old, one.plan, one.strategy, f"{one.gain:.0%}", one.step)
         for query in queries
@@ -78,11 +84,15 @@ def _say_lanes(lanes: LanesReport) -> None:
         )
 
 
-def _query_row(query: QueryReport) -> tuple[Any, ...]:
+def _query_row(query: QueryReport, parts: Sequence[QueryReport]) -> tuple[Any, ...]:
+    """Return the cells of a query; the work and the rows of its parts are among its own."""
     seen, counters = coverage_text(query.sees, query.from_step, query.exact_from), query.counters
-    done = (counters.rows_out, query.rejected, counters.comparisons, query.state_rows)
+    whole = (query, *parts)
+    comparisons, rows = sum(one.counters.comparisons for one in whole), sum(one.state_rows for one in whole)
+    done = (counters.rows_out, sum(one.rejected for one in whole), comparisons, rows)
+    name = f"{query.name} (with {counted(len(parts), 'part')})" if parts else query.name
     mode = "pinned" if query.optimizer.pinned else query.optimizer.mode
-    return (query.name, query.plan, query.since, seen, *done, mode, query.sink.get("path"))
+    return (name, query.plan, query.since, seen, *done, mode, query.sink.get("path"))
 
 
 def _spread_row(query: QueryReport, spread: NodeSpread) -> tuple[Any, ...]:

@@ -45,7 +45,12 @@ class Told:
 
         if self._quiet:
             return
-        for line in event_lines([event for event in self._new(running) if is_news(event)]):
+        news = [event for event in self._new(running) if is_news(event)]
+        if news:
+            # Parts of queries have names that nobody gave.
+            parts = {query.name for query in running.report().queries.values() if query.part_of}
+            news = [event for event in news if getattr(event, "query", None) not in parts]
+        for line in event_lines(news):
             say(line)
         waits = "" if delayed is None else event_sentence(delayed)
         line = life_line(running.times) if delayed is None else f"step {delayed.step:,} {waits}"

@@ -70,7 +70,7 @@ class Api:
             "step": reading.step,
             "steps": [step for step in readings.steps(reading) if step >= 0],
             "lanes": report.lanes,
-            "queries": list(report.queries),
+            "queries": [query.name for query in report.asked],
             "migrating": sorted({name for one in report.migrations for name in one.queries}),
             "waiting": [{"id": number, **encode(command)} for number, command in reading.waiting],
             "proposals": proposals,

@@ -74,7 +74,7 @@ class JobReading:
 
     def query(self, options: Mapping[str, str]) -> QueryReport | None:
         """The query that is asked for, else the first; None where the job has none. Raises for one there is not."""
-        name = options.get("query") or next(iter(self.report.queries), "")
+        name = options.get("query") or next((query.name for query in self.report.asked), "")
         return self.report.query(name) if name else None
 
     def events_of(self, *kinds: str) -> list[dict[str, Any]]:

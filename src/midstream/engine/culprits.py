@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import PASSING
-from midstream.model.events import CommandRefused
 
 
 def culprits(
-    waiting: Sequence[Command], number: int, error: Exception, step: Callable[[Sequence[Command]], object]
-) -> tuple[list[Command], list[CommandRefused]]:
-    """The waiting commands that may wait on, and the refusals of those with which step `number` fails, and not without.
+    waiting: Sequence[Command], error: Exception, step: Callable[[Sequence[Command]], object]
+) -> tuple[list[Command], list[Command]]:
+    """Tell the waiting commands with which a step fails, and not without, from the others, which come first.
 
     `step` tries the step with some of them. Where the fault may pass, or is not theirs, all wait on.
     """
-    innocent, refused = list[Command](), list[CommandRefused]()
+    innocent, guilty = list[Command](), list[Command]()
     if not waiting or isinstance(error, PASSING):
         return list(waiting), []
     try:
@@ -27,10 +25,10 @@ def culprits(
             if _succeeds(step, (*innocent, command)):
                 innocent.append(command)
             else:
-                refused.append(CommandRefused(number, encode(command), str(error)))
+                guilty.append(command)
     except PASSING:
         return list(waiting), []
-    return innocent, refused
+    return innocent, guilty
 
 
 def _succeeds(step: Callable[[Sequence[Command]], object], commands: Sequence[Command]) -> bool:

@@ -25,7 +25,7 @@ from midstream.job.step_times import StepTimes
 from midstream.job.stopwatch import Stopwatch
 from midstream.model.command import Command
 from midstream.model.errors import InputError, LostCheckpointError, MidstreamError, SinkError, UndeliveredError
-from midstream.model.events import Event
+from midstream.model.events import CommandRefused, Event
 from midstream.model.manifest import EMBEDDED, HOST, Manifest
 from midstream.sinks import FileSink, Sink
 from midstream.sinks.contract import anything
@@ -89,7 +89,7 @@ class EngineCheckpoint:
         """The manifest as this epoch goes on from it, published once; `finish` then fills what was cut short."""
         if self._begun is not None:
             return manifest if manifest.epochs == self._begun.epochs else self._begun
-        for query in manifest.queries:
+        for query in manifest.asked_queries:
             self.outputs.check_sink(query, manifest, manifest)
         self.outputs.check(manifest)
         self._begun = self._writer.begin(self._marked(manifest))
@@ -111,7 +111,7 @@ class EngineCheckpoint:
         """The queries of a manifest that its next step drops."""
         return dropped_next(manifest, self.folders)
 
-    def taken_up(self, manifest: Manifest) -> tuple[Manifest, tuple[Event, ...]]:
+    def taken_up(self, manifest: Manifest) -> tuple[Manifest, tuple[CommandRefused, ...]]:
         """The manifest with the commands of the log for its next step, and refusals of those that it cannot take."""
         given = self.commands(manifest)
         if not given:

@@ -28,9 +28,10 @@ from midstream.job.step_times import StepTimes, timed
 from midstream.job.stopwatch import Stopwatch
 from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
+from midstream.model.codec import encode
 from midstream.model.command import Command, declare_operator, named_options
 from midstream.model.errors import fault_located
-from midstream.model.events import EVENTS_KEPT, Event
+from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.optimization import OptimizerSettings
@@ -43,8 +44,9 @@ from midstream.state.store.memory import MemoryStore
 from midstream.state.store.write_back import WriteBackStore
 from midstream.state.sweep import listed
 from midstream.step.admission.outputs import ROWS_KEPT, appended, by_name, of_queries
-from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.add_query import AddQuery, with_refused
 from midstream.step.commands.base import taken
+from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.controls import Controls
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.rescale import check_lanes
@@ -99,6 +101,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         self._ahead: Manifest | None = None
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._refusals: list[Event] = []
+        self._logged: list[Command] = []
         self._late, self._dead = dict[str, pa.Table](), dict[str, pa.Table]()
         self._workers = workers(threads)
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="midstream")
@@ -211,9 +214,10 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         the optimizer looks at the number of lanes. A `backlog` by stream, and the `watch` that has run while the rows
         were read, go into the step's `times`.
 
-        A step that fails fails whole: nothing of it is kept, and the same or other rows can be pushed next. A command
-        without which it would not have failed is refused, so that no command stands in the way for good; the others
-        wait on. What fails by no fault of the user's is an `InternalError`, which says what to report.
+        A step that fails fails whole: nothing of it is kept, and the same or other rows can be pushed next. If it would
+        not have failed without a query that this program adds or changes, that waits on too: mend what it failed by and
+        push again, or drop the query. Any other such command, and one from the log, is refused, so that it does not
+        stand in the way for good. What fails by no fault of the user's is an `InternalError`; it says what to report.
 
         On a checkpoint, what cannot be written there fails the step as well, whole. Only an `UndeliveredError` says
         that the step is committed: its rows must not be pushed again, and its results, which a sink did not take, come
@@ -348,6 +352,9 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         checkpoint.finish(self._manifest)
         taken_up, refused = checkpoint.taken_up(self._manifest)
         if taken_up is not self._manifest:
+            self._logged = [*self._logged, *taken_up.pending[len(self._manifest.pending) :]]
+            for one in refused:
+                taken_up = with_refused(taken_up, one.command, one.step, one.reason)
             self._manifest, self._ahead = taken_up, None
             self._refusals += refused
             self._events += refused
@@ -369,7 +376,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
             self._manifest, self._late, self._dead = result.manifest, late, dead
         else:
             self._manifest = self._checkpoint.commit(self._manifest, result, events, self._pool, watch, read)
-        self._ahead, self._refusals = None, []
+        self._ahead, self._refusals, self._logged = None, [], []
         self._events.extend(result.events)
         return events
 
@@ -384,16 +391,31 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         return self._manifest, self._store
 
     def _refuse_culprits(self, tables: Mapping[str, pa.Table], error: Exception) -> None:
-        """Refuse each waiting command with which the step fails, and not without, by no fault that may pass."""
+        """Refuse each waiting command with which the step fails, and not without, by no fault that may pass.
+
+        What this program declares of its queries waits on, and is noted as refused until it runs.
+        """
         waiting, number = self._manifest.pending, self._manifest.step + 1
-        innocent, refused = culprits(waiting, number, error, partial(self._step, tables))
-        if len(innocent) < len(waiting):
-            self._refusals += refused
-            self._events += refused
-            self._change(replace(self._manifest, pending=tuple(innocent)))
+        innocent, guilty = culprits(waiting, error, partial(self._step, tables))
+        if not guilty:
+            return
+        kept = [one for one in guilty if isinstance(one, AddQuery | ChangeQuery) and not _is_in(one, self._logged)]
+        refused = [CommandRefused(number, encode(one), str(error)) for one in guilty if not _is_in(one, kept)]
+        self._refusals += refused
+        self._events += refused
+        manifest = self._manifest
+        for command in guilty:
+            manifest = with_refused(manifest, command, number, str(error))
+        pending = tuple(one for one in waiting if _is_in(one, innocent) or _is_in(one, kept))
+        self._change(replace(manifest, pending=pending))
 
     def _upcoming(self) -> Manifest:
         """The manifest as the commands waiting for the next step will leave it, each taken once."""
         if self._ahead is None:
             self._ahead = plan_step(self._manifest, self._manifest.pending).manifest
         return self._ahead
+
+
+def _is_in(command: Command, commands: Sequence[Command]) -> bool:
+    """Whether a command is one of some; equal ones may have been given twice."""
+    return any(one is command for one in commands)

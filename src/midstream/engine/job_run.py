@@ -129,8 +129,9 @@ class FileJob:
         for name, table in file.tables.items():
             self._engine.table(name, table_rows(name, table))
         declared = self._engine.manifest.published["declared"]["queries"]
+        shown = self._engine.report()
         for name in declared.keys() - file.queries.keys():
-            if name in self._engine.manifest.queries:
+            if name in shown.queries or name in shown.refused:
                 self._engine.drop_query(name)
         for name, query in file.queries.items():
             self._engine.add_query(

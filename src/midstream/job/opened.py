@@ -162,7 +162,7 @@ class OpenCheckpoint:
         """
         manifest, place = self.manifest(step), located(new)
         waiting = (one.query for one in manifest.pending if isinstance(one, AddQuery))
-        queries = dict.fromkeys((*manifest.queries, *waiting))
+        queries = dict.fromkeys((*manifest.asked_queries, *waiting))
         target = self._fork_target(manifest, place, queries, sinks or {})
         copied(self._folders.chunks, target.chunks, sorted({file_of(chunk) for chunk in listed(manifest)}))
         if not target.is_remote:
@@ -234,7 +234,9 @@ def _forked(manifest: Manifest, sinks: Mapping[str, dict[str, Any]], target: Fol
     def sink(query: str) -> dict[str, Any]:
         return sinks.get(query) or as_sink(None, target.results(query)).to_json()
 
-    queries = {name: replace(entry, sink=sink(name)) for name, entry in manifest.queries.items()}
+    queries = {
+        name: entry if entry.part else replace(entry, sink=sink(name)) for name, entry in manifest.queries.items()
+    }
     pending = tuple(
         replace(one, sink=sink(one.query)) if isinstance(one, AddQuery) else one for one in manifest.pending
     )

@@ -53,6 +53,12 @@ class OutputFile(NamedTuple):
     rows: int
 
 
+def _sink_text(sink: Sink) -> str:
+    """Return where a sink writes, as far as it says that."""
+    named = sink.to_json()
+    return str(named.get("path") or named.get("table") or named.get("function") or sink.name)
+
+
 @dataclass
 class Outputs:
     """The outputs of a job and the sinks they go to.
@@ -94,11 +100,12 @@ class Outputs:
 
     def named(self, manifest: Manifest) -> Manifest:
         """The manifest with the sink of every query written down."""
-        sinks = {name: self._results(name, entry.sink).to_json() for name, entry in manifest.queries.items()}
-        if all(sinks[name] == entry.sink for name, entry in manifest.queries.items()):
+        asked = {name: entry for name, entry in manifest.queries.items() if not entry.part}
+        sinks = {name: self._results(name, entry.sink).to_json() for name, entry in asked.items()}
+        if all(sinks[name] == entry.sink for name, entry in asked.items()):
             return manifest
-        entries = {name: replace(entry, sink=sinks[name]) for name, entry in manifest.queries.items()}
-        return replace(manifest, queries=entries)
+        entries = {name: replace(entry, sink=sinks[name]) for name, entry in asked.items()}
+        return replace(manifest, queries={**manifest.queries, **entries})
 
     def check(self, manifest: Manifest) -> None:
         """See that no sink is ahead of the manifest, or has results of another time line: rows would be lost.
@@ -122,14 +129,14 @@ class Outputs:
         elif stamp.job not in ("", manifest.job):
             raise CheckpointError(
                 f"the sink has results of another job, {stamp.job}, up to step {stamp.step}",
-                place=output.place,
+                place=f"{output.place}, sink {_sink_text(sink)}",
                 remedy="give the query a sink of its own, or empty this one",
             )
         elif stamp.step > manifest.step or (stamp.job and not line.has(stamp)):
             raise CheckpointError(
                 f"the sink has the results of step {stamp.step}, which are not those of this checkpoint: its newest "
                 f"step is {manifest.step}",
-                place=output.place,
+                place=f"{output.place}, sink {_sink_text(sink)}",
                 remedy=f"if an older state of the checkpoint was restored, `midstream rewind {self.folders.root} "
                 f"{manifest.step}` takes the later steps out of the sinks; they are then done again",
             )
@@ -164,20 +171,21 @@ class Outputs:
         self, before: Manifest, manifest: Manifest, tables: Mapping[JobOutput, pa.Table], attempt: str
     ) -> tuple[OutputFile, ...]:
         """Stage a step of a host that has it all in one process; `attempt` keeps apart those of a step that failed."""
-        if added := manifest.queries.keys() - before.queries.keys():
+        asked = set(manifest.asked_queries)
+        if added := asked - before.queries.keys():
             self._refuse_shared(manifest)
         for query in added:
             output = JobOutput(RESULTS, query)
             sink = self._sink(output, manifest)
             sink.open()
             self._begin(output, sink, before)
-        for query in manifest.queries.keys() - self._fitting:
+        for query in asked - self._fitting:
             output = JobOutput(RESULTS, query)
             self._check_columns(output, self._sink(output, manifest), manifest, new=query in added)
-        self._fitting = manifest.queries.keys()
+        self._fitting = asked
         stamp, files = manifest.time_line.stamp(manifest.step), []
         for output, table in tables.items():
-            if table.num_rows:
+            if table.num_rows and not (output.kind == RESULTS and manifest.queries[output.name].part):
                 staging = self._staging(output, self._sink(output, manifest)).of(stamp)
                 if self.folders.unsynced is not None:
                     staging = staging.synced_with(self.folders.unsynced)
@@ -358,7 +366,9 @@ class Outputs:
     @staticmethod
     def _outputs(manifest: Manifest) -> Iterator[JobOutput]:
         for query, entry in manifest.queries.items():
-            yield JobOutput(RESULTS, query)
+            # The answers of a part are read within the step, by the query that it is a part of: they go nowhere else.
+            if not entry.part:
+                yield JobOutput(RESULTS, query)
             if entry.rejects:
                 yield JobOutput(REJECTED, query)
         yield from (JobOutput(kind, stream) for kind in (LATE, DEAD_LETTERS) for stream in manifest.streams)

@@ -88,7 +88,7 @@ def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
 def undeclared(manifest: Manifest, declared: Collection[str]) -> tuple[Command, ...]:
     """The commands that drop the queries which a job's script declared last, and declares no more."""
     gone = sorted(_last(manifest)["queries"].keys() - set(declared))
-    return tuple(DropQuery(name) for name in gone if name in manifest.queries)
+    return tuple(DropQuery(name) for name in gone if name in manifest.queries or name in manifest.refused)
 
 
 def tabled(manifest: Manifest, declared: Mapping[str, SetTable]) -> tuple[Command, ...]:
@@ -130,7 +130,8 @@ def redeclared(manifest: Manifest, declared: AddQuery) -> tuple[Command, ...]:
     name = declared.query
     running, last = manifest.queries.get(name), _last(manifest)["queries"].get(name)
     if running is None:
-        dropped_by_command = last is not None and last["sql"] == declared.sql
+        # A query that was refused was not dropped: it is declared until it runs.
+        dropped_by_command = last is not None and last["sql"] == declared.sql and name not in manifest.refused
         return () if dropped_by_command else (declared,)
     if (running.operator is None) != (declared.operator is None):
         return (DropQuery(name), declared)

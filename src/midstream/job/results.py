@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
 from midstream.model.errors import QueryError, SinkError
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import Manifest, QueryEntry
 from midstream.sinks import FileSink, restored
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.result_columns import result_columns
@@ -35,8 +35,8 @@ def committed_results(
     """
     declared = declared or {}
     entry = manifest.queries.get(query) or declared.get(query)
-    if entry is None:
-        known = ", ".join(sorted({*manifest.queries, *declared})) or "none yet"
+    if entry is None or (isinstance(entry, QueryEntry) and entry.part):
+        known = ", ".join(sorted({*manifest.asked_queries, *declared})) or "none yet"
         raise QueryError(f"there is no query {query!r}", place=folders.root, remedy=f"the job's queries are: {known}")
     sink = restored(entry.sink, folders.results(query))
     if not isinstance(sink, FileSink) or sink.format != STREAMED_FORMAT:

@@ -219,6 +219,15 @@ class QueryEntry(EncodedOnce):
 
 
 @dataclass(frozen=True)
+class RefusedQuery:
+    """A query that was to begin with step `step` and does not run, for a `reason`."""
+
+    sql: str
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Manifest(Complete):
     """The job after `step` steps.
 
@@ -226,8 +235,8 @@ class Manifest(Complete):
     Its `lanes` are held in fewer shares where there are many more of them than threads: `held_in` so many (0: each by
     itself). `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the
     settings of queries that have none of their own, `optimizations` what the optimizer keeps of each query, and
-    `lane_optimization` what it keeps of the lanes. The job is `still` where the last step brought nothing and changed
-    nothing.
+    `lane_optimization` what it keeps of the lanes. `refused` are queries that do not run, until they begin or are
+    dropped. The job is `still` where the last step brought nothing and changed nothing.
     """
 
     job: str = ""
@@ -239,6 +248,7 @@ class Manifest(Complete):
     tables: Mapping[str, StaticTable] = field(default_factory=dict)
     progress: Mapping[str, StreamProgress] = field(default_factory=dict)
     queries: Mapping[str, QueryEntry] = field(default_factory=dict)
+    refused: Mapping[str, RefusedQuery] = field(default_factory=dict)
     chains: Mapping[str, Chain] = field(default_factory=dict)
     shared_sources: Mapping[str, SharedSource] = field(default_factory=dict)
     reshared: int = 0
@@ -286,6 +296,17 @@ class Manifest(Complete):
     def in_epoch(self, epoch: Epoch) -> Manifest:
         """The manifest as an epoch goes on from it."""
         return replace(self, epochs=self.time_line.after(epoch).epochs)
+
+    @property
+    def asked_queries(self) -> tuple[str, ...]:
+        """The names of the queries that a user wrote, in order; parts of them have names that nobody gave."""
+        return tuple(sorted(name for name, entry in self.queries.items() if not entry.part))
+
+    def without_refused(self, name: str) -> Manifest:
+        """The manifest without a note that a query was refused."""
+        if name not in self.refused:
+            return self
+        return replace(self, refused={other: one for other, one in self.refused.items() if other != name})
 
     def with_query(self, name: str, entry: QueryEntry) -> Manifest:
         """The manifest with a query added or replaced."""

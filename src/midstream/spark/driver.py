@@ -43,7 +43,7 @@ from midstream.spark.setting import Setting, reads_files, setting_of
 from midstream.spark.sources import needs
 from midstream.spark.task import Writes
 from midstream.state.store.files import FileStore
-from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.add_query import AddQuery, with_refused
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.conclude import conclude
 from midstream.step.lane_step import LaneOutput
@@ -192,7 +192,10 @@ class Driver:
         with fault_located(lambda: "the commands"):
             taken, refused = admitted(self.outputs, self.manifest, [command for _, command in given], own)
             plan = plan_step(self.manifest, [*own, *taken], last, self.store, self._timing)
-        return replace(plan, manifest=self.outputs.named(plan.manifest), events=(*refused, *plan.events))
+        manifest = plan.manifest
+        for one in refused:
+            manifest = with_refused(manifest, one.command, one.step, one.reason)
+        return replace(plan, manifest=self.outputs.named(manifest), events=(*refused, *plan.events))
 
     def _carries(self, plan: StepPlan) -> bool:
         """Whether the running union has every stream, and every column that the queries read; it had, unless a command

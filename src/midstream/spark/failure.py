@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from midstream.model.errors import SparkError
 from midstream.model.spark_cause import spark_cause
 
-_NO_JVM = "its JVM has ended"
+_NO_JVM = "its Java process has ended, or was killed"
+_NO_JVM_REMEDY = (
+    "see Spark's log, and whether the machine ran out of memory (then give Spark less, by spark.driver.memory, or the "
+    "machine more); start the job again, which goes on where it stopped"
+)
+_REMEDY = "mend that and start the job again, which goes on where it stopped; Spark's log has all of it"
 
 
 def told_of(failure: BaseException, place: str) -> BaseException:
@@ -15,18 +20,16 @@ def told_of(failure: BaseException, place: str) -> BaseException:
     own = type(failure).__module__.startswith(("py4j.", "pyspark."))
     if not own and not isinstance(failure, ConnectionError):
         return failure
-    error = SparkError(
-        f"Spark has failed: {_text(failure)}",
-        place=place,
-        remedy="mend that and start the job again, which goes on where it stopped; Spark's log has all of it",
-    )
+    text = _text(failure)
+    remedy = _NO_JVM_REMEDY if text == _NO_JVM else _REMEDY
+    error = SparkError(f"Spark has failed: {text}", place=place, remedy=remedy)
     error.__cause__ = failure
     return error
 
 
 def _text(failure: BaseException) -> str:
     """The text of an exception; one of Java's is asked of the JVM, which may have ended."""
-    if isinstance(failure, ConnectionError):
+    if isinstance(failure, ConnectionError | Py4JNetworkError):
         return _NO_JVM
     try:
         return spark_cause(str(failure))

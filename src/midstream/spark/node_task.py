@@ -269,7 +269,8 @@ class _Work:
     def _put(self, query: str, answer: Answer, node: LaneId) -> NodesDone:
         """Begin to write an answer, and keep it for the queries that read it; how many rows it has."""
         stem = str(node)
-        self._files.put(JobOutput(RESULTS, query), stem, answer.table)
+        if not self._step.plan.manifest.queries[query].part:
+            self._files.put(JobOutput(RESULTS, query), stem, answer.table)
         self._kept += kept_answers(self._store.files, self._step.plan.manifest, node, query, answer)
         dead = {} if answer.dead is None else {query: answer.dead.num_rows}
         if answer.dead is not None:

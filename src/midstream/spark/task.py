@@ -323,7 +323,8 @@ class TaskReport:
         """Write a lane's results and note its state."""
         name = LaneId(self.task.groups[group], lane)
         for query, answer in output.results.items():
-            self.staged.put(JobOutput(RESULTS, query), str(name), answer.table)
+            if not self.task.plan.manifest.queries[query].part:
+                self.staged.put(JobOutput(RESULTS, query), str(name), answer.table)
             self.kept += kept_answers(self.task.writes.store, self.task.plan.manifest, name, query, answer)
             if answer.dead is not None:
                 self.staged.put(JobOutput(REJECTED, query), str(name), answer.dead)

@@ -47,6 +47,6 @@ class Draft:
         """The entry of a running query; raises `QueryError` where there is none of this name."""
         # What a program gives may be no text, and then cannot be looked up.
         if not isinstance(name, str) or name not in self.manifest.queries:
-            known = ", ".join(sorted(self.manifest.queries)) or "none is running"
+            known = ", ".join(self.manifest.asked_queries) or "none is running"
             raise QueryError(f"there is no query {name!r}", place=f"{name}", remedy=f"use one of: {known}")
         return self.manifest.queries[name]

@@ -21,6 +21,7 @@ from midstream.sharing.membership import settled
 from midstream.sharing.recut import recut
 from midstream.state.store.base import ChunkStore
 from midstream.step.arrangement import Arrangement, arrangement_of, keep_arrangement
+from midstream.step.commands.add_query import with_refused
 from midstream.step.commands.base import apply
 from midstream.step.draft import Draft, MigrationStart
 from midstream.step.lane_load import timed
@@ -130,6 +131,7 @@ def plan_step(
                 apply(command, attempt)
         except MidstreamError as error:
             draft.events.append(CommandRefused(step, encode(command), str(error)))
+            draft.manifest = with_refused(draft.manifest, command, step, str(error))
         else:
             draft = attempt
     if commands:

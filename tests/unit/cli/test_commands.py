@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -187,3 +188,34 @@ def test_waiting_in_vain_is_a_failure(job: SmallJob, capsys: pytest.CaptureFixtu
 def test_a_table_whose_file_is_not_there_is_told_by_its_path(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["table", str(job.path), "rates", "no/rates.csv"]) != 0
     assert "table 'rates' reads no/rates.csv, and there is no such file or folder" in capsys.readouterr().err
+
+
+def test_waiting_ends_well_once_a_migration_has_begun(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    """The longest strategy goes on for a whole window; the command waits for its begin alone."""
+    path = str(job.path)
+    options = ["--strategy", "parallel_track", "--wait", "3"]
+    with job.running():
+        assert main(["migrate", path, "pairs", "(A (B C))", *options]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"command 1 \(migrate\) was taken: begun in step \d+, under way, \d+ %", shown) or (
+        "was done in step" in shown
+    )
+
+
+def test_waiting_says_how_the_job_is_after_the_wait(
+    job: SmallJob, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was running when the command was sent, and was killed during the wait."""
+    from midstream.checkpoint.liveness import Liveness
+    from midstream.checkpoint.reader import Checkpoint
+
+    killed = Liveness("failed", 100.0, "it was killed, or its machine was", "process 7 on db1")
+    waited = []
+
+    def state(checkpoint: Checkpoint) -> Liveness:
+        return killed if waited else Liveness("running", 100.0)
+
+    monkeypatch.setattr(Checkpoint, "liveness", state)
+    monkeypatch.setattr("midstream.cli.send.time.sleep", lambda _: waited.append(1))
+    assert main(["drop", str(job.path), "pairs", "--wait", "0.1", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["job"] == "failed"

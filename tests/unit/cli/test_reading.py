@@ -35,7 +35,7 @@ def test_status_as_json_is_exact(job: SmallJob, capsys: pytest.CaptureFixture[st
     query = report["queries"]["pairs"]
     assert query | dict.fromkeys(("counters", "state_bytes", "states"), 0) == {
         "name": "pairs", "plan": "((A B) C)", "since": 0, "joined": 0, "sees": "all", "exact_from": None, "sink": {},
-        "from_step": 0,
+        "from_step": 0, "part_of": [],
         "sql": SQL, "lanes": 2, "spread": "by the common key", "operator": None, "chain": "pairs", "migration": None,
         "counters": 0, "state_rows": 12, "state_bytes": 0, "states": 0, "nodes": None, "nodes_with": [], "rejected": 0,
         "optimizer": {

@@ -39,7 +39,11 @@ def refusal(manifest: Manifest, command: Command) -> str:
     assert isinstance(event, CommandRefused)
     assert event.command == encode(command)
     assert plan.migrations == {}
-    assert plan.manifest == replace(manifest, step=manifest.step + 1)
+    assert plan.manifest == replace(manifest, step=manifest.step + 1, refused=plan.manifest.refused)
+    begins = isinstance(command, AddQuery) and command.query not in manifest.queries
+    assert {name: one.reason for name, one in plan.manifest.refused.items()} == (
+        {command.query: event.reason} if begins else {}
+    )
     return event.reason
 
 

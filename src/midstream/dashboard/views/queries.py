@@ -29,12 +29,12 @@ def queries(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
     """`search` and `order` as given; `orders`: what can be. `all` and `found` count the queries, and those whose name,
     text or plan has all words of the search, in any case. `queries`: the first of these: `name`, `sql` (its beginning),
     `plan`, `chain`, `spread`, `mode`, `rows_out`, `comparisons`, `state_rows`, `since`, `migrating`, `waits` (for an
-    answer).
+    answer), `parts` (the names of queries that run as parts of it, which are not listed themselves).
     """
     order = one_of(options, "order", tuple(ORDERS))
     search = options.get("search", "")
     words = search.lower().split()
-    every = reading.report.queries.values()
+    every = reading.report.asked
     found = [query for query in every if _has(query, words)]
     ranked = sorted(found, key=lambda query: (ORDERS[order](query), query.name))
     return {
@@ -43,7 +43,10 @@ def queries(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
         "orders": list(ORDERS),
         "all": len(every),
         "found": len(found),
-        "queries": [_row(query) for query in ranked[:QUERIES_SHOWN]],
+        "queries": [
+            _row(query) | {"parts": [part.name for part in reading.report.parts(query.name)]}
+            for query in ranked[:QUERIES_SHOWN]
+        ],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -13,9 +13,11 @@ from typing_extensions import override
 from midstream.language.parse import checked, derived_parts, parsed
 from midstream.language.parts import check_text, errors_placed, parts_of
 from midstream.language.query import Query
+from midstream.model.codec import decode
+from midstream.model.command import Command
 from midstream.model.errors import QueryError, fault_located
 from midstream.model.events import CrossJoinBegun, Event, QueryAdded
-from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.manifest import Manifest, QueryEntry, RefusedQuery
 from midstream.model.names import check_name
 from midstream.plan.connected import tied_sources
 from midstream.plan.notation import default_plan, parse_plan
@@ -87,6 +89,7 @@ class AddQuery(StepCommand):
         if entry.nodes is not None:
             draft.manifest = entered(draft.manifest, name, planned=self.plan is not None)
         draft.changed = True
+        draft.manifest = draft.manifest.without_refused(name)
         entry = draft.manifest.queries[name]
         draft.events.append(QueryAdded(manifest.step, name, entry.plan, entry.sees, entry.exact_from, entry.from_step))
         if len(groups := tied_sources(parsed(manifest, entry.sql))) > 1:
@@ -108,6 +111,19 @@ class AddQuery(StepCommand):
     @override
     def is_done_by(self, event: Event) -> bool:
         return isinstance(event, QueryAdded) and event.query == self.query
+
+
+def with_refused(manifest: Manifest, command: Command | Mapping[str, Any], step: int, reason: str) -> Manifest:
+    """Return the manifest with a query noted that cannot begin with a step; as it is where the command begins none.
+
+    A command may be given as its event has it.
+    """
+    if isinstance(command, Mapping):
+        command = decode(Command, command)
+    if not isinstance(command, AddQuery) or command.query in manifest.queries:
+        return manifest
+    refused = RefusedQuery(command.sql, step, reason)
+    return replace(manifest, refused={**manifest.refused, command.query: refused})
 
 
 def group_for(manifest: Manifest, query: Query) -> tuple[str, Spread]:

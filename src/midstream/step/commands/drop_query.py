@@ -21,13 +21,19 @@ from midstream.step.spreading.sharing import regrouped
 class DropQuery(StepCommand):
     """End a query and unlist the state that no other query reads.
 
-    Migrations of what it shares go on, and are then those of the first query that still shares it.
+    Migrations of what it shares go on, and are then those of the first query that still shares it. Of a query that was
+    refused the note goes.
     """
 
     query: str
 
     @override
     def apply(self, draft: Draft) -> None:
+        known = isinstance(self.query, str) and self.query in draft.manifest.refused
+        if known and self.query not in draft.manifest.queries:
+            draft.manifest = draft.manifest.without_refused(self.query)
+            draft.events.append(QueryDropped(draft.manifest.step, self.query))
+            return
         name, entry = self.query, draft.entry(self.query)
         unit = entry.unit(name)
         refuse_if_read(draft.manifest, name, "dropped")

@@ -14,13 +14,15 @@ export function render(element, data, context) {
   };
   const order = choice("order", "Order by", data.orders, data.order);
   order.addEventListener("change", (event) => { context.go({ order: event.target.value }); event.target.blur(); });
+  const plan = (name) => h("button", { type: "button", onclick: () => context.go({ view: "plan", query: name }) }, name);
+  const folded = (one) => (one.parts.length ? h("details", { id: `parts ${one.name}` }, h("summary", {}, one.parts.length === 1 ? "1 part" : `${number(one.parts.length)} parts`), one.parts.map(plan)) : null);
   redraw(element, [
     h("h2", {}, `Queries: ${number(data.all)}`),
     h("form", { role: "search", class: "search", onsubmit: (event) => event.preventDefault() },
       h("label", { for: "search" }, "Search ", h("input", { id: "search", type: "search", "data-keep": "", value: data.search, oninput: search, autocomplete: "off", spellcheck: "false", placeholder: "name, text or plan" })), order),
     h("p", { class: "quiet", role: "status" }, data.found > data.queries.length ? `${number(data.found)} found, the first ${number(data.queries.length)} shown` : `${number(data.found)} found`),
     table([
-      { title: "query", value: (one) => h("button", { type: "button", onclick: () => context.go({ view: "plan", query: one.name }) }, one.name) },
+      { title: "query", value: (one) => [plan(one.name), folded(one)] },
       { title: "", value: (one) => [one.waits ? "to decide" : "", one.migrating ? "migrating" : ""].filter(Boolean).join(", ") },
       { title: "plan", value: (one) => h("code", {}, one.plan) }, { title: "rows out", number: true, value: (one) => one.rows_out },
       { title: "comparisons", number: true, value: (one) => one.comparisons }, { title: "rows held", number: true, value: (one) => one.state_rows },
