@@ -65,13 +65,13 @@ def misplaced(manifest: Manifest, store: ChunkStore, known: Manifest | None = No
     same = known is not None and known.shares == manifest.shares and known.queries.keys() == manifest.queries.keys()
     former = known.lane_states if known is not None and same else {}
     for group in sorted({lane.group for lane in manifest.lane_states}):
-        program = compile_program(manifest, group, {})
-        if not program.units:
+        program = None if is_single(group) else compile_program(manifest, group, {})
+        if program is None or not program.units:
             continue
         names = tuple(name for unit in program.units for name in unit.queries)
         if any(manifest.queries[name].nodes is not None for name in names):
             yield from _at_nodes(manifest, group, program, store)
-        elif not is_single(group):
+        else:
             lanes = lanes_of(group, manifest.shares)
             for lane, state in manifest.lane_states.items():
                 if lane.group == group:

@@ -18,7 +18,9 @@ from midstream.job.doctor import CHECKS, Examined, examine
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch
 from midstream.sinks import FileSink, StagedStep
+from midstream.step import fold
 from midstream.step.commands.drop_query import DropQuery
+from midstream.step.spreading import taken_over
 from tests.unit.job.test_opened import content, counted, in_sink, rows, run, start
 
 
@@ -289,8 +291,8 @@ def test_a_saved_engine_is_examined_too(tmp_path: Path) -> None:
 
 def test_every_check_says_what_it_holds() -> None:
     assert [check.__name__ for check in CHECKS] == [
-        "manifests", "chunks", "orphans", "commands", "events", "sources", "claims", "sinks", "rejected", "staged",
-        "spark", "tidying",
+        "manifests", "chunks", "lanes", "orphans", "commands", "events", "sources", "claims", "sinks", "rejected",
+        "staged", "spark", "tidying",
     ]  # fmt: skip
     assert all(check.__doc__ for check in CHECKS)
 
@@ -350,3 +352,27 @@ def test_a_damaged_file_of_late_rows_is_found_and_told(tmp_path: Path, data: byt
             with pytest.raises(ms.SinkError, match=f"the file is damaged.*{kind}/A/.*restore it"):
                 getattr(engine, kind)
         assert [check for check, _ in harm(examine(tmp_path))] == ["rejected", "rejected"]
+
+
+def test_rows_in_a_wrong_lane_are_found_and_what_can_be_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that a spread gave back by another dealing: going back to before it, as the doctor says, mends the job."""
+    ckpt, sink = tmp_path / "ckpt", tmp_path / "sink"
+    run(ckpt, range(2), sink)
+    own = taken_over.slots
+    with start(ckpt, sink) as engine:
+        engine.spread("pairs", "psp", nodes=2)
+        engine.push(rows(2))
+        with monkeypatch.context() as wrong:
+            wrong.setattr(taken_over, "slots", lambda *given: own(*given) + 1)
+            wrong.setattr(fold, "validate", lambda *given: None)
+            engine.spread("pairs", "off")
+            for step in range(3, 5):
+                engine.push(rows(step))
+    (found,) = [one for one in examine(ckpt).findings if not one.harmless]
+    assert found.check == "lanes" and found.place == "query pairs" and "since step 3" in found.problem
+    assert found.remedy.startswith("rewind to step 2, ")
+    ms.open(ckpt).rewind(2)
+    assert examine(ckpt).is_well
+    run(ckpt, range(3, 6), sink)  # The command is still in the log, and taken again.
+    assert examine(ckpt).is_well
+    assert in_sink(sink) == counted(run(tmp_path / "undisturbed", range(6)))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE
 from midstream.job.doctor.finding import Finding, Patient
-from midstream.model.errors import CheckpointError
+from midstream.model.errors import CheckpointError, MidstreamError
+from midstream.model.ids import LaneId
 from midstream.model.manifest import ChunkRef, Manifest
 from midstream.state.store.files import FileStore, file_of, forget_opened
 from midstream.state.sweep import is_chunk, listed, sweep, without_brought
+from midstream.step.placement import misplaced
 
 
 def chunks(patient: Patient) -> Iterator[Finding]:
@@ -39,6 +42,35 @@ def chunks(patient: Patient) -> Iterator[Finding]:
         else:
             remedy = "none is needed: it is computed again from base rows with the next step"
             yield Finding("chunks", f"{fault.message}; in {', '.join(listing)}", fault.place, remedy, harmless=True)
+
+
+def lanes(patient: Patient) -> Iterator[Finding]:
+    """Every kept row lies in the lane, or at the node, where later rows look for it."""
+    store, wrong, whole = FileStore(patient.folders.chunks), set[tuple[LaneId, str]](), list[str]()
+    before: Manifest | None = None
+    for called, manifest in sorted(patient.kept.items(), key=lambda item: item[1].step):
+        try:
+            found = list(misplaced(manifest, store, before))
+        except MidstreamError:
+            continue  # A chunk is damaged, or code that the user gave the job is not here.
+        listed_there = {(lane, ref.name) for lane, ref in _chunks_of_lanes(manifest)}
+        before, wrong = manifest, wrong & listed_there
+        rows = Counter[tuple[str, ...]]()
+        for one in found:
+            if (one.lane, one.chunk) not in wrong:
+                wrong.add((one.lane, one.chunk))
+                rows[one.queries] += one.rows
+        if not wrong:
+            whole.append(called)
+        for queries, count in sorted(rows.items()):
+            names = ", ".join(queries)
+            anew = f"drop {names} and add it again"
+            yield Finding(
+                "lanes",
+                f"since {called} {count} rows kept for {names} lie in wrong lanes: results with later rows are missing",
+                f"query {names}",
+                f"rewind to {whole[-1]}, the newest from before that, or {anew}" if whole else anew,
+            )
 
 
 def orphans(patient: Patient) -> Iterator[Finding]:
@@ -101,6 +133,11 @@ def _listed(manifest: Manifest) -> Iterator[tuple[bool, ChunkRef]]:
     for lane in manifest.lane_states.values():
         for id, listing in lane.states.items():
             yield from ((id.is_base, ref) for ref in listing.chunks)
+
+
+def _chunks_of_lanes(manifest: Manifest) -> Iterator[tuple[LaneId, ChunkRef]]:
+    for lane, state in manifest.lane_states.items():
+        yield from ((lane, ref) for listing in state.states.values() for ref in listing.chunks)
 
 
 def _tables(manifest: Manifest) -> Iterator[dict[str, Any]]:

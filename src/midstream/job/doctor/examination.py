@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
-from midstream.job.doctor.chunks import chunks, orphans
+from midstream.job.doctor.chunks import chunks, lanes, orphans
 from midstream.job.doctor.finding import Finding, Patient
 from midstream.job.doctor.logs import claims, commands, events, manifests, sources, tidying
 from midstream.job.doctor.rejected import rejected
@@ -22,6 +22,7 @@ Check = Callable[[Patient], Iterator[Finding]]
 CHECKS: tuple[Check, ...] = (
     manifests,
     chunks,
+    lanes,
     orphans,
     commands,
     events,
