@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import HealthCheck, Phase, settings
 
 PROFILE = os.environ.get("MIDSTREAM_PROFILE", "test")
@@ -32,7 +33,7 @@ def chosen_fifth() -> int:
     return int(os.environ["MIDSTREAM_FIFTH"])
 
 
-def fifths() -> list[object]:
+def fifths() -> list[ParameterSet]:
     """Return the parameters of a random test; `make test` runs the chosen fifth, a soak runs all."""
     chosen = chosen_fifth()
     marks = {fifth: () if fifth == chosen or SOAK else (pytest.mark.verify,) for fifth in FIFTHS}
@@ -59,7 +60,7 @@ def drawing(cases: int, *, soak: int = 10, shrink: bool = False) -> settings:
     )
 
 
-def seeds(count: int) -> list[object]:
+def seeds(count: int) -> list[ParameterSet]:
     """Return the parameters of a test that draws by seeds; a fifth of them runs in `make test`."""
     chosen = chosen_fifth()
     return [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drawing import FIFTHS, chosen_fifth
+from tests.drawing import FIFTHS, SOAK, chosen_fifth, fifths, seeds
 from tests.selection import VERIFY, only_in_verify
 
 ROOT = Path(__file__).parent.parent
@@ -29,30 +29,22 @@ def test_a_first_look_stays() -> None:
     assert not only_in_verify("tests/unit/model/test_ids.py::test_anything")
 
 
-def pytest_of(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest on a few quick tests."""
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+def test_a_run_beyond_the_budget_fails() -> None:
+    """Two processes, whose seconds count together; within the budget every run of `make test` is."""
+    beyond = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "tests/unit/model/test_ids.py"],
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**os.environ, "MIDSTREAM_TEST_SECONDS": "0.0001"},
         capture_output=True,
         text=True,
         check=False,
     )
-
-
-def test_a_run_beyond_the_budget_fails() -> None:
-    beyond = pytest_of("-n", "2", "tests/unit/model/test_ids.py", MIDSTREAM_TEST_SECONDS="0.0001")
     assert beyond.returncode == pytest.ExitCode.TESTS_FAILED
     assert " passed" in beyond.stdout and "more than a fifth above the budget" in beyond.stdout
-    within = pytest_of("tests/unit/model/test_ids.py", MIDSTREAM_TEST_SECONDS="1000")
-    assert within.returncode == pytest.ExitCode.OK and "of a budget of 1000" in within.stdout
 
 
-def test_a_random_suite_has_the_chosen_fifth_and_verify_the_others() -> None:
-    suite = "tests/property/test_quantiles.py"
-    chosen = str(chosen_fifth())
-    found = pytest_of("--collect-only", suite, MIDSTREAM_FIFTH=chosen).stdout
-    assert [n for n in FIFTHS if f"[fifth{n}]" in found] == [chosen_fifth()]
-    found = pytest_of("--collect-only", "-m", "verify", suite, MIDSTREAM_FIFTH=chosen).stdout
-    assert [n for n in FIFTHS if f"[fifth{n}]" in found] == [n for n in FIFTHS if n != chosen_fifth()]
+def test_a_random_suite_has_the_chosen_fifth_and_verify_the_others(fifth: int) -> None:
+    assert fifth in FIFTHS
+    for found in (fifths(), seeds(5)):
+        left = [param.values[0] for param in found if param.marks]
+        assert SOAK or left == [n for n in FIFTHS if n != chosen_fifth()]
