@@ -97,10 +97,10 @@ def forget_former_logs(root: str, epoch: int) -> None:
                 os.unlink(f"{root}/{name}")
 
 
-def keep_log(root: str, savepoint: str, step: int, *, durable: bool = True) -> None:
+def keep_log(root: str, savepoint: str, step: int) -> None:
     """Keep what Spark knows of a step as long as its savepoint is there; nothing for a job that Spark does not run."""
     if has_run(root):
-        _copy(_former(root, step), f"{root}/{_SAVEPOINT}{savepoint}", step, durable)
+        _copy(_former(root, step), f"{root}/{_SAVEPOINT}{savepoint}", step)
 
 
 def drop_log(root: str, savepoint: str) -> None:
@@ -108,12 +108,12 @@ def drop_log(root: str, savepoint: str) -> None:
     shutil.rmtree(f"{root}/{_SAVEPOINT}{savepoint}", ignore_errors=True)
 
 
-def fork_log(root: str, target: str, step: int, *, durable: bool = True) -> None:
+def fork_log(root: str, target: str, step: int) -> None:
     """Begin the log of another job below `target`, which goes on after a step of this one."""
     if has_run(root):
-        _copy(_former(root, step), target, step, durable)
+        _copy(_former(root, step), target, step)
         # Spark runs no two queries of one id at once.
-        write_whole(f"{target}/metadata", json.dumps({"id": str(uuid.uuid4())}).encode(), fsync=durable)
+        write_whole(f"{target}/metadata", json.dumps({"id": str(uuid.uuid4())}).encode(), fsync=True)
 
 
 def offsets_of(root: str) -> set[int]:
@@ -169,7 +169,7 @@ def has_run(root: str) -> bool:
     return any(_batches(f"{log}/offsets") for log in _logs(root))
 
 
-def _copy(log: str | None, target: str, step: int, durable: bool) -> None:
+def _copy(log: str | None, target: str, step: int) -> None:
     if log is None:
         return
     temporary = f"{target}.tmp"
@@ -177,7 +177,7 @@ def _copy(log: str | None, target: str, step: int, durable: bool) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.copytree(log, temporary, ignore=_others)
         _cut_off(temporary, step)
-        _put(temporary, target, durable)
+        _put(temporary, target, durable=True)
     except OSError as error:
         raise cannot_write(error, target) from error
 

@@ -146,9 +146,9 @@ def sums(function: str) -> Rule:
     return rule
 
 
-def products(function: str) -> Rule:
+def products(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """The rule of *."""
-    return lambda arguments: _numbers(function, arguments)
+    return _numbers("mul", arguments)
 
 
 def remainders(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
@@ -230,34 +230,30 @@ def wholes(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     return type, (cast(number, type),)
 
 
-def texts(result: pa.DataType | None = None) -> Rule:
-    """A rule that takes texts."""
-
-    def rule(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
-        unified = unify(tuple(need(a, frozenset({"text"}), "a text function") for a in arguments))
-        unified = tuple(cast(a, TEXT) if family(a.type) != "text" else a for a in unified)
-        return result or unified[0].type, unified
-
-    return rule
+def texts(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Texts of one type, which is also the result's."""
+    unified = unify(tuple(need(a, frozenset({"text"}), "a text function") for a in arguments))
+    unified = tuple(cast(a, TEXT) if family(a.type) != "text" else a for a in unified)
+    return unified[0].type, unified
 
 
 def patterns(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A text, a pattern and a literal escape character."""
     if len(arguments) == 3 and not (isinstance(arguments[2], Literal) and len(str(arguments[2].value)) <= 1):
         raise wrong("ESCAPE takes one character", "such as ESCAPE '!'")
-    return BOOLEAN, texts()(arguments)[1]
+    return BOOLEAN, texts(arguments)[1]
 
 
 def trims(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A text and literal characters to cut off."""
     if len(arguments) == 2 and not isinstance(arguments[1], Literal):
         raise wrong("TRIM of characters that are no constant", "write them as a text")
-    return texts()(arguments)
+    return texts(arguments)
 
 
 def positions(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """Positions in a text."""
-    (text,) = texts()(arguments[:1])[1]
+    (text,) = texts(arguments[:1])[1]
     return text.type, (text, *(cast(whole_number(a, "a position"), INT64) for a in arguments[1:]))
 
 
@@ -265,7 +261,7 @@ def joined(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """Anything that can be written as text; or binaries only."""
     if all(family(a.type) == "binary" for a in arguments):
         return same(arguments)
-    return texts()(tuple(plain(a) if family(a.type) == "text" else written(a) for a in arguments))
+    return texts(tuple(plain(a) if family(a.type) == "text" else written(a) for a in arguments))
 
 
 def written(argument: Expression) -> Expression:
