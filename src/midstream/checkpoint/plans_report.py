@@ -16,9 +16,8 @@ from midstream.model.optimization import OptimizerSettings, Proposal
 from midstream.model.words import counted
 from midstream.state.store.base import ChunkStore
 from midstream.step.reviewing.carry_out import figures, table
-from midstream.step.reviewing.plan_group import plan_group, without_choice
+from midstream.step.reviewing.plan_group import plan_group, query_time, without_choice
 from midstream.step.reviewing.review import Reviewing
-from midstream.step.reviewing.turns import query_time
 
 RANKED = 20
 """So many of the best plans are listed."""

@@ -16,9 +16,11 @@ from midstream.optimizer.task_figures import pieces, share_probed
 def rebuild_all(situation: Situation) -> Prediction:
     """Everything missing at once: moving state (Zhu §5.1, Equations 1 to 3), eager STAIRs.
 
-    Nothing is missing where the new plan keeps base rows only (M-Join, CACQ).
+    Nothing is missing where the new plan keeps base rows only (M-Join, CACQ), and states of a plan that is still being
+    left are there.
     """
-    return _at_once(situation, sum(j.pairs for piece in pieces(situation) for j in piece.missing))
+    found = ((piece, {j.output.sources for j in piece.left if j.kept}) for piece in pieces(situation))
+    return _at_once(situation, sum(j.pairs for piece, at in found for j in piece.missing if j.output.sources not in at))
 
 
 def replay_all(situation: Situation) -> Prediction:
@@ -38,6 +40,7 @@ def both_plans(situation: Situation, *, hold_new: bool = False, zhu_purge: bool 
     for piece in pieces(situation):
         seconds, number = piece.window * (2 if zhu_purge and piece.height > 1 else 1), len(piece.sources)
         running, root = sum(j.running for j in piece.old), piece.old[-1].running if piece.old[-1].kept else 0.0
+        running += sum(j.running for j in piece.left)
         work += (running - root) * (seconds + situation.statistics.step) + root * piece.window * (number - 1) / number
         rate, lasts = rate + running, max(lasts, seconds)
         memory += piece.unmatched + piece.inputs

@@ -16,7 +16,7 @@ from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
 from midstream.model.lanes import LaneOptimization
 from midstream.model.node_spread import NodeSpread
-from midstream.model.optimization import Optimization, OptimizerSettings
+from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.schema import StreamSchema, TableSchema
 from midstream.model.sharing import Chain, Demand, SharedSource
 from midstream.model.time_line import Epoch, TimeLine
@@ -235,8 +235,9 @@ class Manifest(Complete):
     Its `lanes` are held in fewer shares where there are many more of them than threads: `held_in` so many (0: each by
     itself). `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the
     settings of queries that have none of their own, `optimizations` what the optimizer keeps of each query, and
-    `lane_optimization` what it keeps of the lanes. `refused` are queries that do not run, until they begin or are
-    dropped. The job is `still` where the last step brought nothing and changed nothing.
+    `lane_optimization` what it keeps of the lanes; `reviews` is what reviews may take. `refused` are queries that do
+    not run, until they begin or are dropped. The job is `still` where the last step brought nothing and changed
+    nothing.
     """
 
     job: str = ""
@@ -262,6 +263,7 @@ class Manifest(Complete):
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     optimizations: Mapping[str, Optimization] = field(default_factory=dict)
     lane_optimization: LaneOptimization = field(default_factory=LaneOptimization)
+    reviews: ReviewBudget = field(default_factory=ReviewBudget)
     still: bool = False
     held_in: int = 0
 

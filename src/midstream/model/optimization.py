@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from midstream.model.codec import EncodedOnce
-from midstream.model.counters import Counters
-from midstream.model.ids import CounterKey
 from midstream.model.window import SECOND
 
 Mode = Literal["off", "suggest", "ask", "auto"]
@@ -30,10 +28,10 @@ class OptimizerSettings:
     `policy` decides, by `options` of its own; `objective` and `weights` say what a plan costs. `allow` lists the plans
     and the strategies it may use; without plans any may be chosen, without strategies any may carry it. A query is
     reviewed every `review` microseconds of event time, and never in the `quiet` ones: pairs of microseconds after
-    midnight, UTC. A review that takes long waits until the queries have worked so much that it is the share `effort` of
-    that. `horizon` is for how long a gain counts, in microseconds; None leaves it to the policy. `lanes` is the mode in
-    which a job's number of lanes is looked at; None: the same as that of plans. `units` are what operations cost on
-    a machine, in nanoseconds and bytes by name, as `midstream calibrate` measures them; others have their default.
+    midnight, UTC; sooner where it does more than was foreseen. Reviews take the share `effort` of all work. `horizon`
+    is for how long a gain counts, in microseconds; None leaves it to the policy. `lanes` is the mode in which a job's
+    number of lanes is looked at; None: the same as that of plans. `units` are what operations cost on a machine, in
+    nanoseconds and bytes by name, as `midstream calibrate` measures them; others have their default.
     """
 
     policy: str = "adaptive"
@@ -88,15 +86,15 @@ class Optimization(EncodedOnce):
     """What the optimizer keeps of a query; of the queries of a chain, the first by name has what is common to all.
 
     `settings` are the query's own, None where the job's count. `reviewed` is the event time of the last review and
-    `reviewed_in` its step, `plan` what ran then, and `comparisons` what had been counted by then; `work` is what the
-    queries had done by then and `price` what the review took, both foreseen in nanoseconds; the price is 0 where the
-    next review is not to be put off. `memory` is the policy's, which `policy` wrote. A `pinned` query keeps its plan.
-    `settled`: the policy has nothing to decide while the streams stay as they are, though not after `settled_until`.
-    Whether they do is seen by what was `counted` at the last look, at the event time `seen`, in all and `made` by each
-    of its inner `joins`, whose counters are named there, and by the `paces` at the last reviews, in a second. By the
-    last review the plan was `ahead` of the best other one by so many nanoseconds a second; what seems to be `lost`
-    since then leads to the next. `saved` is what was not spent on reviews. `decision`, `reason` and the running plan's
-    cost, `foreseen` and `real`, are those of the last review.
+    `reviewed_in` its step, `plan` what ran then, `comparisons` what had been counted by then, and `price` what the
+    review took, foreseen in nanoseconds. `memory` is the policy's, which `policy` wrote. A `pinned` query keeps its
+    plan. An `urgent` review comes with the next step, and one is due at the event time `until`. `decision`, `reason`
+    and the running plan's cost, `foreseen` and `real`, are those of the last review.
+
+    `seen` is the event time of the last look and `counted` what the query had done by then: rows in, comparisons,
+    results, and the rows that each inner join made. `pace` is what it did between the last two looks, in a second, and
+    `paces` are those at which the plan was found to be the right one, the newest first. It has `moved` where the pace
+    was unlike all of these; `excess` is the work beyond what they foresaw, in nanoseconds since the last review.
     """
 
     settings: OptimizerSettings | None = None
@@ -104,7 +102,6 @@ class Optimization(EncodedOnce):
     reviewed_in: int = 0
     plan: str = ""
     comparisons: int = 0
-    work: float = 0.0
     price: float = 0.0
     policy: str = ""
     memory: Mapping[str, Any] = field(default_factory=dict)
@@ -114,13 +111,23 @@ class Optimization(EncodedOnce):
     reason: str = ""
     foreseen: float | None = None
     real: float | None = None
-    settled: bool = False
-    settled_until: int | None = None
-    seen: int | None = None
-    counted: Counters = field(default_factory=Counters)
+    urgent: bool = False
+    until: int | None = None
+    seen: int = 0
+    counted: tuple[int, ...] = ()
+    pace: tuple[float, ...] = ()
     paces: tuple[tuple[float, ...], ...] = ()
-    joins: tuple[tuple[CounterKey, ...], ...] = ()
-    made: tuple[int, ...] = ()
-    ahead: float | None = None
-    lost: float = 0.0
-    saved: float = 0.0
+    moved: bool = False
+    excess: float = 0.0
+
+
+@dataclass(frozen=True)
+class ReviewBudget:
+    """What may be spent on reviews: `left` nanoseconds in `step`, when all queries had `worked` for so many.
+
+    None is left where nothing was spent yet: the first reviews need not be saved up for.
+    """
+
+    step: int = 0
+    worked: float = 0.0
+    left: float | None = None

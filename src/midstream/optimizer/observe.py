@@ -114,6 +114,10 @@ class Gathering:
         if together and left and right and passed:
             return min(together / (left * right * passed), 1.0)
         arrived = [self._counters(child).rows_out for child in (join.left, join.right)]
+        if counters.rows_in > sum(arrived) and left and right:
+            # What came in was made by joins of a plan before this one: it is taken to come from both sides alike.
+            pairs = counters.rows_in * 2 * left * right / (left + right)
+            return min((counters.comparisons + 0.5) / (pairs + 1), 1.0)
         ran = min(counters.rows_in / sum(arrived), 1.0) if sum(arrived) else 0.0
         # Every pair is met when its later row arrives, by all that is alive then; the first window saw less.
         pairs = ran * (arrived[0] * (right or 0) + arrived[1] * (left or 0)) - (left or 0) * (right or 0) * (ran >= 1.0)

@@ -15,13 +15,18 @@ from midstream.plan.tree import Plan
 
 @dataclass(frozen=True)
 class Situation:
-    """A migration that is thought of: the live figures, both plans, the pieces decomposition leaves, the options."""
+    """A migration that is thought of: the live figures, both plans, the pieces decomposition leaves, the options.
+
+    `left` are the plans that migrations under way leave, whose joins run until these end, each with whether its states
+    are kept.
+    """
 
     statistics: Statistics
     old: Plan
     new: Plan
     tasks: tuple[Task, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    left: tuple[tuple[Plan, bool], ...] = ()
 
     @property
     def pieces(self) -> tuple[Task, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log
 
 from midstream.optimizer.estimate import Joining
@@ -22,7 +22,8 @@ class TaskFigures:
 
     `window`: seconds until all rows that are alive at the start are spent; `filling`: until states that begin empty are
     full, on average. `entry_window`: until those rows are spent which an entry of the characteristics table needs old,
-    for each entry the first of its sources. `height` is the old tree's.
+    for each entry the first of its sources. `height` is the old tree's. `left` are the joins of the plans that
+    migrations under way leave.
     """
 
     old: list[Joining]
@@ -31,6 +32,7 @@ class TaskFigures:
     filling: float
     entry_window: float
     height: int
+    left: list[Joining]
 
     @property
     def sources(self) -> Sources:
@@ -62,6 +64,9 @@ class TaskFigures:
         A combination is looked at while its rows of some entry are all old. At time t a share 1 - t/W of each source's
         rows is, and only a new row of another source makes one.
         """
+        if self.left:
+            # Amid another migration it is the transition that serves, whole, until it ends within its own window.
+            return sum(j.running for j in (*self.old, *self.left)) * lasts / 2
         return sum(j.running * min(sum(self._served(j, e, lasts) for e in lowest(self.new)), lasts) for j in self.old)
 
     def _served(self, joining: Joining, entry: Sources, lasts: float) -> float:
@@ -118,7 +123,10 @@ def _piece(situation: Situation, task: Task) -> TaskFigures:
     windows = [sources[alias].window for alias in new[-1].output.sources] if new else [0.0]
     entries = [min(sources[alias].window for alias in entry) for entry in lowest(new)] if new else []
     filling = sum(windows) / len(windows)
-    return TaskFigures(old, new, max(windows), filling, max(entries, default=0.0), _height(before))
+    # A plan that is still being left is one piece with this one, however little of it the move is about.
+    plans = situation.left if task == situation.pieces[0] else ()
+    left = [replace(j, kept=j.kept and kept) for plan, kept in plans for j in situation.estimate.joinings(plan)]
+    return TaskFigures(old, new, max(windows), filling, max(entries, default=0.0), _height(before), left)
 
 
 def _height(plan: Plan) -> int:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from midstream.language.parse import parsed
+from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
-from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.step.answers import level_of, pushed_below, streams_by_level
 from midstream.step.program import Program
-
-Quiet = tuple[Mapping[str, Optimization], OptimizerSettings, int]
-"""What is kept of queries for the optimizer, the job's settings, and the event time before which nothing is due."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +21,8 @@ class Arrangement:
     `in_lanes` are those with queries that are not spread over nodes, and `some_spread` says whether there are others.
     `answering` has by level the streams of answers that are known before it runs, `read` for each query by itself and
     each chain the pushed streams that it reads. `programs` has the programs of groups that were compiled, and `counted`
-    the streams whose arrivals count, once that is known; `quiet` says of what was kept of the queries, and by which
-    settings, until when no plan is looked at.
+    the streams whose arrivals count, once that is known; `choosing` has the queries that move together, of those that
+    have more than one plan, and `inner_joins` by query the counters of each inner join of its plan.
     """
 
     groups: tuple[str, ...]
@@ -36,7 +33,8 @@ class Arrangement:
     read: tuple[frozenset[str], ...]
     programs: dict[str, Program] = field(default_factory=dict)
     counted: list[tuple[str, ...]] = field(default_factory=list)
-    quiet: list[Quiet] = field(default_factory=list)
+    choosing: list[Sequence[tuple[str, ...]]] = field(default_factory=list)
+    inner_joins: dict[str, tuple[tuple[CounterKey, ...], ...]] = field(default_factory=dict)
 
     @staticmethod
     def of(manifest: Manifest) -> Arrangement:

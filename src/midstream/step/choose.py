@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from midstream.language.parse import parsed
 from midstream.language.query import Query
@@ -15,23 +16,31 @@ from midstream.model.manifest import Manifest
 from midstream.optimizer.chooser import checked, choose
 from midstream.optimizer.observe import statistics
 from midstream.optimizer.prediction import Situation
+from midstream.optimizer.samples.drawn import ChunkSamples
+from midstream.optimizer.samples.reading import samples_of
+from midstream.optimizer.statistics import Statistics
 from midstream.plan.decompose import Task, decompose
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
+from midstream.state.store.base import ChunkStore
 from midstream.step.draft import MigrationStart
 from midstream.step.program import observed
 
 AUTO = "auto"
 """The name that stands for the chooser among the strategies."""
 
+_MEMORIES: WeakKeyDictionary[ChunkStore, ChunkSamples] = WeakKeyDictionary()
+"""What was drawn of each store's chunks: kept so that a chunk is opened once, it changes no figure."""
+
 
 def resolve(
-    manifest: Manifest, start: MigrationStart, among: Collection[str] = ()
+    manifest: Manifest, start: MigrationStart, known: Statistics, among: Collection[str] = ()
 ) -> tuple[MigrationStart, dict[str, Any], list[dict[str, Any]]]:
     """The command with the chosen strategy, what that one foresees, and all that were considered, as JSON values.
 
-    The query must be running; the choice is `among` some strategies, or all. Of options there is `objective` alone;
-    those of the chosen strategy stay at their defaults, for they are unknown before the choice.
+    The query must be running; `known` are its live figures; the choice is `among` some strategies, or all. Of options
+    there is `objective` alone; those of the chosen strategy stay at their defaults, for they are unknown before the
+    choice.
     """
     unknown = sorted(set(start.options) - {"objective"})
     if unknown:
@@ -49,26 +58,44 @@ def resolve(
     if among:
         refused |= dict.fromkeys(discovered().keys() - refused.keys() - set(among), "it is not allowed")
     candidates = {name: kind.predict for name, kind in discovered().items() if name not in refused}
-    situation = situation_of(manifest, replace(start, options={}))
+    situation = situation_of(manifest, replace(start, options={}), known)
     choice = choose(situation, objective, candidates, refused)
     considered = [candidate.to_json() for candidate in choice.considered]
     return replace(start, strategy=choice.strategy, options={}), choice.prediction.to_json(), considered
 
 
-def foreseen(manifest: Manifest, start: MigrationStart) -> dict[str, Any]:
+def foreseen(manifest: Manifest, start: MigrationStart, known: Statistics) -> dict[str, Any]:
     """What the requested strategy predicts, as a migration's event records it; empty if it says nothing."""
-    prediction = discovered()[start.strategy].predict(situation_of(manifest, start))
+    prediction = discovered()[start.strategy].predict(situation_of(manifest, start, known))
     return {} if prediction is None else {"predicted": prediction.to_json()}
 
 
-def situation_of(manifest: Manifest, start: MigrationStart) -> Situation:
+def situation_of(manifest: Manifest, start: MigrationStart, known: Statistics) -> Situation:
     """Live figures, both plans and the tasks of a requested migration."""
     entry = manifest.queries[start.query]
     query = parsed(manifest, entry.sql)
     old, new = parse_plan(entry.plan, query), parse_plan(start.plan, query)
-    return Situation(
-        statistics(manifest, observed(manifest, start.query)), old, new, tasks_of(query, old, new), start.options
+    # A migration on demand keeps no states of the plan that it leaves.
+    left = [(parse_plan(one["old"], query), one.get("old_serves") != "nothing") for one in entry.migrations.values()]
+    return Situation(known, old, new, tasks_of(query, old, new), start.options, tuple(left))
+
+
+def live_statistics(manifest: Manifest, query: str, chunks: ChunkStore | None) -> Statistics:
+    """Return the live figures of a query, with samples of its rows where the chunks are at hand.
+
+    Right after a migration the counters of the new joins are young and some of its states incomplete: then samples say
+    what joins hold.
+    """
+    seen = observed(manifest, query)
+    if chunks is None or manifest.queries[query].nodes is not None:
+        return statistics(manifest, seen)
+    memory = _MEMORIES.setdefault(chunks, ChunkSamples())
+    listed = (
+        ref.name for lane in manifest.lane_states.values() for state in lane.states.values() for ref in state.chunks
     )
+    memory.forget_all_but(frozenset(listed))
+    samples = samples_of(manifest, seen, chunks, seed=manifest.seed, memory=memory)
+    return statistics(manifest, seen, samples=samples)
 
 
 def tasks_of(query: Query, old: Plan, new: Plan) -> tuple[Task, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from midstream.model.errors import QueryError
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.state.store.base import ChunkStore
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,9 @@ class MigrationStart:
 class Draft:
     """The manifest that a step begins with, the migrations that begin in it, by unit, and the events so far.
 
-    The one thing that commands change. `changed`: queries were added, dropped, or share otherwise; `reworded`: the text
-    of a running query changed, so that what its base rows are kept for must be settled anew.
+    The one thing that commands change. `chunks` are the manifest's, None where a step is planned without its rows.
+    `changed`: queries were added, dropped, or share otherwise; `reworded`: the text of a running query changed, so that
+    what its base rows are kept for must be settled anew.
     """
 
     manifest: Manifest
@@ -38,10 +40,11 @@ class Draft:
     events: list[Event] = field(default_factory=list)
     changed: bool = False
     reworded: bool = False
+    chunks: ChunkStore | None = None
 
     def copy(self) -> Draft:
         """A draft that can be changed without changing this one."""
-        return Draft(self.manifest, {**self.migrations}, [*self.events], self.changed, self.reworded)
+        return Draft(self.manifest, {**self.migrations}, [*self.events], self.changed, self.reworded, self.chunks)
 
     def entry(self, name: str) -> QueryEntry:
         """The entry of a running query; raises `QueryError` where there is none of this name."""

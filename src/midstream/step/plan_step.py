@@ -26,8 +26,7 @@ from midstream.step.commands.base import apply
 from midstream.step.draft import Draft, MigrationStart
 from midstream.step.lane_load import timed
 from midstream.step.program import Program, compile_program
-from midstream.step.reviewing.carry_out import review
-from midstream.step.reviewing.glance import unsettled
+from midstream.step.reviewing.carry_out import call_for_reviews, review
 from midstream.step.reviewing.lane_review import review_lanes
 from midstream.step.shares import with_shares
 from midstream.step.spreading.length import lengthened
@@ -123,7 +122,7 @@ def plan_step(
     begun = revised(
         united(manifest), step=step, last_command=last_command or manifest.last_command, pending=(), still=False
     )
-    draft = Draft(keep_arrangement(manifest, begun))
+    draft = Draft(keep_arrangement(manifest, begun), chunks=chunks)
     for command in commands:
         attempt = draft.copy()
         try:
@@ -135,7 +134,7 @@ def plan_step(
         else:
             draft = attempt
     if commands:
-        draft.manifest = unsettled(draft.manifest)
+        draft.manifest = call_for_reviews(draft.manifest)
     if chunks is not None:
         draft = review(draft, chunks)
         review_lanes(draft, manifest.lanes)

@@ -20,7 +20,8 @@ from midstream.optimizer.prediction import Prediction, Situation
 from midstream.optimizer.statistics import Statistics
 from midstream.plan.decompose import decompose
 from midstream.plan.notation import parse_plan
-from midstream.step.choose import resolve
+from midstream.step import choose
+from midstream.step.choose import live_statistics
 from midstream.step.commands.migrate import Migrate
 from midstream.step.plan_step import plan_step
 from midstream.step.program import observed
@@ -43,6 +44,10 @@ def statistics(manifest: Manifest, name: str) -> Statistics:
 def begun(made: Any) -> MigrationBegun:
     (event,) = [event for event in made.events if isinstance(event, MigrationBegun)]
     return event
+
+
+def resolve(made: Any, command: Migrate) -> Any:
+    return choose.resolve(made.manifest, command, live_statistics(made.manifest, "q", None))  # type: ignore[arg-type]
 
 
 def warmed(sql: str = CLASS) -> Any:
@@ -70,8 +75,8 @@ def test_latency_is_the_default() -> None:
     made.push()
     command = Migrate("q", "(A (B (C D)))", "auto")
     asked = Migrate("q", "(A (B (C D)))", "auto", {"objective": "latency"})
-    assert resolve(made.manifest, command) == resolve(made.manifest, asked)
-    assert resolve(made.manifest, command)[0].options == {}
+    assert resolve(made, command) == resolve(made, asked)
+    assert resolve(made, command)[0].options == {}
 
 
 @pytest.mark.parametrize("plan", ["[A: B C D | B: A C D | C: A B D | D: A B C]", "eddy(A B C D)"])
@@ -219,7 +224,7 @@ def test_least_work_is_least_work() -> None:
     """The strategy chosen for `work` compares less than any other that is tried, tolerance for chance included."""
     made = warmed(LOOPS)
     made.push()
-    taken = resolve(made.manifest, Migrate("q", "((A B) (C D))", "auto", {"objective": "work"}))[0].strategy
+    taken = resolve(made, Migrate("q", "((A B) (C D))", "auto", {"objective": "work"}))[0].strategy
     work = {}
     for strategy in (taken, "moving_state", "parallel_track", "hybmig"):
         made = warmed(LOOPS)

@@ -22,6 +22,12 @@ from midstream.model.window import SECOND
 from midstream.model.words import rough_span_text
 from midstream.optimizer.policies.base import Decision, Policy, Review, SwitchCost, WeighedPlan
 
+FADING = 0.8
+"""The weight of what is remembered in the mean of what a plan would have cost."""
+
+REMEMBERED = 8
+"""So many plans are remembered."""
+
 REVIEWS = 2
 """So many reviews in a row must find the running plan beaten, unless a switch pays at once."""
 
@@ -78,12 +84,20 @@ class SwitchMade:
 
 
 @dataclass(frozen=True)
+class UsualCost:
+    """What a plan would have cost at the reviews so far, in the mean; the newest count most."""
+
+    plan: str
+    cost: float
+
+
+@dataclass(frozen=True)
 class Ledger:
     """What the policy remembers: the plan that ran, since when, for how many reviews it was beaten, what switches cost.
 
     `lifetime` is for how many seconds a plan stays the best in the mean, 0 while that is unknown; `since` is since when
     the present best one is. `decided` is the plan that was decided for last, `price` what the switch there was to cost
-    and `gain` what it was surely to save in a second.
+    and `gain` what it was surely to save in a second. `usual` has the plans that were weighed, the cheapest first.
     """
 
     plan: str = ""
@@ -96,6 +110,7 @@ class Ledger:
     gain: float = 0.0
     switch: SwitchMade | None = None
     bars: tuple[Bar, ...] = ()
+    usual: tuple[UsualCost, ...] = ()
 
     def bar(self, one: str, other: str) -> float:
         """The height of the bar between two plans."""
@@ -116,11 +131,12 @@ class Adaptive(Policy):
     @override
     def decide(self, review: Review) -> Decision:
         ledger = self._settled(review, self._brought_up(review, decode(Ledger, review.memory)))
+        ledger = self._remembered(review, ledger)
         if not review.alternatives:
             return Decision(None, "there is no other plan", encode(ledger))
         cheapest = review.alternatives[0]
         ledger = self._timed(review, ledger, cheapest)
-        better = self._better(review)
+        better = self._better(review, ledger)
         first = next(better, None)
         if first is None:
             reason = _good_enough(review.running, cheapest)
@@ -141,14 +157,30 @@ class Adaptive(Policy):
         why, rest = self._why(review, ledger, best, gain, price), PROBATION * review.window - _slack(review)
         return Decision(best.plan, why, encode(decided), settled=True, rest=rest)
 
-    def _better(self, review: Review) -> Iterator[tuple[WeighedPlan, float]]:
-        """The plans that surely save more than the margin, with what they save, the cheapest first."""
-        least = self.option(review, "margin") * review.running.cost
-        for one in review.alternatives:
-            if review.running.cost - one.cost <= least:
-                return
+    def _better(self, review: Review, ledger: Ledger) -> Iterator[tuple[WeighedPlan, float]]:
+        """The plans that surely save more than the margin, with what they save, the cheapest first.
+
+        Of those that are as good as the cheapest one, that comes first which has cost least at the reviews so far: it
+        may be as good in the next season, too.
+        """
+        margin = self.option(review, "margin")
+        least = margin * review.running.cost
+        found = [one for one in review.alternatives if review.running.cost - one.cost > least]
+        most = found[0].cost * (1 + margin) if found else 0.0
+        usual = {one.plan: one.cost for one in ledger.usual}
+        found.sort(key=lambda one: (one.cost > most, usual.get(one.plan, one.cost) if one.cost <= most else one.cost))
+        for one in found:
             if (gain := review.sure_gain(one.plan)) > least:
                 yield one, gain
+
+    def _remembered(self, review: Review, ledger: Ledger) -> Ledger:
+        """The ledger with what each plan costs now in the mean of what it has cost so far."""
+        before = {one.plan: one.cost for one in ledger.usual}
+        shown = {one.plan: one.cost for one in (review.running, *review.alternatives)}
+        others = ((plan, review.cost_of(plan)) for plan in before.keys() - shown.keys())
+        shown |= {plan: cost for plan, cost in sorted(others) if cost is not None}
+        means = [UsualCost(p, FADING * before.get(p, cost) + (1 - FADING) * cost) for p, cost in shown.items()]
+        return replace(ledger, usual=tuple(sorted(means, key=lambda one: (one.cost, one.plan))[:REMEMBERED]))
 
     def _brought_up(self, review: Review, ledger: Ledger) -> Ledger:
         """The ledger with what ran since the last review: a switch that somebody made, or what the last one saved."""

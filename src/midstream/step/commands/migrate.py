@@ -18,7 +18,7 @@ from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
 from midstream.sharing.chains import check_whole, members, move, reworded
 from midstream.sharing.shape import canonical_plan, own_plan
-from midstream.step.choose import AUTO, foreseen, resolve, tasks_of
+from midstream.step.choose import AUTO, foreseen, live_statistics, resolve, tasks_of
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft, MigrationStart
 from midstream.step.operators import check_hand_over, check_named
@@ -53,13 +53,14 @@ class Migrate(StepCommand):
         if start.strategy == AUTO and entry.nodes is not None:
             # There is nothing to carry: base rows are all that nodes keep.
             start = replace(start, strategy=Migrate.strategy)
-        if start.strategy == AUTO:
-            start, predicted, considered = resolve(draft.manifest, start)
+        known = live_statistics(draft.manifest, self.query, draft.chunks) if entry.nodes is None else None
+        if start.strategy == AUTO and known is not None:
+            start, predicted, considered = resolve(draft.manifest, start, known)
             detail = {"predicted": predicted, "considered": considered}
         plan = check_migration(draft.manifest, entry, start)
         check_whole(draft.manifest, self.query)
         # Nodes keep base rows only: nothing is carried, and nothing to be foreseen.
-        detail = {**(foreseen(draft.manifest, start) if entry.nodes is None else {}), **detail}
+        detail = {**({} if known is None else foreseen(draft.manifest, start, known)), **detail}
         begun = _begun(draft.manifest, entry, start, plan, detail)
         mates = [mate for mate in members(draft.manifest, entry.unit(self.query)) if mate != self.query]
         if entry.shares and mates and not self.together:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from midstream.language.parse import parsed
 from midstream.model.codec import encode
 from midstream.model.errors import MidstreamError
 from midstream.model.events import PlanReviewed, ProposalClosed, ReviewFailed
@@ -18,13 +17,10 @@ from midstream.runtime import checks
 from midstream.state.store.base import ChunkStore
 from midstream.step.commands.migrate import Migrate
 from midstream.step.draft import Draft
-from midstream.step.reviewing.affordable import saved_after, work
-from midstream.step.reviewing.glance import Units, glance, is_new, seen_anew, seen_at
-from midstream.step.reviewing.paces import Done
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.proposals import withdraw_of_other_groups
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown, significant
-from midstream.step.reviewing.turns import due, is_quiet_step, note_quiet, query_time, timely
+from midstream.step.reviewing.schedule import REMEMBERED, in_turn, look, paid
 
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
 """What a decision to move to another plan is, by mode."""
@@ -36,14 +32,10 @@ INSISTS = 0.5
 
 def review(draft: Draft, store: ChunkStore) -> Draft:
     """The draft of a step with the reviews done whose turn it is, after the commands of users."""
-    if is_quiet_step(draft.manifest):
-        return draft
     withdraw_of_other_groups(draft)
-    manifest = begun(draft.manifest)
-    candidates = list(timely(manifest))
-    note_quiet(manifest, candidates)
-    draft.manifest = glance(manifest, candidates)
-    for one, now in due(draft.manifest, candidates):
+    draft.manifest, wanted = look(draft.manifest)
+    for candidate in in_turn(draft.manifest, wanted):
+        one, now = candidate.one, candidate.now
         if draft.migrations.get(draft.manifest.queries[one.lead].unit(one.lead)):
             continue
         attempt = draft.copy()
@@ -63,25 +55,21 @@ def review(draft: Draft, store: ChunkStore) -> Draft:
     return draft
 
 
+def call_for_reviews(manifest: Manifest) -> Manifest:
+    """Have every plan reviewed as soon as it can be paid: users have said something, and policies must know."""
+    kept = manifest.optimizations.items()
+    return replace(manifest, optimizations={name: replace(one, until=0, counted=(), paces=()) for name, one in kept})
+
+
 def _failed(draft: Draft, one: PlanGroup, now: int, reason: str) -> None:
     """Have a review that failed be over; the queries run on by their plan until the next one."""
-    keep(draft, one.lead, replace(one.kept, reviewed=now, reviewed_in=draft.manifest.step, settled=False))
+    keep(draft, one.lead, _reviewed(one.kept, draft.manifest.step, now))
     draft.events.append(ReviewFailed(draft.manifest.step, one.lead, reason))
 
 
-def begun(manifest: Manifest) -> Manifest:
-    """The manifest with the time running until the first review of each query that has none yet."""
-    started, times = dict[str, Optimization](), dict[tuple[str, ...], int | None]()
-    for name, entry in manifest.queries.items():
-        kept = manifest.optimizations.get(name)
-        if kept is not None and kept.reviewed is not None:
-            continue
-        streams = tuple([source.stream for source in parsed(manifest, entry.sql).sources])
-        if streams not in times:
-            times[streams] = query_time(manifest, name)
-        if (now := times[streams]) is not None:
-            started[name] = replace(kept or Optimization(), reviewed=now, reviewed_in=manifest.step)
-    return replace(manifest, optimizations={**manifest.optimizations, **started}) if started else manifest
+def _reviewed(kept: Optimization, step: int, now: int) -> Optimization:
+    known = (kept.pace, *kept.paces)[:REMEMBERED] if kept.moved and kept.pace else kept.paces
+    return replace(kept, reviewed=now, reviewed_in=step, urgent=False, until=None, moved=False, excess=0.0, paces=known)
 
 
 def keep(draft: Draft, query: str, kept: Optimization) -> None:
@@ -102,47 +90,28 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
     decision = _unless_rejected(one, decision, reviewing)
     entry = draft.manifest.queries[one.lead]
     decided = "stay" if decision.plan is None else DECIDED[one.settings.mode]
-    saved = saved_after(draft.manifest, one, reviewing.price, worthwhile=decided == "switch")
-    done = Units(draft.manifest).done(one)
-    again = decided == "stay" and decision.settled and saved > 0 and _is_changing(one.kept, done, reviewing.now)
+    draft.manifest = paid(draft.manifest, one, reviewing.price)
     kept = replace(
-        one.kept,
-        reviewed=reviewing.now,
-        reviewed_in=draft.manifest.step,
+        _reviewed(one.kept, draft.manifest.step, reviewing.now),
         plan=entry.plan,
         comparisons=entry.counters.comparisons,
-        work=work(draft.manifest, one),
-        price=0.0 if decision.urgent or again else reviewing.price,
-        saved=saved,
-        settled=decision.settled and decided in ("stay", "switch") and not again,
-        settled_until=None if decision.rest is None else reviewing.now + round(decision.rest * SECOND),
+        price=reviewing.price,
+        urgent=decision.urgent,
+        until=None if decision.rest is None else reviewing.now + round(decision.rest * SECOND),
         policy=one.settings.policy,
         memory=dict(decision.memory),
         decision=decided,
         reason=decision.reason,
         foreseen=reviewing.running.cost,
         real=shown_to.real,
-        ahead=_ahead(reviewing) if decided == "stay" else None,
     )
+    if decided == "switch":
+        # The pace of the new plan is learnt from the next look on.
+        kept = replace(kept, counted=(), paces=())
     draft.events.append(_event(reviewing, decision, decided, cost))
-    anew = decided == "switch" or not one.kept.decision
-    kept = seen_anew(kept) if anew else seen_at(kept, done, reviewing.now)
     keep(draft, one.lead, _proposed(draft, reviewing, kept, decision, cost))
     if decided == "switch" and decision.plan is not None and cost is not None:
         Migrate(one.lead, decision.plan, cost.strategy, {}, None, together=True).apply(draft)
-
-
-def _ahead(reviewing: Reviewing) -> float | None:
-    """By what the running plan costs less than the best other one, where nothing but time counts."""
-    if not reviewing.alternatives or not reviewing.one.settings.counts_time_alone:
-        return None
-    return reviewing.alternatives[0].cost - reviewing.running.cost
-
-
-def _is_changing(kept: Optimization, done: Done, now: int) -> bool:
-    """Whether a plan is reviewed because its streams have moved, and not because its rest is over."""
-    rested = kept.settled_until is not None and now >= kept.settled_until
-    return not rested and is_new(kept, done, now)
 
 
 def _unless_rejected(one: PlanGroup, decision: Decision, reviewing: Reviewing) -> Decision:

@@ -18,7 +18,7 @@ from midstream.step.draft import Draft
 from midstream.step.lane_load import UNITS, is_watched
 from midstream.step.living import state_rows
 from midstream.step.reviewing.carry_out import DECIDED, INSISTS
-from midstream.step.reviewing.turns import clock, is_quiet
+from midstream.step.reviewing.plan_group import is_quiet
 
 
 def review_lanes(draft: Draft, lanes_before: int) -> None:
@@ -26,7 +26,7 @@ def review_lanes(draft: Draft, lanes_before: int) -> None:
     manifest, kept = draft.manifest, draft.manifest.lane_optimization
     if not is_watched(manifest) or manifest.lanes != lanes_before:
         return
-    now, settings = clock(manifest), manifest.optimizer
+    now, settings = _clock(manifest), manifest.optimizer
     if now is None:
         return
     if kept.reviewed is None:
@@ -38,6 +38,11 @@ def review_lanes(draft: Draft, lanes_before: int) -> None:
     figures = lane_figures(manifest)
     if figures is not None:
         _review(draft, figures, now)
+
+
+def _clock(manifest: Manifest) -> int | None:
+    """The greatest event time that a job has seen."""
+    return max([one.greatest for one in manifest.progress.values() if one.greatest is not None], default=None)
 
 
 def lane_figures(manifest: Manifest) -> LaneFigures | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from midstream.language.parse import parsed
@@ -10,7 +10,10 @@ from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.sharing.chains import check_whole, members
+from midstream.step.arrangement import known_arrangement
 from midstream.step.reviewing.group_settings import group_settings
+
+DAY = 86_400_000_000  # microseconds
 
 
 @dataclass(frozen=True)
@@ -81,3 +84,27 @@ def without_choice(manifest: Manifest, query: str) -> str:
     except MidstreamError as error:
         return error.message
     return ""
+
+
+def groups_with_choice(manifest: Manifest) -> Sequence[tuple[str, ...]]:
+    """Return the queries that move together, for each group that has more than one plan; found once for a program."""
+    known = known_arrangement(manifest)
+    if known is not None and known.choosing:
+        return known.choosing[0]
+    found = [names for names in moving_together(manifest) if not without_choice(manifest, names[0])]
+    if known is not None:
+        known.choosing.append(found)
+    return found
+
+
+def query_time(manifest: Manifest, query: str) -> int | None:
+    """Return the greatest event time of the streams that a query reads; others do not matter to it."""
+    streams = [source.stream for source in parsed(manifest, manifest.queries[query].sql).sources]
+    seen = [manifest.progress[name].greatest for name in streams if name in manifest.progress]
+    return max([time for time in seen if time is not None], default=None)
+
+
+def is_quiet(settings: OptimizerSettings, now: int) -> bool:
+    """Whether a time of day is one of the quiet ones; an hour that ends before it begins ends the day after."""
+    time = now % DAY
+    return any(begin <= time < end if begin <= end else time >= begin or time < end for begin, end in settings.quiet)

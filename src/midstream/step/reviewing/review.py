@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 from midstream.language.parse import parsed
 from midstream.language.query import Query
@@ -16,24 +15,17 @@ from midstream.optimizer.alternatives import Alternatives, cost_model
 from midstream.optimizer.charts.rates import CostAtRates
 from midstream.optimizer.discovery import policy
 from midstream.optimizer.estimate import Estimate
-from midstream.optimizer.observe import statistics
 from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan
 from midstream.optimizer.prediction import Prediction
-from midstream.optimizer.samples.drawn import ChunkSamples
-from midstream.optimizer.samples.reading import samples_of
 from midstream.plan.decompose import same_shape
 from midstream.plan.notation import parse_plan
 from midstream.state.store.base import ChunkStore
-from midstream.step.choose import AUTO, resolve
+from midstream.step.choose import AUTO, live_statistics, resolve
 from midstream.step.draft import MigrationStart
-from midstream.step.program import observed
-from midstream.step.reviewing.affordable import price
 from midstream.step.reviewing.group_settings import split_allowed
 from midstream.step.reviewing.kept_states import kept_by_others
 from midstream.step.reviewing.plan_group import PlanGroup
-
-_MEMORIES: WeakKeyDictionary[ChunkStore, ChunkSamples] = WeakKeyDictionary()
-"""What was drawn of each store's chunks: kept so that a chunk is opened once, it changes no figure."""
+from midstream.step.reviewing.schedule import price
 
 SHOWN = 5
 """So many of the best plans are in an event."""
@@ -56,18 +48,7 @@ class Reviewing:
     @cached_property
     def estimate(self) -> Estimate:
         """What its plans would hold and do: counted where the running plan keeps it, else by samples of its rows."""
-        seen = observed(self.manifest, self.one.lead)
-        samples = samples_of(self.manifest, seen, self.store, seed=self.manifest.seed, memory=self._memory)
-        return Estimate(statistics(self.manifest, seen, samples=samples))
-
-    @property
-    def _memory(self) -> ChunkSamples:
-        """What was drawn of the chunks that are listed still."""
-        memory = _MEMORIES.setdefault(self.store, ChunkSamples())
-        lanes = self.manifest.lane_states.values()
-        listed = (ref.name for lane in lanes for state in lane.states.values() for ref in state.chunks)
-        memory.forget_all_but(frozenset(listed))
-        return memory
+        return Estimate(live_statistics(self.manifest, self.one.lead, self.store))
 
     @cached_property
     def review(self) -> Review:
@@ -172,7 +153,7 @@ class Reviewing:
         _, strategies = split_allowed(self.one.settings.allow, self.query)
         start = MigrationStart(self.one.lead, plan, AUTO, {"objective": self.one.settings.objective})
         try:
-            chosen, predicted, _ = resolve(self.manifest, start, strategies)
+            chosen, predicted, _ = resolve(self.manifest, start, self.estimate.statistics, strategies)
         except MidstreamError:
             return None
         return self.plans.price(chosen.strategy, Prediction(**predicted))

@@ -1,0 +1,191 @@
+"""When a plan is reviewed: as soon as it does more than the last review foresaw, and every so often anyway.
+
+Counters decide, never a clock. All plans of a query take in the same rows and give out the same results. What sets
+them apart are the rows that inner joins make (Cluet and Moerkotte, ICDT 1995), so these are compared join by join.
+Reviews have a budget, a share of all work. Work beyond what was foreseen pays for a review too (ski rental): so no
+change can be ignored for longer than it takes to lose what a review costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+
+from midstream.language.parse import parsed
+from midstream.model.counters import Counters
+from midstream.model.ids import CounterKey
+from midstream.model.manifest import Manifest
+from midstream.model.optimization import Optimization, ReviewBudget
+from midstream.model.window import SECOND
+from midstream.optimizer.cost.units import JoinUnitCosts
+from midstream.optimizer.samples.reading import BUDGET
+from midstream.optimizer.search.bushy import MOST_SOURCES
+from midstream.step.arrangement import known_arrangement
+from midstream.step.program import unit_of
+from midstream.step.reviewing.group_settings import settings_of
+from midstream.step.reviewing.plan_group import PlanGroup, group_of, groups_with_choice, is_quiet, query_time
+
+UNITS = JoinUnitCosts()
+MADE = UNITS.comparison + UNITS.result + UNITS.insert + UNITS.probe  # ns for a row that an inner join makes
+ANY_STEP = 1_500_000.0  # ns of a step, however few its rows are
+SHORT = 5_000_000.0  # ns that reviews may add to a step beyond a usual step's work
+SAVED = 4.0  # so many reviews can be saved up for
+LOOKS = 20  # looks within a window
+MOVED = 0.5  # OM's threshold (002 §4.3): two paces differ by a greater share of the greater one
+CHANCE = 3.0  # standard deviations of a count that are left to chance
+MATTERS = 0.2  # the share of the work from which on the difference of one join counts
+LITTLE = 0.1  # more work than foreseen, as a share of it, that is left to chance
+REMEMBERED = 8  # paces that are known; bursts are reviewed when they are new only
+TOTALS = 3  # a pace begins with rows in, comparisons and results; the rows of each inner join follow
+
+
+def price(streams: int, rows: float) -> float:
+    """Foresee what a review takes, in nanoseconds, where the sources have so many rows alive together.
+
+    >>> [round(price(streams, rows) / 1e6, 1) for streams, rows in [(3, 1_000), (3, 180_000), (10, 1_000)]]
+    [3.7, 10.9, 34.1]
+    """
+    sets = 1 << streams if streams <= MOST_SOURCES else streams**2
+    return 3_000_000.0 + 30_000.0 * sets + 400.0 * min(rows, streams * BUDGET) + 15.0 * rows
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Queries whose plan a review is wanted for at an event time, and whether a change of their streams wants it."""
+
+    one: PlanGroup
+    now: int
+    called: bool
+
+    @property
+    def price(self) -> float:
+        """What the review takes that no excess work has paid for."""
+        return max(self.one.kept.price - self.one.kept.excess, 0.0)
+
+
+def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
+    """Compare what each plan did since the last look with what was foreseen; return the reviews that are wanted."""
+    seen, wanted = dict[str, Optimization](), list[Candidate]()
+    for names in groups_with_choice(manifest):
+        lead, settings = names[0], settings_of(manifest, names[0])
+        kept, now = manifest.optimizations.get(lead) or Optimization(), query_time(manifest, lead)
+        if now is None or settings.mode == "off":
+            continue
+        if kept.reviewed is None:
+            seen[lead] = replace(kept, reviewed=now, reviewed_in=manifest.step, seen=now)
+            continue
+        if not (kept.urgent or now - kept.seen >= min(_pause(manifest, lead), settings.review)):
+            continue
+        if any(manifest.queries[name].migrations for name in names) or manifest.queries[lead].since >= manifest.step:
+            continue
+        one = group_of(manifest, names)
+        if not one.is_reviewed or is_quiet(one.settings, now):
+            continue
+        after = seen[lead] = _looked(kept, _done(manifest, lead), now)
+        called = after.urgent or after.moved or after.excess > after.price
+        over = now - kept.reviewed >= one.settings.review
+        if called or over or (kept.until is not None and now >= kept.until):
+            streams = len(parsed(manifest, manifest.queries[lead].sql).sources)
+            priced = after if after.price else replace(after, price=price(streams, 0.0))
+            wanted.append(Candidate(replace(one, kept=priced), now, called))
+    return (replace(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest), wanted
+
+
+def in_turn(manifest: Manifest, wanted: Iterable[Candidate]) -> list[Candidate]:
+    """Choose what is reviewed in this step: what can be paid, by who has waited longest.
+
+    Together they take no more than a usual step, but for one. Where the first in turn cannot be paid yet, only those
+    go before it that a change of their streams pays for: so none starves.
+    """
+    usual, spent, poor, chosen = usual_step(manifest) + SHORT, 0.0, False, list[Candidate]()
+    for one in sorted(wanted, key=lambda c: (not c.one.kept.urgent, c.one.kept.reviewed_in, c.one.kept.reviewed or 0)):
+        left = _left(manifest, one.one)
+        if not one.one.kept.urgent and one.price and (poor or (left is not None and spent + one.price > left)):
+            poor = True
+        elif chosen and spent + one.one.kept.price > usual:
+            break
+        else:
+            chosen.append(one)
+            spent += one.one.kept.price
+    return chosen
+
+
+def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
+    """Book a review: what excess work did not pay for is taken from the budget."""
+    most = SAVED * max([price, *(kept.price for kept in manifest.optimizations.values())])
+    left = _left(manifest, one)
+    left = min(most if left is None else left, most) - max(price - one.kept.excess, 0.0)
+    return replace(manifest, reviews=ReviewBudget(manifest.step, _worked(manifest.totals), left))
+
+
+def usual_step(manifest: Manifest) -> float:
+    """Return what a step of the job takes on average, in nanoseconds, foreseen from its counters."""
+    joins = sum(len(parsed(manifest, manifest.queries[names[0]].sql).sources) for names in groups_with_choice(manifest))
+    return _worked(manifest.totals) / max(manifest.step, 1) + ANY_STEP + joins * UNITS.operator_step
+
+
+def _left(manifest: Manifest, one: PlanGroup) -> float | None:
+    """The budget with the work since the last review; None where nothing was spent yet."""
+    kept = manifest.reviews
+    if kept.left is None:
+        return None
+    constant = (usual_step(manifest) - _worked(manifest.totals) / max(manifest.step, 1)) * (manifest.step - kept.step)
+    return kept.left + one.settings.effort * (_worked(manifest.totals) - kept.worked + constant)
+
+
+def _worked(done: Counters) -> float:
+    return UNITS.joining(done.rows_in, done.comparisons, done.rows_out) + UNITS.insert * done.inserted
+
+
+def _work_of(pace: Sequence[float]) -> float:
+    rows_in, comparisons, results = pace[:TOTALS]
+    return UNITS.joining(rows_in, comparisons, results) + UNITS.insert * rows_in + MADE * sum(pace[TOTALS:])
+
+
+def _pause(manifest: Manifest, lead: str) -> float:
+    windows = [source.window for source in parsed(manifest, manifest.queries[lead].sql).sources]
+    return max((one.size if one is not None and one.kind == "range" else 0) for one in windows) / LOOKS
+
+
+def _done(manifest: Manifest, lead: str) -> tuple[int, ...]:
+    """What a query has done since it began: in all, and the rows that each inner join of its plan has made."""
+    known = known_arrangement(manifest)
+    joins = {} if known is None else known.inner_joins
+    if lead not in joins:
+        unit = unit_of(manifest, lead)
+        keys = (tuple([CounterKey(unit.group, one) for one in ids]) for ids in unit.box(unit.plan).inner_joins)
+        joins[lead] = tuple(keys)
+    counted, found = manifest.queries[lead].counters, manifest.operators
+    made = [sum([found[key].rows_out for key in keys if key in found]) for keys in joins[lead]]
+    return counted.rows_in, counted.comparisons, counted.rows_out, *made
+
+
+def _looked(kept: Optimization, done: tuple[int, ...], now: int) -> Optimization:
+    seconds, before = (now - (kept.seen or 0)) / SECOND, kept.counted
+    # After a migration other joins are counted, and where a query has left its chain less was done than before.
+    if seconds <= 0 or len(before) != len(done) or any(map(int.__gt__, before, done)):
+        return replace(kept, seen=now, counted=done)
+    pace = tuple([(after - had) / seconds for had, after in zip(before, done, strict=True)])
+    like = next((known for known in kept.paces if not has_moved(known, pace, seconds)), None)
+    foreseen = _work_of(like or (kept.paces[0] if kept.paces else pace))
+    excess = max(kept.excess + (_work_of(pace) - (1 + LITTLE) * foreseen) * seconds, 0.0)
+    moved = kept.moved or (like is None and bool(kept.paces))
+    return replace(kept, seen=now, counted=done, paces=kept.paces or (pace,), pace=pace, excess=excess, moved=moved)
+
+
+def has_moved(before: Sequence[float], pace: Sequence[float], seconds: float) -> bool:
+    """Whether what was counted in so many seconds differs by more than the threshold and chance.
+
+    >>> has_moved((100, 1000, 50), (100, 1200, 50), 10), has_moved((100, 1000, 50), (100, 3000, 50), 10)
+    (False, True)
+    """
+    least = MATTERS * max(_work_of(before), _work_of(pace)) / MADE
+    return len(before) != len(pace) or any(
+        (at < TOTALS or abs(one - other) > least) and _differ(one * seconds, other * seconds)
+        for at, (one, other) in enumerate(zip(before, pace, strict=True))
+    )
+
+
+def _differ(one: float, other: float) -> bool:
+    return abs(one - other) > MOVED * (most := max(one, other)) + CHANCE * sqrt(most)

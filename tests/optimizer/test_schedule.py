@@ -1,0 +1,145 @@
+"""A plan is reviewed as soon as it does more than was foreseen, and every so often; reviews have a budget."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import midstream as ms
+from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
+from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
+from midstream.model.schema import StreamSchema
+from midstream.step.reviewing.schedule import SAVED, has_moved, in_turn, look, paid, price, usual_step
+from tests.optimizer.drifting import BAD_FIRST, COLUMNS, GOOD_FIRST, SECOND, engine, query, reviews, rows, run
+
+BEST, RATE, FILLED = "(A (B C))", 60, 24
+YEAR_3000 = 32_503_680_000 * SECOND
+REPROS = Path(__file__).parent / "repros"
+
+
+@pytest.mark.parametrize("name", ["drift_not_followed", "price_of_a_second_move"])
+def test_what_was_once_found_from_outside_ends_well(name: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(REPROS / f"{name}.py"), run_name="__main__")
+    assert not ended.value.code
+
+
+def settled(effort: float = 0.03) -> ms.Engine:
+    """An engine whose windows are full and whose plan is the best one."""
+    made = engine("ABC", BEST)
+    made.optimize("q", mode="auto", effort=effort)
+    run(made, range(FILLED), BAD_FIRST, rate=RATE)
+    return made
+
+
+def kept(made: ms.Engine) -> Optimization:
+    return made.manifest.optimizations["q"]
+
+
+def reviewed(made: ms.Engine, since: int) -> list[int]:
+    return [event.step for event in reviews(made.events) if event.step >= since]
+
+
+def test_what_stays_as_it_is_is_seldom_reviewed() -> None:
+    made = settled()
+    run(made, range(FILLED, FILLED + 30), BAD_FIRST, rate=RATE)
+    assert len(reviewed(made, FILLED)) <= 2
+
+
+def test_a_flip_is_answered_within_five_steps() -> None:
+    made = settled()
+    run(made, range(FILLED, FILLED + 12), GOOD_FIRST, rate=8 * RATE)
+    assert reviewed(made, FILLED)[0] <= FILLED + 2
+    moves = [event.step for event in made.events if isinstance(event, ms.events.MigrationBegun)]
+    assert moves and moves[-1] <= FILLED + 5
+
+
+def test_bursts_that_are_known_are_not_reviewed_for_ever() -> None:
+    made = engine("ABC", BEST)
+    made.optimize("q", mode="auto", review="1 hour")
+    for step in range(60):
+        made.push(rows(step, dict.fromkeys("ABC", 3_000), rate=1_500 if step % 4 < 2 else 500))
+    assert not [step for step in reviewed(made, 0) if step > 40]
+
+
+def test_after_a_command_policies_look_again() -> None:
+    made = settled(effort=1.0)
+    made.optimize("q", margin=0.2, mode="auto")
+    run(made, range(FILLED, FILLED + 3), BAD_FIRST, rate=RATE)
+    assert reviewed(made, FILLED)
+
+
+def test_a_bad_timestamp_in_a_stream_that_a_query_does_not_read_does_not_matter_to_its_reviews() -> None:
+    found = list[list[int]]()
+    for bad in ([], [YEAR_3000]):
+        made = engine(plan="((A B) C)")
+        made.create_stream("Z", COLUMNS, timestamp="ts")
+        run(made, range(2))
+        far = pa.table({"k": [1] * len(bad), "ts": pa.array(bad, pa.timestamp("us"))})
+        made.push({**rows(2, BAD_FIRST), "Z": far})
+        run(made, range(3, 15))
+        found.append([event.step for event in reviews(made.events)])
+    assert found[0] and found[0] == found[1]
+
+
+@pytest.mark.parametrize("effort", [0, -1, 1.5, True, "much"])
+def test_an_effort_that_is_no_share_is_refused(effort: object) -> None:
+    with pytest.raises(ms.QueryError, match="effort is"):
+        engine("ABC").optimize("q", effort=effort)  # type: ignore[arg-type]
+
+
+def test_a_join_that_makes_little_does_not_matter_and_little_is_left_to_chance() -> None:
+    pace = (1e3, 1e4, 500.0)
+    assert not has_moved((*pace, 10.0), (*pace, 300.0), 10)
+    assert has_moved((*pace, 10.0, 9e3), (*pace, 9e3, 10.0), 10)
+    assert not has_moved((10.0, 20.0, 5.0), (12.0, 26.0, 9.0), 1.0)
+
+
+def job(queries: int, effort: float = 0.03) -> Manifest:
+    names = [f"q{at:04d}" for at in range(queries)]
+    return Manifest(
+        step=5,
+        streams={name: StreamSchema(name, COLUMNS, "ts") for name in "ABC"},
+        queries={name: QueryEntry(query("ABC"), "((A B) C)", since=0) for name in names},
+        optimizations={name: Optimization(reviewed=0) for name in names},
+        optimizer=OptimizerSettings(effort=effort),
+        progress={"A": StreamProgress(greatest=20 * SECOND)},
+    )
+
+
+def test_of_many_queries_none_starves_and_no_step_pays_for_more_than_a_usual_one() -> None:
+    manifest, turns = job(60, effort=1.0), dict[str, int]()
+    for step in range(5, 400):
+        now = (step + 20) * SECOND
+        manifest = replace(manifest, step=step, progress={"A": StreamProgress(greatest=now)})
+        manifest, wanted = look(manifest)
+        chosen = in_turn(manifest, wanted)
+        assert sum(one.one.kept.price for one in chosen) <= usual_step(manifest) + price(3, 0) + 5e6
+        for one in chosen:
+            turns[one.one.lead] = turns.get(one.one.lead, 0) + 1
+            manifest = paid(manifest, one.one, price(3, 0))
+            after = replace(one.one.kept, reviewed=now, reviewed_in=step)
+            manifest = replace(manifest, optimizations={**manifest.optimizations, one.one.lead: after})
+    assert len(turns) == 60 and max(turns.values()) - min(turns.values()) <= 1
+
+
+def test_reviews_take_the_share_that_is_allowed_and_excess_work_pays_for_one_at_once() -> None:
+    manifest = replace(job(1), reviews=ReviewBudget(5, 0.0, 0.0))
+    later = replace(manifest, step=6)
+    wanted = look(later)[1]
+    assert wanted and not in_turn(later, wanted)
+    needed = round(price(3, 0) / (0.03 * usual_step(manifest))) + 1
+    assert in_turn(replace(manifest, step=5 + needed), wanted)
+    lost = replace(wanted[0], one=replace(wanted[0].one, kept=replace(wanted[0].one.kept, excess=price(3, 0))))
+    assert in_turn(later, [lost])
+    assert paid(later, lost.one, price(3, 0)).reviews.left == pytest.approx(0.03 * usual_step(later))
+
+
+def test_no_more_than_some_reviews_are_saved_up_for() -> None:
+    manifest = replace(job(1), step=10**6, reviews=ReviewBudget(5, 0.0, 0.0))
+    (one,) = look(manifest)[1]
+    assert paid(manifest, one.one, price(3, 0)).reviews.left == pytest.approx((SAVED - 1) * price(3, 0))
