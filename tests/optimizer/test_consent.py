@@ -80,9 +80,12 @@ def test_what_is_no_longer_proposed_is_not_approved() -> None:
     other = next(plan for plan in ("((A C) B)", "(A (B C))") if plan != proposed)
     with pytest.raises(ms.QueryError, match="no longer, but"):
         made.approve("q", other)
-    run(made, range(30, 60), GOOD_FIRST)
-    assert closed(made)[0] == ("withdrawn", proposed)
-    with pytest.raises(ms.QueryError, match="no longer: it was withdrawn"):
+    for step in range(30, 60):
+        run(made, [step], GOOD_FIRST)
+        if closed(made):
+            break
+    assert closed(made) == [("withdrawn", proposed)]
+    with pytest.raises(ms.QueryError, match=r"no longer: it was withdrawn|no longer, but"):
         made.approve("q")
 
 

@@ -47,4 +47,4 @@ def test_that_leaving_the_worst_plan_has_paid_is_known_though_so_many_others_are
     left = [event.plan for event in seen if event.decision == "switch"]
     assert len(left) == 1 and left[0] not in [one["plan"] for one in seen[-1].plans]
     ledger = decode(Ledger, dict(made.manifest.optimizations["q"].memory))
-    assert ledger.switch is not None and ledger.switch.balance > 0
+    assert not ledger.bars and (ledger.switch is None or ledger.switch.balance > 0)

@@ -91,6 +91,9 @@ class Optimization(EncodedOnce):
     plan. An `urgent` review comes with the next step, and one is due at the event time `until`. `decision`, `reason`
     and the running plan's cost, `foreseen` and `real`, are those of the last review.
 
+    Over many sources a review goes on for several steps: `searched` is the best plan so far, with where the search goes
+    on `at` and how many plans it has `tried` in vain.
+
     `seen` is the event time of the last look and `counted` what the query had done by then: rows in, comparisons,
     results, and the rows that each inner join made. `pace` is what it did between the last two looks, in a second, and
     `paces` are those at which the plan was found to be the right one, the newest first. It has `moved` where the pace
@@ -119,6 +122,9 @@ class Optimization(EncodedOnce):
     paces: tuple[tuple[float, ...], ...] = ()
     moved: bool = False
     excess: float = 0.0
+    searched: str = ""
+    at: int = 0
+    tried: int = 0
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,16 @@ from typing_extensions import override
 
 from midstream.optimizer.bounded import Bounded, Origin
 from midstream.optimizer.cost.calibration import slowed, units_from_json
-from midstream.optimizer.cost.plan_cost import CostModel
+from midstream.optimizer.cost.plan_cost import CostModel, PlansWeighed
 from midstream.optimizer.cost.sizes import Sizes
 from midstream.optimizer.cost.units import PLAN_OBJECTIVES
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.policies.base import SwitchCost, WeighedPlan
 from midstream.optimizer.prediction import Prediction
 from midstream.optimizer.search.best import Ranked, best_plans, ranked
+from midstream.optimizer.search.bushy import MOST_SOURCES
+from midstream.optimizer.search.greedy import Searched, connected_tree, searched_tree
+from midstream.optimizer.search.subsets import Subsets
 from midstream.optimizer.statistics import Sources
 from midstream.plan.decompose import same_shape, subplans
 from midstream.plan.tree import Join, Plan
@@ -51,7 +54,7 @@ class Alternatives:
 
     States that other queries keep are free: `others_keep` has by their sources the subplans that make them there.
     `allowed` plans are the only ones weighed, if there are any; otherwise the best ones are searched for, and `also`
-    are weighed beside them.
+    are weighed beside them. Over many sources a search goes on from what had `begun`, for at most `limit` trees.
     """
 
     current: Plan
@@ -60,12 +63,31 @@ class Alternatives:
     others_keep: Mapping[Sources, Plan] = field(default_factory=dict)
     allowed: tuple[Plan, ...] = ()
     also: tuple[Plan, ...] = ()
+    begun: Searched | None = None
+    limit: int | None = None
+
+    @cached_property
+    def searched(self) -> Searched | None:
+        """The search for a tree over many sources, gone on with for `limit` trees; None where all trees are weighed."""
+        sources = tuple(self.estimate.statistics.sources)
+        if self.allowed or len(sources) <= MOST_SOURCES:
+            return None
+        subsets = Subsets(sources, self.estimate.statistics.conditions, self.sizes)
+        start = self.current if isinstance(self.current, Join) else connected_tree(subsets)
+        return searched_tree(self.begun or Searched(start), subsets, self.weighing, self.limit)
+
+    @cached_property
+    def weighing(self) -> PlansWeighed:
+        """What weighs one plan after the other, each join once."""
+        return self.model.weighing(self.sizes, self.kept)
 
     @cached_property
     def found(self) -> tuple[WeighedPlan, ...]:
         """All of them, the cheapest first."""
         if self.allowed:
             plans = _different((self.current, *self.allowed))
+        elif self.searched is not None:
+            plans = _different((self.current, *self.also, self._as_kept(self.searched.tree)))
         else:
             statistics = self.estimate.statistics
             best = best_plans(

@@ -83,6 +83,10 @@ class PlansWeighed:
         value = float(comparable(exact))
         return PlanCost(work, memory, value, min(low, value), max(high, value))
 
+    def of_joins(self, made: list[JoinMade]) -> float:
+        """The value of some joins."""
+        return float(comparable(self._added(made, "value")[2]))
+
     def joins(self, plan: Plan, bound: Bound = "value") -> list[JoinCost]:
         """What each source, join or hop of a plan takes, children first."""
         costs = JoinCosts(self.model.units, self.sizes.by(bound))

@@ -9,7 +9,7 @@ from midstream.optimizer.cost.plan_cost import CostModel, PlanCost
 from midstream.optimizer.cost.sizes import Sizes
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.search.bushy import MOST_SOURCES, cheapest_trees
-from midstream.optimizer.search.greedy import greedy_orders, searched_trees
+from midstream.optimizer.search.greedy import Searched, connected_tree, searched_tree
 from midstream.optimizer.search.probing import cheapest_orders
 from midstream.optimizer.search.subsets import Subsets
 from midstream.optimizer.statistics import Condition, Sources
@@ -39,9 +39,10 @@ def best_plans(
     """The `count` best plans, sorted by value: trees of any shape, probing orders, an eddy.
 
     Up to `MOST_SOURCES` sources the trees and orders are the cheapest there are, without needless cross products;
-    beyond that they are searched for. `current` is in the ranking however dear it is, as the last one if need be, and
-    as it is written, which may name the sides of a join the other way round. States that are `kept` by other queries
-    are free. Equal figures give an equal ranking; of plans of equal value the current one comes first.
+    beyond that a tree is searched for, from the current one on. `current` is in the ranking however dear it is, as the
+    last one if need be, and as it is written, which may name the sides of a join the other way round. States that are
+    `kept` by other queries are free. Equal figures give an equal ranking; of plans of equal value the current one comes
+    first.
 
     >>> from midstream.optimizer.statistics import SourceStatistics, Statistics
     >>> sources = {name: SourceStatistics(rate=10, rows=100, window=10) for name in "ABC"}
@@ -91,6 +92,5 @@ def _candidates(
     eddy = Eddy(subsets.aliases)
     if subsets.count <= MOST_SOURCES:
         return [*cheapest_trees(subsets, cost, count, kept), cheapest_orders(subsets, cost), eddy]
-    running = [current] if isinstance(current, Join) else []
-    trees = searched_trees(subsets, cost, subsets.sizes, count, kept, running)
-    return [*trees, greedy_orders(subsets), eddy]
+    start = current if isinstance(current, Join) else connected_tree(subsets)
+    return [searched_tree(Searched(start), subsets, cost.weighing(subsets.sizes, kept)).tree]

@@ -1,99 +1,97 @@
-"""Trees over many sources: greedily joined, then bettered by local search."""
+"""Trees over many sources: bettered by local search, which can be interrupted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from midstream.optimizer.cost.plan_cost import CostModel
-from midstream.optimizer.cost.sizes import Sizes
-from midstream.optimizer.estimate import Estimate
+from midstream.optimizer.cost.join_cost import JoinMade
+from midstream.optimizer.cost.plan_cost import PlansWeighed
+from midstream.optimizer.search.left_deep import left_deep
 from midstream.optimizer.search.subsets import Subsets
-from midstream.optimizer.statistics import Sources
-from midstream.plan.tree import Join, Leaf, MultiJoin, Plan
-
-MOST_ROUNDS = 100
-"""Of a local search: a bound that is not met, for each round is better than the one before."""
+from midstream.plan.tree import Join, Plan
 
 
-def searched_trees(
-    subsets: Subsets,
-    cost: CostModel,
-    estimate: Estimate | Sizes,
-    count: int,
-    kept: frozenset[Sources] = frozenset(),
-    starts: Iterable[Plan] = (),
-) -> list[Plan]:
-    """The `count` cheapest trees that a local search meets from the greedy one, and from `starts`; cheapest first.
+@dataclass(frozen=True)
+class Searched:
+    """How far a local search has come: the best tree so far, the neighbour it goes on `at`, and how many were weighed
+    in vain since it last found a better tree.
 
-    A neighbour of a tree exchanges two of the three subplans below a pair of joins. As in OM §4.2 (3) the search takes
-    the best neighbour until none is better; there it goes over left-deep orders only.
+    `done` says that no neighbour is better.
     """
-    met: dict[Plan, float] = {}
-    sizes = Sizes.of(estimate)
 
-    def value(plan: Plan) -> float:
-        if plan not in met:
-            met[plan] = cost.of(plan, sizes, kept).value
-        return met[plan]
-
-    for start in (greedy_tree(subsets), *starts):
-        here = start
-        for _ in range(MOST_ROUNDS):
-            around = [tree for tree in neighbours(here) if not _crosses_needlessly(tree, subsets)]
-            best = min(around, key=lambda tree: (value(tree), tree.notation()), default=here)
-            if not value(best) < value(here):
-                break
-            here = best
-    return sorted(met, key=lambda tree: (met[tree], tree.notation()))[:count]
+    tree: Plan
+    at: int = 0
+    tried: int = 0
+    done: bool = False
 
 
-def greedy_tree(subsets: Subsets) -> Plan:
-    """Always joins the two subplans whose join is smallest, of those that a condition ties."""
-    parts = {1 << i: Leaf(alias) for i, alias in enumerate(subsets.aliases)}
-    trees: dict[int, Plan] = dict(parts)
-    while len(trees) > 1:
-        pairs = [(one, other) for one in trees for other in trees if one < other]
-        joinable = [(one, other) for one, other in pairs if subsets.is_joinable(one | other)] or pairs
-        one, other = min(joinable, key=lambda pair: (subsets.sizes.rows(subsets.sources(pair[0] | pair[1])), pair))
-        trees[one | other] = Join(trees.pop(one), trees.pop(other))
-    return trees[subsets.full]
+def searched_tree(begun: Searched, subsets: Subsets, weighing: PlansWeighed, limit: int | None = None) -> Searched:
+    """Go on from the tree of a search to better neighbours, weighing at most `limit` trees.
+
+    A neighbour of a tree exchanges two of the three subplans below a pair of joins. As in OM §4.2 (3) the search ends
+    where no neighbour is better; it takes the first better one, so that it can be interrupted at any time.
+    """
+    here, at, tried = begun.tree, begun.at, begun.tried
+    around, left = list(exchanges(here)), limit
+    while tried < len(around):
+        if left == 0:
+            return Searched(here, at, tried)
+        pair, other = around[at % len(around)]
+        at, tried = (at + 1) % len(around), tried + 1
+        if not subsets.is_joinable(subsets.mask(other.left.aliases())):
+            continue
+        left = None if left is None else left - 1
+        # All other joins stay as they are, so that these two alone are compared.
+        if _value(other, subsets, weighing) < _value(pair, subsets, weighing):
+            here, tried = _with(here, pair, other), 0
+            around = list(exchanges(here))
+    return Searched(here, at, tried, done=True)
 
 
-def neighbours(plan: Plan) -> Iterator[Plan]:
-    """Every tree with two of the three subplans below a pair of joins exchanged.
+def exchanges(plan: Plan) -> Iterator[tuple[Join, Join]]:
+    """Every pair of joins with three subplans below, and what it is with two of these exchanged.
 
-    >>> [tree.notation() for tree in neighbours(Join(Join(Leaf("A"), Leaf("B")), Leaf("C")))]
+    >>> [other.notation() for _, other in exchanges(Join(Join(Leaf("A"), Leaf("B")), Leaf("C")))]
     ['((C B) A)', '((A C) B)']
     """
     if not isinstance(plan, Join):
         return
-    left, right = plan.left, plan.right
-    if isinstance(left, Join):
-        yield Join(Join(right, left.right), left.left)
-        yield Join(Join(left.left, right), left.right)
-    if isinstance(right, Join):
-        yield Join(right.left, Join(left, right.right))
-        yield Join(right.right, Join(right.left, left))
-    yield from (Join(tree, right) for tree in neighbours(left))
-    yield from (Join(left, tree) for tree in neighbours(right))
+    for inner, other in ((plan.left, plan.right), (plan.right, plan.left)):
+        if isinstance(inner, Join):
+            pair = Join(inner, other) if inner is plan.right else plan
+            yield pair, Join(Join(other, inner.right), inner.left)
+            yield pair, Join(Join(inner.left, other), inner.right)
+    yield from exchanges(plan.left)
+    yield from exchanges(plan.right)
 
 
-def greedy_orders(subsets: Subsets) -> MultiJoin:
-    """Probing orders where every input goes on with the source that it meets least."""
-    return MultiJoin(tuple((alias, _greedy_order(subsets, i)) for i, alias in enumerate(subsets.aliases)))
+def _with(plan: Plan, pair: Join, other: Join) -> Plan:
+    """The plan with a pair of joins, whichever side of it is written first, replaced by another."""
+    if not isinstance(plan, Join):
+        return plan
+    if plan in (pair, Join(pair.right, pair.left)):
+        return other
+    return Join(_with(plan.left, pair, other), _with(plan.right, pair, other))
 
 
-def _greedy_order(subsets: Subsets, start: int) -> tuple[str, ...]:
-    here, order = 1 << start, list[str]()
+def _value(pair: Join, subsets: Subsets, weighing: PlansWeighed) -> float:
+    inner, whole = pair.left, frozenset(pair.aliases())
+    assert isinstance(inner, Join)
+    sides = frozenset(inner.left.aliases()), frozenset(inner.right.aliases()), frozenset(pair.right.aliases())
+    joins = (
+        JoinMade(sides[0], sides[1], inner=True),
+        JoinMade(sides[0] | sides[1], sides[2], inner=len(whole) < subsets.count),
+    )
+    return weighing.of_joins([one for one in joins if one.left | one.right not in weighing.kept])
+
+
+def connected_tree(subsets: Subsets) -> Plan:
+    """Return a left-deep tree in the order of the sources, without needless cross products."""
+    here, order = 1, [subsets.aliases[0]]
     while here != subsets.full:
         left = [i for i in range(subsets.count) if not here >> i & 1]
-        tied = [i for i in left if subsets.is_joinable(here | 1 << i)] or left
-        following = min(tied, key=lambda i: (subsets.sizes.rows(subsets.sources(here | 1 << i)), i))
+        following = next((i for i in left if subsets.is_joinable(here | 1 << i)), left[0])
         order.append(subsets.aliases[following])
         here |= 1 << following
-    return tuple(order)
-
-
-def _crosses_needlessly(plan: Plan, subsets: Subsets) -> bool:
-    masks: Sequence[int] = [subsets.mask(part.aliases()) for part in plan.walk()]
-    return not all(map(subsets.is_joinable, masks))
+    return left_deep(order)

@@ -20,7 +20,7 @@ from midstream.step.draft import Draft
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.proposals import withdraw_of_other_groups
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown, significant
-from midstream.step.reviewing.schedule import REMEMBERED, in_turn, look, paid
+from midstream.step.reviewing.schedule import REMEMBERED, in_turn, look, paid, trees_at_once
 
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
 """What a decision to move to another plan is, by mode."""
@@ -40,7 +40,7 @@ def review(draft: Draft, store: ChunkStore) -> Draft:
             continue
         attempt = draft.copy()
         try:
-            _review(attempt, Reviewing(draft.manifest, one, now, store))
+            _review(attempt, Reviewing(draft.manifest, one, now, store, trees_at_once(draft.manifest, one)))
         except MidstreamError as error:
             _failed(draft, one, now, str(error))
         except MemoryError:
@@ -78,7 +78,15 @@ def keep(draft: Draft, query: str, kept: Optimization) -> None:
 
 
 def _review(draft: Draft, reviewing: Reviewing) -> None:
-    one, shown_to = reviewing.one, reviewing.review
+    one, search = reviewing.one, reviewing.plans.searched
+    draft.manifest = paid(draft.manifest, one, reviewing.price)
+    if search is not None and not search.done:
+        goes_on = replace(
+            one.kept, urgent=True, searched=search.tree.notation(), at=search.at, tried=search.tried, excess=0.0
+        )
+        keep(draft, one.lead, goes_on)
+        return
+    shown_to = reviewing.review
     decision = reviewing.decide()
     if decision.plan == reviewing.running.plan:
         decision = replace(decision, plan=None)
@@ -90,7 +98,6 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
     decision = _unless_rejected(one, decision, reviewing)
     entry = draft.manifest.queries[one.lead]
     decided = "stay" if decision.plan is None else DECIDED[one.settings.mode]
-    draft.manifest = paid(draft.manifest, one, reviewing.price)
     kept = replace(
         _reviewed(one.kept, draft.manifest.step, reviewing.now),
         plan=entry.plan,

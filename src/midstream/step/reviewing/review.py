@@ -17,6 +17,7 @@ from midstream.optimizer.discovery import policy
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan
 from midstream.optimizer.prediction import Prediction
+from midstream.optimizer.search.greedy import Searched
 from midstream.plan.decompose import same_shape
 from midstream.plan.notation import parse_plan
 from midstream.state.store.base import ChunkStore
@@ -33,12 +34,16 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Reviewing:
-    """One review: of what runs together in a manifest, at an event time; `store` has the chunks."""
+    """One review: of what runs together in a manifest, at an event time; `store` has the chunks.
+
+    Over many sources at most `limit` trees are weighed, and the review goes on at the next step.
+    """
 
     manifest: Manifest
     one: PlanGroup
     now: int
     store: ChunkStore
+    limit: int | None = None
 
     @cached_property
     def query(self) -> Query:
@@ -107,7 +112,14 @@ class Reviewing:
             others_keep=kept_by_others(self.manifest, self.one.lead),
             allowed=allowed,
             also=tuple(parse_plan(plan, self.query) for plan in policy(settings.policy).plans(aliases)),
+            begun=self._begun,
+            limit=self.limit,
         )
+
+    @property
+    def _begun(self) -> Searched | None:
+        kept = self.one.kept
+        return Searched(parse_plan(kept.searched, self.query), kept.at, kept.tried) if kept.searched else None
 
     @property
     def running(self) -> WeighedPlan:

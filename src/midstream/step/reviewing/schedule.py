@@ -30,6 +30,7 @@ UNITS = JoinUnitCosts()
 MADE = UNITS.comparison + UNITS.result + UNITS.insert + UNITS.probe  # ns for a row that an inner join makes
 ANY_STEP = 1_500_000.0  # ns of a step, however few its rows are
 SHORT = 5_000_000.0  # ns that reviews may add to a step beyond a usual step's work
+TREE = 6_000.0  # ns for each source of a tree that a search weighs
 SAVED = 4.0  # so many reviews can be saved up for
 LOOKS = 20  # looks within a window
 MOVED = 0.5  # OM's threshold (002 §4.3): two paces differ by a greater share of the greater one
@@ -43,10 +44,12 @@ TOTALS = 3  # a pace begins with rows in, comparisons and results; the rows of e
 def price(streams: int, rows: float) -> float:
     """Foresee what a review takes, in nanoseconds, where the sources have so many rows alive together.
 
+    Of a join of many sources it is what each step of the review takes, but for the trees that are weighed.
+
     >>> [round(price(streams, rows) / 1e6, 1) for streams, rows in [(3, 1_000), (3, 180_000), (10, 1_000)]]
     [3.7, 10.9, 34.1]
     """
-    sets = 1 << streams if streams <= MOST_SOURCES else streams**2
+    sets = 1 << streams if streams <= MOST_SOURCES else 5 * streams
     return 3_000_000.0 + 30_000.0 * sets + 400.0 * min(rows, streams * BUDGET) + 15.0 * rows
 
 
@@ -117,6 +120,12 @@ def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
     left = _left(manifest, one)
     left = min(most if left is None else left, most) - max(price - one.kept.excess, 0.0)
     return replace(manifest, reviews=ReviewBudget(manifest.step, _worked(manifest.totals), left))
+
+
+def trees_at_once(manifest: Manifest, one: PlanGroup) -> int:
+    """Return how many trees over many sources a review may weigh in one step, at least one."""
+    streams = len(parsed(manifest, manifest.queries[one.lead].sql).sources)
+    return max(int((usual_step(manifest) + SHORT - price(streams, 0.0)) / (TREE * streams)), 1)
 
 
 def usual_step(manifest: Manifest) -> float:
