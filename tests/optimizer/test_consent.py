@@ -86,7 +86,7 @@ def test_what_is_no_longer_proposed_is_not_approved() -> None:
             break
     assert closed(made) == [("withdrawn", proposed)]
     with pytest.raises(ms.QueryError, match=r"no longer: it was withdrawn|no longer, but"):
-        made.approve("q")
+        made.approve("q", proposed)
 
 
 def test_a_query_that_moved_since_is_not_moved_by_an_old_consent() -> None:

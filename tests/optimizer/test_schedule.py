@@ -13,6 +13,7 @@ import midstream as ms
 from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.schema import StreamSchema
+from midstream.step.reviewing import schedule
 from midstream.step.reviewing.schedule import SAVED, has_moved, in_turn, look, paid, price, usual_step
 from tests.optimizer.drifting import BAD_FIRST, COLUMNS, GOOD_FIRST, SECOND, engine, query, reviews, rows, run
 
@@ -145,7 +146,10 @@ def test_no_more_than_some_reviews_are_saved_up_for() -> None:
     assert paid(manifest, one.one, price(3, 0)).reviews.left == pytest.approx((SAVED - 1) * price(3, 0))
 
 
-def test_a_join_of_many_streams_is_reviewed_in_slices_and_moves_to_a_better_plan() -> None:
+def test_a_join_of_many_streams_is_reviewed_in_slices_and_moves_to_a_better_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(schedule, "TREE", 100_000.0)
     names = "ABCDEFGHIJKLMN"
     made = engine(names)
     made.optimize("q", mode="auto", review="2 seconds", effort=1.0)

@@ -52,6 +52,7 @@ def searched_tree(begun: Searched, subsets: Subsets, weighing: PlansWeighed, lim
 def exchanges(plan: Plan) -> Iterator[tuple[Join, Join]]:
     """Every pair of joins with three subplans below, and what it is with two of these exchanged.
 
+    >>> from midstream.plan.tree import Leaf
     >>> [other.notation() for _, other in exchanges(Join(Join(Leaf("A"), Leaf("B")), Leaf("C")))]
     ['((C B) A)', '((A C) B)']
     """
