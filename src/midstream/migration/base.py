@@ -53,7 +53,7 @@ class Strategy(ABC):
 
         >>> from midstream.migration.discovery import strategy
         >>> strategy("ghm").wrong({"budget": -1})
-        'budget is a number of comparisons a step, not -1'
+        'budget is a number of comparisons a step, at least 1, not -1'
         """
         given = (option.wrong(options[option.name]) for option in self.options if option.name in options)
         return next((wrong for wrong in given if wrong), None)

@@ -153,7 +153,7 @@ def seal(value: Any) -> bytes:
     """A JSON value as the bytes of a file: one JSON object with the format, and a checksum of both.
 
     >>> seal({"step": 3})
-    b'{"midstream":"0.2.0","format":1,"crc32":"","value":{"step":3}}\\n'
+    b'{"midstream":"0.2.0","format":1,"crc32":"5416c8f5","value":{"step":3}}\\n'
     """
     body = _ENCODER.encode(value).encode()
     return b'%b,"crc32":"%08x","value":%b}\n' % (_HEAD, crc32(body, crc32(_HEAD)), body)
