@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import ClassVar
 
 from sqlglot import exp
@@ -43,6 +44,16 @@ _REFUSED |= {
 _WORDS = "comparisons, AND, OR, NOT, arithmetic, BETWEEN, LIKE, IN (list), IS NULL, CASE, CAST and scalar functions"
 
 
+MOST_DEPTH = 220
+"""So deep may an expression be: Python computes some of what is known of one with three calls a level, of 1,000."""
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.DPipe)
+
+
+def _is_arithmetic(node: exp.Expr) -> bool:
+    return isinstance(node, _ARITHMETIC) and node.this is not None and NODES[type(node)][1] == ("this", "expression")
+
+
 class Binder:
     """Turns sqlglot expressions into ours within a scope; every error names its place in the text.
 
@@ -67,8 +78,33 @@ class Binder:
         """The typed expression of a node; raises LanguageError."""
         if node is None:  # The parser takes `f(x, )`.
             raise LanguageError("something is missing here", remedy="write a value")
+        # The terms of a long sum are bound one after the other, and not each within the next.
+        spine = list[exp.Expr]()
+        while (found := self._placed(self._known, node)) is None and _is_arithmetic(node):
+            spine.append(node)
+            node = node.this
+        found = found or self._placed(self._bind, node)
+        assert found is not None
+        for node in reversed(spine):
+            found = self._placed(partial(self._bind_next, found), node)
+            assert found is not None
+        return found
+
+    def _known(self, node: exp.Expr) -> Expression | None:
+        return self.hook(node) if self.hook else None
+
+    def _bind_next(self, left: Expression, node: exp.Expr) -> Expression:
+        return self.call(NODES[type(node)][0], left, self.bind(node.expression))
+
+    def _placed(self, bound: Hook, node: exp.Expr) -> Expression | None:
         try:
-            return (self.hook(node) if self.hook else None) or self._bind(node)
+            found = bound(node)
+            if found is not None and found.depth > MOST_DEPTH:
+                raise LanguageError(
+                    f"{found.depth} functions and operators stand one in the other, and {MOST_DEPTH} at most can",
+                    remedy="let a query compute a part, and read its answers",
+                )
+            return found
         except LanguageError as error:
             if error.place:
                 raise

@@ -37,6 +37,11 @@ class Expression:
         for child in self.children():
             yield from child.walk()
 
+    @property
+    def depth(self) -> int:
+        """How many calls stand one in the other."""
+        return 0
+
     def columns(self) -> frozenset[Column]:
         """Every column the expression reads."""
         return frozenset()
@@ -86,12 +91,40 @@ class Literal(Expression):
         return f"{self.value!r}::{self.type}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Call(Expression):
-    """A function or operator of the catalogue in `evaluate`, applied to arguments."""
+    """A function or operator of the catalogue in `evaluate`, applied to arguments.
+
+    A long sum is a deep tree: to compare, hash or ship one takes no recursion.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        self.__dict__["_depth"] = 1 + max((argument.depth for argument in self.arguments), default=0)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Call):
+            return NotImplemented
+        return self is other or (self.type == other.type and self._known == other._known)
+
+    def __hash__(self) -> int:
+        return hash(self._known[2])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the nodes, each behind those that it is made of."""
+        nodes, waiting = list[Any](), list[Expression]([self])
+        while waiting:
+            node = waiting.pop()
+            nodes.append((node.type, node.function, len(node.arguments)) if isinstance(node, Call) else node)
+            waiting += node.children()
+        return _call_of, (nodes[::-1],)
+
+    @property
+    @override
+    def depth(self) -> int:
+        return int(self.__dict__["_depth"])
 
     @override
     def children(self) -> tuple[Expression, ...]:
@@ -99,33 +132,48 @@ class Call(Expression):
 
     @override
     def columns(self) -> frozenset[Column]:
-        return self._columns
+        return self._known[0]
 
     @override
     def aliases(self) -> frozenset[str]:
-        return self._aliases
+        return self._known[1]
 
     @override
     def text(self) -> str:
-        return self._text
+        return self._known[2]
 
     # Signatures ask for these of every condition, state by state, whenever a plan is compiled.
     @cached_property
-    def _columns(self) -> frozenset[Column]:
-        return frozenset[Column]().union(*(argument.columns() for argument in self.arguments))
+    def _known(self) -> tuple[frozenset[Column], frozenset[str], str]:
+        # What is below is found first, so that a long sum does not recurse once for each of its terms.
+        below, waiting = list[Call](), [self]
+        while waiting:
+            call = waiting.pop()
+            below.append(call)
+            waiting += [one for one in call.arguments if isinstance(one, Call) and "_known" not in one.__dict__]
+        for call in reversed(below[1:]):
+            call.__dict__["_known"] = call._read_off()
+        return self._read_off()
 
-    @cached_property
-    def _aliases(self) -> frozenset[str]:
-        return frozenset[str]().union(*(argument.aliases() for argument in self.arguments))
+    def _read_off(self) -> tuple[frozenset[Column], frozenset[str], str]:
+        columns = frozenset[Column]().union(*[argument.columns() for argument in self.arguments])
+        aliases = frozenset[str]().union(*[argument.aliases() for argument in self.arguments])
+        text = f"{self.function}({', '.join([argument.text() for argument in self.arguments])})"
+        return columns, aliases, f"{text}::{self.type}" if self.function in ("cast", "try_cast") else text
 
-    @cached_property
-    def _text(self) -> str:
-        inner = ", ".join(a.text() for a in self.arguments)
-        return (
-            f"{self.function}({inner})::{self.type}"
-            if self.function in ("cast", "try_cast")
-            else f"{self.function}({inner})"
-        )
+
+def _call_of(nodes: list[Any]) -> Expression:
+    """Rebuild a call from its nodes, as `Call.__reduce__` lists them."""
+    made = list[Expression]()
+    for node in nodes:
+        if isinstance(node, Expression):
+            made.append(node)
+        else:
+            kind, function, count = node
+            arguments = tuple(made[len(made) - count :])
+            del made[len(made) - count :]
+            made.append(Call(kind, function, arguments))
+    return made[0]
 
 
 SIGNS = {

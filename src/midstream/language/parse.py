@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate
 from math import inf
 from types import MappingProxyType
 
@@ -24,7 +23,6 @@ from midstream.language.join_times import whole
 from midstream.language.moments import moments
 from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
 from midstream.language.parts import errors_placed
-from midstream.language.place import place
 from midstream.language.predicates import classify
 from midstream.language.query import Query, Source
 from midstream.language.result_time import result_time
@@ -34,7 +32,6 @@ from midstream.language.sources import check_predicates, check_rows_windows, che
 from midstream.language.static_tables import LookedUp, keys_of_streams, looked_up
 from midstream.language.top_n import ranked
 from midstream.language.types import BOOLEAN
-from midstream.model.errors import LanguageError
 from midstream.model.manifest import Manifest, StaticTable
 from midstream.model.schema import StreamSchema, TableSchema
 
@@ -60,16 +57,8 @@ def parse_query(
     >>> [(s.alias, s.window.size) for s in query.sources], len(query.predicates)
     ([('a', 5000000), ('b', 9000000)], 1)
     """
-    try:
-        with errors_placed(text):
-            return replace(_parse(text, streams, tables, registered), text=text)
-    except RecursionError:
-        depths = [*accumulate((character == "(") - (character == ")") for character in text)]
-        raise LanguageError(
-            "the query is nested too deeply",
-            place=place(text, depths.index(max(depths))),
-            remedy="split it into several queries",
-        ) from None
+    with errors_placed(text):
+        return replace(_parse(text, streams, tables, registered), text=text)
 
 
 def parsed(manifest: Manifest, sql: str) -> Query:

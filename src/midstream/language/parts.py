@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 
 from sqlglot.errors import TokenError
-from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from midstream.language.expression import TIME_COLUMN
+from midstream.language.place import place
 from midstream.language.ranked_groups import with_groups_apart
 from midstream.language.set_operations import OPERATIONS, SetOperation, set_operation
 from midstream.language.tokens import closing, outside_brackets, tokens_of
@@ -61,10 +63,60 @@ class Parts:
         return {name: part.text for name, part in self.parts.items()}
 
 
-def check_text(sql: object) -> None:
-    """Raise LanguageError unless a query is given as a text."""
+def check_text(sql: object, *, part: bool = False) -> None:
+    """Raise LanguageError unless a query, or a part of one, is given as a text, in which not too much is nested."""
     if not isinstance(sql, str):
         raise LanguageError(f"a {type(sql).__name__} is no query", place="sql", remedy="write it as a text: SELECT ...")
+    try:
+        tokens = tokens_of(sql)
+    except TokenError:
+        return  # The parser says what is wrong.
+    nested, most, at = _frames(tokens)
+    if nested > _MOST_FRAMES and part:  # Nobody wrote this text: each part has those below it in brackets.
+        raise LanguageError(
+            f"{most} outer joins, aggregates, EXISTS or subqueries of the query stand one on the other",
+            place="FROM and WHERE",
+            remedy="let a query join some of the streams, and read its answers",
+        )
+    if nested > _MOST_FRAMES:
+        raise too_deep(sql, tokens[at].start, most)
+
+
+def too_deep(text: str, at: int, levels: int) -> LanguageError:
+    """The error of a text in which too much stands one in the other, as it does at a position."""
+    return LanguageError(
+        f"the query is nested too deeply: {levels} brackets and CASEs stand one in the other",
+        place=place(text, at),
+        remedy="write a CASE with several WHENs for IFs in IFs, or let a query compute a part, and read its answers",
+    )
+
+
+_MOST_FRAMES = 640
+"""How many calls, of the 1,000 that Python allows, the parser may need for a text, wherever it is read again."""
+
+_OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_CALLS_OF_PREFIX = {TokenType.NOT: 11, TokenType.DASH: 2, TokenType.PLUS: 2, TokenType.TILDE: 2}
+_CALLS_OF_BRACKET = 23
+
+
+def _frames(tokens: Sequence[Token]) -> tuple[int, int, int]:
+    """About how many calls the parser stacks where most stands one in the other, how many levels these are, and at
+    which token.
+    """
+    opened, prefixes, found = [0], 0, (0, 0, 0)
+    for at, token in enumerate(tokens):
+        kind = token.token_type
+        prefixes += _CALLS_OF_PREFIX.get(kind, 0)
+        if kind in _OPEN:
+            opened.append(opened[-1] + prefixes + _CALLS_OF_BRACKET)
+            prefixes = 0
+        elif kind in _CLOSE:
+            opened = opened[:-1] or [0]
+        found = max(found, (opened[-1] + prefixes, len(opened) - 1, at), key=lambda one: one[0])
+        if kind not in _CALLS_OF_PREFIX:
+            prefixes = 0
+    return found
 
 
 @lru_cache(maxsize=1 << 10)
@@ -86,10 +138,21 @@ def parts_of(text: str) -> Parts:
 
 
 @contextmanager
+def not_too_deep(text: str) -> Iterator[None]:
+    """Raise LanguageError where Python's limit of calls is reached for what is made of a text."""
+    try:
+        yield
+    except RecursionError:
+        depths = [*accumulate((character == "(") - (character == ")") for character in text)]
+        raise too_deep(text, depths.index(max(depths)), max(depths)) from None
+
+
+@contextmanager
 def errors_placed(text: str, part: str = "") -> Iterator[None]:
     """A LanguageError for a place in a text without its parts, or in one of these, is told with that in the text."""
     try:
-        yield
+        with not_too_deep(text):
+            yield
     except LanguageError as error:
         found = parts_of(text)
         with (found.parts[part] if part else found.whole).errors_placed():

@@ -11,7 +11,7 @@ from typing import Any
 from typing_extensions import override
 
 from midstream.language.parse import checked, derived_parts, parsed
-from midstream.language.parts import check_text, errors_placed, parts_of
+from midstream.language.parts import check_text, errors_placed, not_too_deep, parts_of
 from midstream.language.query import Query
 from midstream.model.codec import decode
 from midstream.model.command import Command
@@ -58,9 +58,13 @@ class AddQuery(StepCommand):
 
     @override
     def apply(self, draft: Draft) -> None:
+        with not_too_deep(self.sql):
+            self._add(draft)
+
+    def _add(self, draft: Draft) -> None:
         name, manifest = self.query, draft.manifest
         check_name("query", name)
-        check_text(self.sql)
+        check_text(self.sql, part=self.part)
         if name in manifest.queries:
             raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
         for part, text in parts_of(self.sql).queries.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing_extensions import override
 
 from midstream.language.parse import derived_parts, parsed
-from midstream.language.parts import check_text, parts_of
+from midstream.language.parts import check_text, not_too_deep, parts_of
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, QueryChanged
 from midstream.model.manifest import Manifest
@@ -28,6 +28,10 @@ class ChangeQuery(StepCommand):
 
     @override
     def apply(self, draft: Draft) -> None:
+        with not_too_deep(self.sql):
+            self._change(draft)
+
+    def _change(self, draft: Draft) -> None:
         before = draft.entry(self.query).sql
         check_text(self.sql)
         if _parts(draft.manifest, before) != _parts(draft.manifest, self.sql):
