@@ -148,7 +148,7 @@ def _list(chosen: list[Figure], as_json: bool) -> None:
 
 def _show(outcomes: list[FigureOutcome], out: Path, page: Path | None) -> None:
     rows = [
-        (o.figure.name, v.claim.text, "holds" if v.holds else "DOES NOT HOLD", v.numbers, v.reason)
+        (o.figure.name, v.claim.text, v.finding.value if v.holds else v.finding.value.upper(), v.numbers, v.reason)
         for o in outcomes
         for v in o.verdicts
     ]
@@ -164,4 +164,8 @@ def _about(figure: Figure) -> dict[str, Any]:
 
 def _as_json(outcome: FigureOutcome) -> dict[str, Any]:
     files = {"csv": str(outcome.csv), "png": str(outcome.png)}
-    return {**_about(outcome.figure), **files, "verdicts": [asdict(verdict) for verdict in outcome.verdicts]}
+    return {
+        **_about(outcome.figure),
+        **files,
+        "verdicts": [{**asdict(v), "finding": v.finding.value, "holds": v.holds} for v in outcome.verdicts],
+    }

@@ -39,29 +39,57 @@ class Claim:
 
     def holds(self, numbers: str) -> Verdict:
         """The verdict that the data bears the claim out; `numbers` says by how much."""
-        return Verdict(self, True, numbers, "")
+        return Verdict(self, Finding.HOLDS, numbers, "")
 
     def fails(self, numbers: str, reason: str) -> Verdict:
         """The verdict that it does not: a finding, with the numbers and the reason."""
-        return Verdict(self, False, numbers, reason)
+        return Verdict(self, Finding.FAILS, numbers, reason)
+
+    def partly(self, numbers: str, reason: str) -> Verdict:
+        """The verdict that the data agree in direction and not in size; `numbers` has both."""
+        return Verdict(self, Finding.DIRECTION, numbers, reason)
+
+    def untested(self, numbers: str, reason: str) -> Verdict:
+        """The verdict that the set-up cannot bear the claim out or refute it, for a reason of ours."""
+        return Verdict(self, Finding.UNTESTED, numbers, reason)
 
     def judged(self, holds: bool, numbers: str, reason: str) -> Verdict:
         """The verdict by a check on the data; the reason is kept only where the claim does not hold."""
         return self.holds(numbers) if holds else self.fails(numbers, reason)
 
+    def sized(self, direction: bool, size: bool, numbers: str, reason: str) -> Verdict:
+        """The verdict by two checks on the data: whether it goes the way the paper says, and as far."""
+        if direction and not size:
+            return self.partly(numbers, reason)
+        return self.judged(direction, numbers, reason)
+
+
+class Finding(Enum):
+    """What is found of a claim."""
+
+    HOLDS = "holds"
+    DIRECTION = "holds in direction, not in size"
+    FAILS = "does not hold"
+    UNTESTED = "not put to the test here"
+
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim against the data: whether it `holds`, the `numbers` it rests on, and the `reason` where it does not.
+    """A claim against the data: what is found, the `numbers` it rests on, and the `reason` where it does not hold.
 
     >>> Claim("T_PT is 2W", "Zhu §6.2, Fig. 9").judged(True, "2.01 W to 2.03 W", "purging is lazy").reason
     ''
     """
 
     claim: Claim
-    holds: bool
+    finding: Finding
     numbers: str
     reason: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim holds, in direction and in size."""
+        return self.finding is Finding.HOLDS
 
     def __post_init__(self) -> None:
         if not self.holds and not self.reason:

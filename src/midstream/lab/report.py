@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from midstream.lab.figure import Scale
+from midstream.lab.figure import Finding, Scale
 from midstream.lab.run import FigureOutcome
 
 PAPERS: Mapping[str, str] = {
@@ -32,9 +32,16 @@ nothing else takes time. Arrivals are Poisson processes. A step takes what has a
 arrivals wait; results come out when the work of their step is done. "CPU cost" is comparisons (pairs examined by the
 joins), "memory" is rows in states, as in the papers. Figures that a paper draws from its equations are drawn from them.
 
-Each claim that a paper's text makes of a figure is a check on the data. A claim that does not hold is a finding: it is
-listed with its numbers and the reason.
+Each claim that a paper's text makes of a figure is a check on the data. It *holds*; or it *holds in direction, not in
+size*; or it *does not hold*, because of the paper; or it is *not put to the test here*, because of our set-up. All but
+the first are listed with the numbers and the reason.
 """
+
+LISTED: Mapping[Finding, str] = {
+    Finding.FAILS: "Claims that do not hold",
+    Finding.DIRECTION: "Claims that hold in direction, not in size",
+    Finding.UNTESTED: "Claims that are not put to the test here",
+}
 
 
 def report(outcomes: Sequence[FigureOutcome], scale: Scale, at: Path) -> str:
@@ -45,19 +52,18 @@ def report(outcomes: Sequence[FigureOutcome], scale: Scale, at: Path) -> str:
 def _lines(outcomes: Sequence[FigureOutcome], scale: Scale, folder: Path) -> Iterator[str]:
     yield HEAD.format(flag=" --quick" if scale is Scale.QUICK else "")
     verdicts = [(o, v) for o in outcomes for v in o.verdicts]
-    failing = [(o, v) for o, v in verdicts if not v.holds]
-    holding = len(verdicts) - len(failing)
-    yield f"{len(outcomes)} figures, {len(verdicts)} claims: {holding} hold, {len(failing)} do not."
-    yield ""
-    yield "## Claims that do not hold"
-    yield ""
-    for outcome, verdict in failing:
-        figure = outcome.figure
-        yield f"- **[{figure.source}](#{figure.name})**: “{verdict.claim.text}”"
-        yield f"  *Measured:* {_ended(verdict.numbers)}"
-        yield f"  *Why:* {_ended(verdict.reason)}"
-    if not failing:
-        yield "None."
+    found = {finding: [(o, v) for o, v in verdicts if v.finding is finding] for finding in Finding}
+    counts = ", ".join(f"{len(those)} {finding.value}" for finding, those in found.items())
+    yield f"{len(outcomes)} figures, {len(verdicts)} claims: {counts}."
+    for finding, heading in LISTED.items():
+        yield f"\n## {heading}\n"
+        for outcome, verdict in found[finding]:
+            figure = outcome.figure
+            yield f"- **[{figure.source}](#{figure.name})**: “{verdict.claim.text}”"
+            yield f"  *Measured:* {_ended(verdict.numbers)}"
+            yield f"  *Why:* {_ended(verdict.reason)}"
+        if not found[finding]:
+            yield "None."
     paper = ""
     for outcome in outcomes:
         if outcome.figure.paper != paper:
@@ -76,7 +82,7 @@ def _figure(outcome: FigureOutcome, folder: Path) -> Iterator[str]:
     yield "| claim | verdict | numbers |"
     yield "| --- | --- | --- |"
     for verdict in outcome.verdicts:
-        judged = "holds" if verdict.holds else "**does not hold**"
+        judged = verdict.finding.value if verdict.holds else f"**{verdict.finding.value}**"
         yield f"| {_cell(verdict.claim.text)} | {judged} | {_cell(verdict.numbers)} |"
 
 

@@ -75,7 +75,13 @@ def test_one_figure_as_json_leaves_the_report_alone(tmp_path: Path, capsys: pyte
     found_text = json.loads(capsys.readouterr().out)
     assert found_text["scale"] == "full" and found_text["report"] is None and found_text["failed"] == {}
     assert found_text["figures"][0]["verdicts"] == [
-        {"claim": {"text": "There are nine.", "source": "Zhu §1"}, "holds": True, "numbers": "9 points", "reason": ""}
+        {
+            "claim": {"text": "There are nine.", "source": "Zhu §1"},
+            "finding": "holds",
+            "holds": True,
+            "numbers": "9 points",
+            "reason": "",
+        }
     ]
     assert not (tmp_path / "lab.md").exists()
 

@@ -12,8 +12,8 @@ import pytest
 from midstream.lab import report as reporting
 from midstream.lab.discovery import figure, figures
 from midstream.lab.drawing import INK, MARKS, lines, mark_of, plain
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.run import redrawn, run
+from midstream.lab.figure import Claim, Figure, Finding, Scale, Verdict
+from midstream.lab.run import FigureOutcome, redrawn, run
 from midstream.lab.tidy import table
 from midstream.migration.discovery import strategies
 from midstream.model.errors import MidstreamError, QueryError
@@ -125,11 +125,35 @@ def test_numbers_on_axes_are_plain() -> None:
 def test_the_report_lists_what_does_not_hold(sample: Figure, tmp_path: Path) -> None:
     outcome = run(sample, Scale.QUICK, tmp_path / "pictures")
     text = reporting.report([outcome], Scale.QUICK, tmp_path / "lab.md")
-    assert "1 hold, 1 do not" in text
+    assert "2 claims: 1 holds, 0 holds in direction, not in size, 1 does not hold, 0 not put to the test here." in text
     assert "“y falls”\n  *Measured:* from 0 to 2.\n  *Why:* it grows." in text
     assert "![y vs. x](pictures/sample_01.png)" in text
     assert "| y grows \\| with x | holds | from 0 to 2 |" in text
     assert "--quick" in text and "--quick" not in reporting.report([outcome], Scale.FULL, tmp_path / "lab.md")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "finding", "section"),
+    [
+        (FALLS.sized(True, True, "by 3, the paper says 3", "so"), Finding.HOLDS, None),
+        (FALLS.sized(True, False, "by 1, the paper says 3", "so"), Finding.DIRECTION, "hold in direction, not in size"),
+        (FALLS.sized(False, False, "it grows", "so"), Finding.FAILS, "do not hold"),
+        (FALLS.sized(False, True, "it grows", "so"), Finding.FAILS, "do not hold"),
+        (FALLS.untested("it falls", "we hold y down"), Finding.UNTESTED, "are not put to the test here"),
+    ],
+)
+def test_a_verdict_is_one_of_four(
+    sample: Figure, tmp_path: Path, verdict: Verdict, finding: Finding, section: str | None
+) -> None:
+    """A claim that agrees in direction only, or that our set-up cannot test, is not counted among those that hold."""
+    assert verdict.finding is finding and verdict.holds is (finding is Finding.HOLDS)
+    outcome = FigureOutcome(sample, table([]), (verdict,), tmp_path / "a.csv", tmp_path / "a.png")
+    text = reporting.report([outcome], Scale.FULL, tmp_path / "lab.md")
+    assert f"1 {finding.value}" in text
+    for other in ("do not hold", "hold in direction, not in size", "are not put to the test here"):
+        listed = text.partition(f"## Claims that {other}\n")[2].partition("\n## ")[0]
+        assert ("y falls" in listed) is (other == section)
+    assert f"| y falls | {'holds' if verdict.holds else f'**{finding.value}**'} |" in text
 
 
 def test_without_matplotlib_the_remedy_is_named(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pytest
 
+from midstream.lab.figure import Finding
 from midstream.lab.figures.hybmig_19 import HybMig19
 from midstream.lab.figures.hybmig_20 import PLAIN, SHARED, HybMig20
 from midstream.lab.figures.hybmig_21 import BSC, DURATION, TAU, HybMig21
@@ -38,6 +39,13 @@ def test_hybmig_must_be_below_each_rival_in_each_measure(
     verdicts = HybMig19().judge(overhead(costs))
     assert tuple(v.holds for v in verdicts) == holds
     assert all("n" not in v.reason for v in verdicts if v.holds)
+
+
+def test_a_few_percent_are_no_wide_margin() -> None:
+    costs = {"moving_state": (1.1, 3.0), "parallel_track": (2.0, 1.03), "hybmig": (1.0, 1.0)}
+    verdicts = HybMig19().judge(overhead(costs))
+    assert [v.finding for v in verdicts] == [Finding.DIRECTION, Finding.HOLDS, Finding.HOLDS, Finding.DIRECTION]
+    assert "a wide margin is a factor of 1.5" in verdicts[0].reason
 
 
 def test_one_setting_is_enough_to_lose() -> None:

@@ -29,6 +29,7 @@ EARLIER = Claim("The migration ends much earlier in GHM and GMS than in GPT.", S
 
 TIME, RATE, CPU, DURATION = "time (windows)", "results a second", "comparisons a second", "duration (windows)"
 DUE = "old"
+ONE_A_SECOND = "the median gives one result a second whatever the joins below it do, so no rate can be another one"
 
 
 class HybMig22(Figure):
@@ -76,10 +77,9 @@ class HybMig22(Figure):
         ghm, gms, gpt = (float(cpu[case].sum()) for case in ("ghm", "gms", "gpt"))
         lengths = ", ".join(f"{case} {length[case]:.3f} w" for case in ("gms", "gpt", "ghm"))
         return (
-            SIMILAR.judged(
-                max(unlike["ghm"], unlike["gpt"]) <= 2,
+            SIMILAR.untested(
                 f"never more than {unlike['ghm']:g} and {unlike['gpt']:g} results behind the old plan alone",
-                "the background work delays results",
+                ONE_A_SECOND,
             ),
             SUSPENDS.judged(
                 silent["gms"] > silent[DUE] + 1,
@@ -87,10 +87,9 @@ class HybMig22(Figure):
                 f"{silent['ghm']:g} s",
                 "replaying is over within a step",
             ),
-            NO_BURST.judged(
-                float(rate["gpt"].max()) <= 2 * float(rate[DUE].max()),
+            NO_BURST.untested(
                 f"at most {rate['gpt'].max():g} results a second, {rate[DUE].max():g} without a migration",
-                "results come in bursts",
+                ONE_A_SECOND,
             ),
             ALIKE.judged(
                 abs(ghm / gms - 1) < 0.25,

@@ -11,6 +11,9 @@ from midstream.lab.figure import Claim, Verdict
 from midstream.lab.jisc_transition import BEST, OPERATIONS, WORST, TransitionFigure, listed
 from midstream.lab.tidy import column
 
+VISIBLE = 1.1
+"""The least factor between two speedups that a figure would show."""
+
 SOURCE = "JISC §6.1, Fig. 8"
 ABOVE = Claim("JISC is faster than PT and CACQ also where all states are incomplete.", SOURCE)
 LESS = Claim("The speedup decreases compared to Fig. 7 due to the overhead of state completion.", SOURCE)
@@ -37,8 +40,9 @@ class Jisc08(TransitionFigure):
                 f"PT / JISC by joins: {listed(pt)}; CACQ / JISC: {listed(cacq)}",
                 "completion costs more than a second plan",
             ),
-            LESS.judged(
+            LESS.sized(
                 all(pt[joins] < best[joins] for joins in pt),
+                all(pt[joins] < best[joins] / VISIBLE for joins in pt),
                 f"PT / JISC by joins: {listed(pt)}; in the best case {listed(best)}",
                 "a key is completed once, for one comparison a join, which every row of it costs anyway",
             ),

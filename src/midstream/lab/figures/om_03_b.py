@@ -78,8 +78,9 @@ class Om03B(OmFigure):
                 f"{found[WEIGHED][erratic]:.0%} and {found[WEIGHED][smooth]:.0%}",
                 "it is not",
             ),
-            RANGE.judged(
-                all(0.755 <= value <= 0.815 for value in ours.values()),
+            RANGE.sized(
+                min(ours.values()) >= 0.755,
+                max(ours.values()) <= 0.815,
                 span(ours.values()),
                 "our streams are as erratic but smoother from one second to the next, so that they are foreseen better",
             ),

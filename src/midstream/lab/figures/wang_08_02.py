@@ -85,11 +85,11 @@ class Wang0802(OfThree):
         fastest = {case: float(found[-1, -1]) for case, found in gains.items()}
         in_sets = column(data, SERVICE, case=IN_SETS) / column(data, SERVICE, case=MEM_OPT) - 1
         return (
-            ALWAYS.judged(
-                all(bool((found > 0).all()) for found in gains.values()),
+            ALWAYS.untested(
                 "; ".join(f"{percent(found.ravel())} more than {case}" for case, found in gains.items())
                 + f". The engine in sets serves {percent(-in_sets)} less than the operators would",
-                "another way serves more somewhere",
+                "mem_opt's probes are push_down's, counted once for both, so it can serve no less; the engine's own "
+                "chain joins old rows with young ones in chunks and serves less than push_down",
             ),
             FASTER.judged(
                 all(bool((found[:, -1] > found[:, 0]).all()) for found in gains.values()),

@@ -81,20 +81,19 @@ class Wang0803(Figure):
     @override
     def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
         gains = {panel: _gain(data, panel) for panel in MORE}
-        means = [float(found.mean()) for found in gains.values()]
         rows = [column(data, ROWS, case=case) for case in ("mem_opt", "cpu_opt")]
         return (
             _shape(SAME, data, (UNIFORM,), lambda slices, ends: slices == 12),
             _shape(FEWER, data, (SMALL, LARGE), lambda slices, ends: slices < 12),
             _shape(MERGED, data, (SMALL,), lambda slices, ends: ends == 10),
             _shape(TWO, data, (LARGE,), lambda slices, ends: (slices == 2) & (ends == 6)),
-            GROWS.judged(
-                means[0] < means[1] < means[2],
+            GROWS.untested(
                 ", ".join(f"{percent(found)} with {name.split()[1]}" for name, found in gains.items()) + " queries",
-                "it does not",
+                "the gains are reckoned from the costs of §7.2, not run on the engine",
             ),
-            MEMORY.judged(
-                bool((rows[0] == rows[1]).all()), f"differ by {abs(rows[0] - rows[1]).max():g} rows", "they differ"
+            MEMORY.untested(
+                f"differ by {abs(rows[0] - rows[1]).max():g} rows",
+                "the rows are reckoned, and are those of one formula",
             ),
         )
 

@@ -58,8 +58,7 @@ class Wang1604(OverNodes):
                 f"from {span[0]} nodes on, at most {max(faster.values()):.0%} less",
                 "several nodes hold what joins a row, and share its work",
             ),
-            GROWING.judged(
-                all((curve[1:] > curve[:-1]).all() for curve in states.values()),
+            GROWING.untested(
                 f"{span[0]} to {span[-1]} nodes: rows on average "
                 + listed((f"{name} {low}", high) for name in names
                          for low, high in [_ends(float(states[panel, name][0]), float(states[panel, name][-1]))]),

