@@ -49,7 +49,7 @@ MOVES = {
     "cacq": MigrationRequest("cacq", new="eddy(A B C)"),
     "stairs": MigrationRequest("stairs", new="stairs((A (B C)))"),
     "jisc_stairs": MigrationRequest("jisc_stairs", "stairs(((A B) C))", "stairs((A (B C)))"),
-    "ghm": MigrationRequest("ghm", options={"budget": 4}),
+    "ghm": MigrationRequest("ghm", options={"budget": 40}),
     "held": MigrationRequest("parallel_track", options={"hold_new": True}),
     "completed": MigrationRequest("hybmig", options={"background": 2}),
     "just_in_time": MigrationRequest("jisc", options={"background": 0, "decompose": False}),
