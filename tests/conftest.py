@@ -112,12 +112,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a random suite its fifths: each test that Hypothesis draws under `property`, or that asks for a `fifth`."""
-    drawn = is_hypothesis_test(metafunc.function) and metafunc.definition.get_closest_marker("property")
-    if drawn and "fifth" not in metafunc.fixturenames:
-        metafunc.fixturenames.append("fifth")
+    """Give a random test its fifths: each that Hypothesis draws, or that asks for a `fifth`."""
+    if is_hypothesis_test(metafunc.function):
+        draw_a_fifth(metafunc.function, least=0 if metafunc.definition.get_closest_marker("property") else 20)
+        if "fifth" not in metafunc.fixturenames:
+            metafunc.fixturenames.append("fifth")
     if "fifth" in metafunc.fixturenames:
         metafunc.parametrize("fifth", fifths(), indirect=True)
+
+
+def draw_a_fifth(test: Any, least: int) -> None:
+    """Have Hypothesis draw a fifth of a test's cases at a time; of few no less than `least`, or all."""
+    whole = test._hypothesis_internal_use_settings or settings()
+    if not hasattr(test, "whole"):
+        test.whole = whole.max_examples
+    cases = max(-(-test.whole // len(FIFTHS)), min(test.whole, least))
+    test._hypothesis_internal_use_settings = settings(whole, max_examples=cases, derandomize=not SOAK, database=None)
 
 
 @pytest.fixture

@@ -48,9 +48,8 @@ def drawing(cases: int, *, soak: int = 10, shrink: bool = False) -> settings:
         soak: How many times as many a soak draws.
         shrink: Whether Hypothesis reduces a case that fails. To draw again is slow where a case is large.
     """
-    whole = cases * soak if SOAK else cases
     return settings(
-        max_examples=-(-whole // len(FIFTHS)),
+        max_examples=cases * soak if SOAK else cases,
         derandomize=not SOAK,
         database=None,
         deadline=None,

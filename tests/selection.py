@@ -46,6 +46,11 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     "tests/sharing/test_everything_together.py::test_everything_was_exercised": (),
     "tests/sharing/test_least_state.py::test_rows_were_kept_and_given_up": (),
     "tests/sharing/test_sets_of_queries.py::test_sets_were_exercised": (),
+    # What takes long because there is much of it.
+    "tests/unit/engine/test_explain_chain.py::test_a_thousand_queries_fit_on_a_page": (),
+    "tests/unit/engine/test_spread_length.py::test_a_query_with_little_to_do_gets_one_node_and_one_with_much_more[": (
+        "psp_d",
+    ),
     # Of what surrounds the engine, a first look.
     "tests/unit/cli/test_lab.py": ("::test_an_unknown",),
     "tests/unit/lab/": ("test_figures.py", "test_docs.py", "test_generator.py"),
