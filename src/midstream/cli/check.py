@@ -41,6 +41,8 @@ def check(
     if as_json:
         print_json(_json(job, found))
     elif not found.faults and job is not None:
+        for warning in found.warnings:
+            say(f"warning: {warning}")
         read = f"{counted(len(job.streams), 'stream')} and {counted(len(job.queries), 'query')}"
         say(f"{job_file}: no fault found in {read}")
         if found.unknown:
@@ -88,4 +90,4 @@ def _json(job: JobFile | None, found: CheckedJob) -> dict[str, Any]:
         for one in found.faults
     ]
     named = {} if job is None else {"streams": list(job.streams), "queries": list(job.queries)}
-    return {"faults": faults, **named, "not_looked_into": found.unchecked}
+    return {"faults": faults, "warnings": found.warnings, **named, "not_looked_into": found.unchecked}

@@ -59,6 +59,8 @@ def run(
     _check_cores(cores, master, engine)
     job, found = looked_at(job_file, engine, allow_operator, allow_source)
     refuse(found)
+    for warning in () if as_json else found.warnings:
+        say(f"warning: {warning}")
     every = parse_duration(interval, what="the interval", place="--interval") / 1e6
     pause = None if once else every
     if engine is Host.EMBEDDED:

@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from midstream.cli.job import SELF_DESCRIBING, check_spec
 from midstream.engine.file_source import MOST_FILES
-from midstream.engine.folder_source import FolderSource
+from midstream.engine.folder_source import FolderSource, passed_over
 from midstream.engine.results_source import ResultsSource
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import OF_A_JOB, SourceSpec
 from midstream.model.errors import InputError
+from midstream.model.words import counted, some
 from midstream.state.store.places import located
 
 _OWN = {
@@ -73,6 +74,22 @@ def _of_files(name: str, spec: SourceSpec, path: str) -> pa.Schema | None:
     if os.path.isdir(path) and any(entry.is_dir() for entry in os.scandir(path)):
         return None  # Partitions of a table, or the log of a sink.
     return FolderSource.of(name, replace(spec, path=path), None).columns
+
+
+def folder_warnings(name: str, spec: SourceSpec) -> list[str]:
+    """Return a warning for folders within the folder of a stream that neither host reads."""
+    path = _path_here(spec.path) if spec.format in SELF_DESCRIBING else None
+    options = {key.lower() for key in spec.options}
+    if path is None or not os.path.isdir(path) or "recursivefilelookup" in options:
+        return []
+    found = passed_over(path)
+    if not found:
+        return []
+    folders = f"{counted(len(found), 'folder')} in {path}: {some(found)}"
+    return [
+        f"stream {name} does not read {folders}; only partitions such as k=5 are read. To read such folders write "
+        f'path = "{path.rstrip("/")}/*"'
+    ]
 
 
 def _path_here(path: str | None) -> str | None:

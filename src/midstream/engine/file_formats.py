@@ -22,7 +22,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pyarrow.types as pt
 
-from midstream.model.columns_of_files import AlikeColumns, decoded, own_names, refuse_alike, spelled
+from midstream.model.columns_of_files import AlikeColumns, own_names, refuse_alike, respelled, spelled
 from midstream.model.errors import InputError
 from midstream.step.admission.given import judged, with_reasons
 from midstream.step.admission.outputs import CORRUPT, FILE, NO_OBJECT
@@ -128,15 +128,10 @@ def _orc(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
 
 
 def _spelled(column: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
-    """The column with the fields of its structs called as they are declared: Arrow finds them by their very names."""
-    kind = spelled(column.type, declared) if pt.is_nested(column.type) else column.type
-    if kind == column.type:
+    if not pt.is_nested(column.type) or spelled(column.type, declared) == column.type:
         return column
-    column, kind = column.cast(decoded(column.type)), decoded(kind)
-    batches = (pa.record_batch([chunk], [""]).serialize() for chunk in column.chunks)
-    return pa.chunked_array(
-        [pa.ipc.read_record_batch(batch, pa.schema([("", kind)])).column(0) for batch in batches], kind
-    )
+    empty = respelled(pa.nulls(0, column.type), declared)
+    return pa.chunked_array([respelled(chunk, declared) for chunk in column.chunks], empty.type)
 
 
 def _apart(columns: pa.Schema) -> pa.Schema:

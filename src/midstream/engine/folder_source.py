@@ -5,10 +5,11 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
@@ -16,11 +17,15 @@ from midstream.engine.file_formats import READERS, BadFile, file_columns, file_r
 from midstream.engine.file_source import ON_SPARK, FileSource, known_options, most_files
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import SourceSpec
-from midstream.model.errors import InputError
+from midstream.model.columns_of_files import own_names
+from midstream.model.errors import InputError, ReadError
 from midstream.state.store.objects import SCHEMES
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.storage import Storage
 from midstream.step.admission.given import one_table
+
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The value of a partition whose column is NULL."""
 
 _OPTIONS = {"csv": {"header", "sep", "delimiter"}}
 
@@ -29,8 +34,10 @@ _OPTIONS = {"csv": {"header", "sep", "delimiter"}}
 class FolderSource(FileSource):
     """The files right in a folder, or that a pattern gives; names that begin with `_` or `.` are passed over.
 
-    The folder is one of this machine or the part of a bucket that a URL names; `path` is what it is called in full. A
-    file must appear whole, as one does that is renamed into the folder, and not change.
+    So are folders within, unless they are partitions, such as `k=5`: their files are read too, each with the values
+    that the names of its folders give its columns, as Spark does. The folder is one of this machine or the part of a
+    bucket that a URL names; `path` is what it is called in full. A file must appear whole, as one does that is renamed
+    into the folder, and not change.
     """
 
     path: str
@@ -87,13 +94,28 @@ class FolderSource(FileSource):
         return one_table([self._rows(file) for file in files], self.columns) if files else self.columns.empty_table()
 
     def _rows(self, file: str) -> pa.Table:
+        given = self._partition(file)
+        named = own_names(self.columns.names, list(given))
+        own = [field for field in self.columns if field.name not in named] or [self.columns.field(0)]
         try:
-            rows = file_rows(_content(file), file, self.format, self.columns, self.options)
+            rows = file_rows(_content(file), file, self.format, pa.schema(own), self.options)
         except BadFile as error:
             if not self.skips:
                 raise
             return of_file(unread_file(self.columns, error.message), file)
+        if named:
+            values = {name: pa.array([given[folder]] * rows.num_rows, pa.string()) for name, folder in named.items()}
+            found = {name: values[name] if name in named else rows.column(name) for name in self.columns.names}
+            more = {name: rows.column(name) for name in rows.column_names if name not in found}
+            rows = pa.table({**found, **more})
         return of_file(rows, file)
+
+    def _partition(self, file: str) -> dict[str, str | None]:
+        """Return the values that the names of a file's folders give to columns."""
+        base = _split(self.path)[0]
+        folders = file.removeprefix(base).split("/")[:-1]
+        pairs = (folder.partition("=") for folder in folders if "=" in folder)
+        return {unquote(name): None if value == _HIVE_NULL else unquote(value) for name, _, value in pairs}
 
     def forgettable(self, read: Mapping[str, int], kept: Collection[int]) -> set[str]:
         """Those that are gone from a folder in which others are.
@@ -131,13 +153,43 @@ class FolderSource(FileSource):
                 place=place,
                 remedy='say what they are: schema = "k BIGINT, ts TIMESTAMP"',
             )
+        partitions: dict[str, list[str]] = {}
+        for file in files:
+            for name, value in self._partition(file).items():
+                partitions.setdefault(name, []).extend(() if value is None else (value,))
         for file in files:
             try:
-                return file_columns(_content(file), file, self.format, self.options)
+                found = file_columns(_content(file), file, self.format, self.options)
+                own = [field for field in found if field.name not in partitions]
+                return pa.schema([*own, *((name, _type_of(values)) for name, values in partitions.items())])
             except BadFile:
                 if not self.skips or file == files[-1]:
                     raise
         raise AssertionError(files)
+
+
+def _type_of(values: Sequence[str]) -> pa.DataType:
+    """Return the type of a column whose values names of folders give, as Spark infers it.
+
+    >>> _type_of(["5", "12"]), _type_of(["5", "1.5"]), _type_of(["2024-01-31"]), _type_of(["a", "5"])
+    (DataType(int32), DataType(double), DataType(date32[day]), DataType(string))
+    """
+    texts = pa.array(values, pa.string())
+    for kind in (pa.int32(), pa.int64(), pa.float64(), pa.date32()) if values else ():
+        with suppress(pa.ArrowInvalid):
+            texts.cast(kind)
+            return kind
+    return pa.string()
+
+
+def passed_over(path: str) -> list[str]:
+    """Return the folders within a folder, or in what a pattern gives, that are no partitions and so are not read."""
+    base, patterns = _split(path)
+    if patterns:
+        return []
+    storage = storage_at(located(base))
+    files = {name for _, name in storage.changed()}
+    return sorted(name for name in storage.names() if name not in files and name[0] not in "_." and "=" not in name)
 
 
 def _check_separator(options: Mapping[str, str], place: str) -> None:
@@ -180,12 +232,32 @@ def _matching(storage: Storage, folder: str, patterns: Sequence[str]) -> Iterato
         elif name in files:
             yield files[name], inner
         else:
-            yield from ((moment, f"{inner}/{file}") for moment, file in storage.changed(inner) if file[0] not in "_.")
+            yield from _below(storage, inner)
+
+
+def _below(storage: Storage, folder: str) -> Iterator[tuple[int, str]]:
+    """The files of a folder, and those of partitions within it."""
+    found = {name: moment for moment, name in storage.changed(folder) if name[0] not in "_."}
+    for name, moment in found.items():
+        yield moment, f"{folder}/{name}" if folder else name
+    for name in _names(storage, folder):
+        if "=" in name and name not in found and name[0] not in "_.":
+            yield from _below(storage, f"{folder}/{name}" if folder else name)
+
+
+def _names(storage: Storage, folder: str) -> list[str]:
+    """The names in a folder; none where there is a file instead."""
+    try:
+        return storage.names(folder)
+    except ReadError as error:
+        if isinstance(error.__cause__, NotADirectoryError):
+            return []
+        raise
 
 
 def _files_at(storage: Storage) -> list[tuple[int, str]]:
     """The files of a folder, or the file itself, whose name is empty then."""
-    found = [(moment, name) for moment, name in storage.changed() if name[0] not in "_."]
+    found = list(_below(storage, ""))
     outer, _, own = storage.url.rpartition("/")
     if found or not own or outer.endswith("/"):
         return found

@@ -76,6 +76,23 @@ def spelled(given: pa.DataType, declared: pa.DataType) -> pa.DataType:
     return given
 
 
+def respelled(values: pa.Array, declared: pa.DataType) -> pa.Array:
+    """Return nested values with the fields of their structs called as they are declared, because Arrow casts by name.
+
+    Raises `AlikeColumns` where two fields could be meant.
+
+    >>> given = pa.array([{"IP": "a"}, None])
+    >>> respelled(given, pa.struct([("ip", pa.string())])).to_pylist()
+    [{'ip': 'a'}, None]
+    """
+    kind = spelled(values.type, declared) if pt.is_nested(values.type) else values.type
+    if kind == values.type:
+        return values
+    values, kind = values.cast(decoded(values.type)), decoded(kind)
+    batch = pa.record_batch([values], [""]).serialize()
+    return pa.ipc.read_record_batch(batch, pa.schema([("", kind)])).column(0)
+
+
 def decoded(kind: pa.DataType) -> pa.DataType:
     """A nested type with the values of dictionaries in their places.
 

@@ -71,6 +71,8 @@ class PlainFiles:
     @staticmethod
     def _footer(stream: JobStream, path: str, layout: StepLayout) -> pq.FileMetaData:
         """What a file tells of itself; raises where it cannot be read as it is."""
+        if "=" in os.path.dirname(path):
+            raise ValueError(f"{path} may be in a partition, whose name has values")
         footer = pq.read_metadata(path)
         known = footer.schema.to_arrow_schema()
         needed = [stream.schema.timestamp, *layout.slots[stream.schema.name]]

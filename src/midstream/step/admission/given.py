@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from midstream.model.columns_of_files import AlikeColumns, own_names
 from midstream.model.python_values import python_values
 from midstream.state.rows import one_batch
 from midstream.step.admission.mixed import Mixed, mixed, texts_of
@@ -138,6 +139,7 @@ def _alike(values: list[Any], field: pa.Field, offset: int, reasons: dict[int, s
 
 def _structs(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa.Array:
     rows = _of_class(values, Mapping, field, reasons)
+    rows = [None if row is None else _own_fields(row, field, at, reasons) for at, row in enumerate(rows)]
     parts = []
     for part in field.type.fields:
         parts.append(_read([None if row is None else row.get(part.name) for row in rows], part, reasons))
@@ -145,6 +147,24 @@ def _structs(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) ->
     if not parts:
         return pa.array(rows, field.type)
     return pa.StructArray.from_arrays(parts, fields=field.type.fields, mask=gone)
+
+
+def _own_fields(row: Mapping[str, Any], field: pa.Field, at: int, reasons: dict[int, str]) -> Mapping[str, Any] | None:
+    """The values of a struct by the names of the declared fields, whatever their case; None, with a reason, where two
+    could be meant, or only other fields have one.
+    """
+    names = [part.name for part in field.type.fields]
+    if row.keys() <= set(names):
+        return row
+    try:
+        own = own_names(names, [name for name in row if isinstance(name, str)])
+    except AlikeColumns:
+        own = {}
+    found = {name: row[given] for name, given in own.items()}
+    if any(value is not None for value in found.values()) or all(value is None for value in row.values()):
+        return found
+    reasons[at] = unlike(shown(row) or "", field)
+    return None
 
 
 def _lists(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa.Array:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from midstream.model.columns_of_files import AlikeColumns, respelled
 from midstream.model.errors import InputError
 from midstream.model.python_values import python_values
 from midstream.model.schema import TIME_UNITS, StreamSchema, has_texts, plain_type
@@ -162,7 +163,49 @@ def read_as(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Ar
         return _not_guessed(values, field, reasons)
     if _is_seen_as(values.type, field.type):
         return values.view(field.type)
+    if pt.is_nested(values.type):
+        values = _with_own_fields(values, field, reasons)
     return _cast(values, field, reasons)
+
+
+def _with_own_fields(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
+    """The values with the fields of their structs as they are declared; NULL, with a reason, where none of them is."""
+    try:
+        found = respelled(values, field.type)
+        foreign = _foreign(found, field.type)
+    except AlikeColumns:
+        found, foreign = values, values.is_valid().to_numpy(zero_copy_only=False)
+    if not foreign.any():
+        return found
+    rows = np.flatnonzero(foreign)
+    for row, value in zip(rows.tolist(), python_values(values.take(pa.array(rows))), strict=True):
+        reasons.setdefault(row, unlike(str(value), field))
+    return found.take(pa.array(np.arange(len(found)), mask=foreign))
+
+
+def _foreign(values: pa.Array, declared: pa.DataType) -> npt.NDArray[np.bool_]:
+    """The values with a struct that has something in other fields, and nothing in those that are declared."""
+    found = np.zeros(len(values), np.bool_)
+    if pt.is_struct(values.type) and pt.is_struct(declared):
+        names = {part.name for part in declared}
+        parts = dict(zip([part.name for part in values.type], values.flatten(), strict=True))
+        given = {name: part.is_valid().to_numpy(zero_copy_only=False) for name, part in parts.items()}
+        others = [valid for name, valid in given.items() if name not in names]
+        if others:
+            found = np.any(others, axis=0)
+            for name in names & given.keys():
+                found = found & ~given[name]
+        for name in names & parts.keys():
+            if pt.is_nested(parts[name].type):
+                found = found | _foreign(parts[name], declared.field(name).type)
+    elif _is_list(values.type) and _is_list(declared) and pt.is_nested(values.type.value_type):
+        owners = np.asarray(pc.list_parent_indices(values))
+        found[owners[_foreign(values.flatten(), declared.value_type)]] = True
+    return found
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pt.is_list(kind) or pt.is_large_list(kind))
 
 
 def _is_seen_as(given: pa.DataType, declared: pa.DataType) -> bool:
