@@ -12,7 +12,7 @@ from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec, Subtrahend
 from tests.property.drive import Action, Case, Migrate, Rescale, Restart
 from tests.property.rows import Shape, cut, draw_rows
-from tests.spark.drive import Hooks, check_case
+from tests.spark.drive import Hooks, Place, check_case
 
 IN_ORDER = Shape(seed=5, sizes=(60, 60, 60), span=20, keys=4, skew=True)
 DISORDERED = Shape(seed=6, sizes=(60, 60, 60), span=20, keys=4, disorder=4, leads=(0, 3, 20), slack=1, jitter=True)
@@ -94,6 +94,17 @@ def lives(*specs: QuerySpec) -> tuple[Lifetime, ...]:
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_every_kind_of_query(spark: SparkSession, hooks: Hooks, tmp_path: Path, shape: Shape, lanes: int) -> None:
     check_case(spark, hooks, tmp_path, case(shape, *lives(*ALL)), lanes=lanes)
+
+
+def test_rows_that_spark_reads_are_dealt_to_lanes(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
+    """Otherwise tasks, or the driver, read the files and deal the rows themselves."""
+    root = tmp_path / "exchange"
+    assert Place(root).through_spark
+    asked = case(DISORDERED, *lives(ONE_KEY, BAND, ODD_KEY))
+    check_case(spark, hooks, root, asked, lanes=3)
+    progress = Place(root).manifest().progress
+    pushed = {name: sum(step[name].num_rows for step in asked.steps if name in step) for name in progress}
+    assert {name: one.rows + one.late + one.rejected for name, one in progress.items()} == pushed
 
 
 def test_every_plan_gives_the_same_answer(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
