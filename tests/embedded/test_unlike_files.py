@@ -211,3 +211,12 @@ def test_values_are_apart_at_one_character(folder: Path) -> None:
     assert run(folder, "csv", more='options = { sep = "|" }') == ([ONE], [])
     with pytest.raises(InputError, match=r"one character.*\[streams.A\]"):
         run(folder, "csv", more='options = { sep = "||" }')
+
+
+def test_a_job_file_says_how_far_ahead_a_row_may_be(folder: Path) -> None:
+    (folder / "A" / "0.csv").write_text("1,2024-01-01,x\n")
+    run(folder, "csv", more='max_ahead = "1 day"')
+    (folder / "A" / "1.csv").write_text("2,2025-01-01,x\n3,2024-01-02,x\n")
+    results, (letter,) = run(folder, "csv", more='max_ahead = "1 day"')
+    assert [row["k"] for row in results] == [1, 3]
+    assert "ahead by" in letter["_reason"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,50 @@ def test_both_hosts_read_them_alike(spark: SparkSession, tmp_path: Path) -> None
         assert seen(tmp_path, "spark", name) == seen(tmp_path, "embedded", name)
     assert len(seen(tmp_path, "spark", "P")[0]) == 3
     assert ("the line is no JSON object", "0.json", "rubbish") in map(eval, seen(tmp_path, "spark", "J")[1])
+
+
+AHEAD = {
+    "counted": "SELECT x.k AS a, y.k AS b FROM A x [ROWS 2], A y [ROWS 2] WHERE x.k = y.k",
+    "grouped": "SELECT k, COUNT(*) AS n FROM A GROUP BY k, TUMBLE(ts, '1 second')",
+    "filtered": "SELECT k FROM A WHERE k > 0",
+}
+
+
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("queries", [["filtered"], [*AHEAD]])
+def test_rows_far_ahead_are_dead_letters(spark: SparkSession, tmp_path: Path, texts: bool, queries: list[str]) -> None:
+    """Whether Spark brings the rows or tasks read the files, filters them, counts them, or looks at times before."""
+    (tmp_path / "in").mkdir()
+    steps = [(0, 1), (1, 50 * 365 * 86_400, 2), (3, 86_403, 86_402, 0)]
+    for number, seconds in enumerate(steps):
+        times = pa.array([10**6 * second for second in seconds], pa.timestamp("us"))
+        table = pa.table({"k": [*seconds], "ts": times.cast(pa.string()) if texts else times})
+        pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
+        os.utime(tmp_path / "in" / f"{number}.parquet", (10**6 + number, 10**6 + number))
+    own = spark.read.parquet(str(tmp_path / "in")).schema
+    frame = spark.readStream.schema(own).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    job = ms.Job(spark, tmp_path / "ckpt", lanes=2)
+    job.stream("A", frame, "ts", schema="k BIGINT, ts TIMESTAMP", lateness="1 hour", max_ahead="1 day")
+    engine = ms.Engine()
+    engine.create_stream("A", "k BIGINT, ts TIMESTAMP", "ts", lateness="1 hour", max_ahead="1 day")
+    for name in queries:
+        job.query(name, AHEAD[name], sink=ms.sinks.files(tmp_path / name))
+        engine.add_query(name, AHEAD[name])
+    job.start({"availableNow": True}).await_termination()
+    for number in range(3):
+        engine.push({"A": pq.read_table(tmp_path / "in" / f"{number}.parquet")})
+    found = Checkpoint.open(f"{tmp_path}/ckpt").manifest()
+    assert found.progress["A"] == engine.manifest.progress["A"]
+    assert found.progress["A"].rejected == 2
+    assert {n: q.counters.rows_out for n, q in found.queries.items()} == {
+        n: q.counters.rows_out for n, q in engine.manifest.queries.items()
+    }
+    letters = [row for file in (tmp_path / "ckpt" / "dead_letters").rglob("*.parquet") for row in _read(file)]
+    assert sorted(row["_reason"] for row in letters) == sorted(engine.dead_letters["A"]["_reason"].to_pylist())
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    return list(pq.read_table(file, partitioning=None).to_pylist())
 
 
 def test_a_header_in_another_order_later_stops_and_names_the_file(spark: SparkSession, tmp_path: Path) -> None:

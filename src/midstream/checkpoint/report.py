@@ -19,13 +19,15 @@ from midstream.checkpoint.report_values import (
     TableReport,
 )
 from midstream.checkpoint.running import lanes_of_group, rows_by_slice, running_boxes, running_units, state_names
+from midstream.language.parse import parsed
 from midstream.model.codec import decode
 from midstream.model.ids import StateId
 from midstream.model.manifest import ChunkRef, Manifest, QueryEntry, StateListing, StreamProgress
+from midstream.model.words import rough_span_text, time_text
 from midstream.operators.user_operator import OperatorSpec
 from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.runtime.lane_key import is_single
-from midstream.runtime.watermark import watermark
+from midstream.runtime.watermark import BEGINNING, watermark, watermarks
 from midstream.step.answers import readers
 from midstream.step.chain_unit import ChainUnit
 from midstream.step.living import living_rows
@@ -54,6 +56,7 @@ def report(manifest: Manifest) -> Report:
     queries = {name: query for unit in units for name, query in _queries(manifest, unit, optimizers).items()}
     chains = {unit.name: unit for unit in units if isinstance(unit, ChainUnit)}
     whole = _Held(lane.states.values() for lane in manifest.lane_states.values())
+    held = _held_back(manifest)
     return Report(
         job=manifest.job,
         step=manifest.step,
@@ -65,7 +68,7 @@ def report(manifest: Manifest) -> Report:
         state_rows=sum(living_rows(lane.states) for lane in manifest.lane_states.values()),
         state_bytes=whole.bytes,
         chunks=whole.chunks,
-        streams={name: _stream(manifest, name) for name in manifest.streams},
+        streams={name: _stream(manifest, name, held.get(name, ())) for name in manifest.streams},
         tables={
             name: TableReport(name, table.version, table.chunk.rows, table.chunk.bytes, table.since)
             for name, table in manifest.tables.items()
@@ -97,10 +100,44 @@ class _Held:
         self.chunks, self.bytes = len(found), sum(ref.bytes for ref in found.values())
 
 
-def _stream(manifest: Manifest, name: str) -> StreamReport:
+def _held_back(manifest: Manifest) -> dict[str, tuple[str, ...]]:
+    """Return the queries that wait for one silent stream alone, by that stream."""
+    marks, found = watermarks(manifest.streams, manifest.progress), dict[str, tuple[str, ...]]()
+    clock = _clock(manifest)
+    silent = {name for name in marks if _is_silent(manifest.progress.get(name), clock)}
+    for name, entry in manifest.queries.items():
+        read = {source.stream for source in parsed(manifest, entry.sql).sources}
+        slowest = min(read, key=lambda stream: (marks[stream], stream))
+        behind = slowest in silent and all(marks[slowest] < marks[other] for other in read - {slowest})
+        if behind and len(read) > 1 and not entry.part:
+            found[slowest] = (*found.get(slowest, ()), name)
+    return found
+
+
+def _since(manifest: Manifest, name: str, mark: int | None) -> str:
+    """Return how far a stream is behind the newest row of the job, and since when it has been silent."""
+    progress = manifest.progress.get(name, StreamProgress())
+    if mark is None or progress.greatest is None:
+        return "it never brought a row"
+    behind = rough_span_text((_clock(manifest) - progress.greatest) / 1e6)
+    return f"{behind} behind, no row since {time_text(progress.spoke_at)}"
+
+
+def _clock(manifest: Manifest) -> int:
+    """Return the newest event time of all streams."""
+    return max((one.greatest for one in manifest.progress.values() if one.greatest is not None), default=BEGINNING)
+
+
+def _is_silent(progress: StreamProgress | None, clock: int) -> bool:
+    never = progress is None or progress.greatest is None
+    return never or (progress is not None and progress.spoke_at is not None and progress.spoke_at < clock)
+
+
+def _stream(manifest: Manifest, name: str, held: tuple[str, ...]) -> StreamReport:
     progress = manifest.progress.get(name, StreamProgress())
     mark = watermark(manifest.streams[name], progress)
-    return StreamReport(name, progress.rows, progress.late, progress.rejected, progress.greatest, mark)
+    since = _since(manifest, name, mark) if held else ""
+    return StreamReport(name, progress.rows, progress.late, progress.rejected, progress.greatest, mark, held, since)
 
 
 def _migrations(manifest: Manifest, unit: Unit) -> tuple[MigrationReport, ...]:

@@ -34,7 +34,11 @@ class ReportValue:
 
 @dataclass(frozen=True)
 class StreamReport(ReportValue):
-    """The rows that have arrived of a stream; `watermark` is the least event time that it may still bring."""
+    """The rows that have arrived of a stream; `watermark` is the least event time that it may still bring.
+
+    `holds_back` are the queries that wait for it alone while it brings no row; `since` says by how much it is behind,
+    and since when it is silent.
+    """
 
     name: str
     rows: int
@@ -42,6 +46,8 @@ class StreamReport(ReportValue):
     rejected: int
     greatest: int | None
     watermark: int | None
+    holds_back: tuple[str, ...] = ()
+    since: str = ""
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,13 @@ class _Check:
                     self.found.unknown.append(name)
                 else:
                     streams[name] = StreamSchema(
-                        name, columns, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit
+                        name,
+                        columns,
+                        spec.timestamp,
+                        spec.lateness,
+                        spec.idle_timeout,
+                        spec.unit,
+                        max_ahead=spec.max_ahead,
                     ).in_unit()
         return streams
 

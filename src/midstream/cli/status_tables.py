@@ -9,10 +9,10 @@ from midstream.cli.output import print_table, say
 from midstream.model.words import counted, coverage_text, size_text, time_text
 
 if TYPE_CHECKING:
-    from midstream.checkpoint.report_values import LanesReport, MigrationReport, QueryReport, Report
+    from midstream.checkpoint.report_values import LanesReport, MigrationReport, QueryReport, Report, StreamReport
     from midstream.model.node_spread import NodeSpread
 
-STREAMS = ("stream", "rows", "late", "rejected", "greatest time", "watermark")
+STREAMS = ("stream", "rows", "late", "rejected", "greatest time", "watermark", "holds back")
 TABLES = ("table", "version", "rows", "size", "since step")
 QUERIES = (
     "query", "plan", "since step", "sees", "rows out", "rejected", "comparisons", "state rows", "optimizer", "results",
@@ -48,13 +48,17 @@ def print_report(report: Report, place: str) -> None:
 def _print_inputs(report: Report) -> None:
     parts = {query.name for query in report.queries.values() if query.part_of}
     streams = [
-        (s.name, s.rows, s.late, s.rejected, time_text(s.greatest), time_text(s.watermark))
+        (s.name, s.rows, s.late, s.rejected, time_text(s.greatest), time_text(s.watermark), _held_back(s))
         for s in report.streams.values()
         if s.name not in parts
     ]
     print_table("streams", STREAMS, streams)
     tables = [(t.name, t.version, t.rows, size_text(t.bytes), t.since) for t in report.tables.values()]
     print_table("static tables", TABLES, tables)
+
+
+def _held_back(stream: StreamReport) -> str:
+    return f"{', '.join(stream.holds_back)}: {stream.since}" if stream.holds_back else ""
 
 
 def _print_queries(report: Report) -> None:

@@ -131,16 +131,19 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         lateness: str | int = 0,
         idle_timeout: str | int | None = None,
         unit: str | None = None,
+        max_ahead: str | int | None = None,
     ) -> None:
         """Declare a stream; `schema` is an Arrow schema or SQL DDL text, durations are text or microseconds.
 
-        An integer timestamp has a `unit`: it counts "s", "ms", "us" or "ns" since 1970.
+        An integer timestamp has a `unit`: it counts "s", "ms", "us" or "ns" since 1970. A row that is more than
+        `max_ahead` ahead of all rows of the steps before it is a dead letter: a wrong clock makes no right row late.
         """
         refuse_if_closed(self._closed)
         columns = columns_of(schema)
         idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
         late = stream_duration(name, "lateness", lateness)
-        stream = StreamSchema(name, columns, timestamp, late, idle, unit).in_unit()
+        ahead = None if max_ahead is None else stream_duration(name, "max_ahead", max_ahead)
+        stream = StreamSchema(name, columns, timestamp, late, idle, unit, max_ahead=ahead).in_unit()
         dropped = self._checkpoint.dropped_next if self._checkpoint is not None and name not in self._declared else None
         self._change(with_stream(self._manifest, stream, self._upcoming, dropped))
         self._declared.add(name)

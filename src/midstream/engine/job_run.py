@@ -125,7 +125,9 @@ class FileJob:
     def _declare(self, file: JobFile) -> None:
         for name, spec in file.streams.items():
             columns = self._sources[name].columns
-            self._engine.create_stream(name, columns, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit)
+            self._engine.create_stream(
+                name, columns, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit, spec.max_ahead
+            )
         for name, table in file.tables.items():
             self._engine.table(name, table_rows(name, table))
         declared = self._engine.manifest.published["declared"]["queries"]

@@ -55,6 +55,8 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         "operators": [_operator(found, unit.group, root, analyze) for root in boxes[0].operators()],
     }
     value |= _text_values(parsed(manifest, query.sql))
+    if slow := next((stream for stream in found.streams.values() if name in stream.holds_back), None):
+        value["held_back_by"] = {"stream": slow.name, "since": slow.since}
     if query.operator is not None:
         value["on_top"] = query.operator
     if query.nodes is not None:
@@ -110,6 +112,8 @@ def _text(value: dict[str, Any], names: Mapping[str, str]) -> str:
     lanes = f"{value['lanes']} lane{'s' if value['lanes'] != 1 else ''}, {value['spread']}"
     lines = [f"query {value['query']}", f"plan  {value['plan']}", f"lanes {lanes}"]
     lines += [f"on top {value['on_top']}"] if "on_top" in value else []
+    if slow := value.get("held_back_by"):
+        lines.append(f"waits for stream {slow['stream']}: {slow['since']}")
     lines += [_cross_join(value["cross_join"])] if "cross_join" in value else []
     lines += [_outer_join(value["outer_join"])] if "outer_join" in value else []
     lines += [_lookup(one) for one in value.get("looks_up", ())]

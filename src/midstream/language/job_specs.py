@@ -16,8 +16,9 @@ from midstream.model.words import suggest
 class SourceSpec:
     """Where a stream comes from: a format and options of Spark's readers, and what `create_stream` takes.
 
-    `lateness` and `idle_timeout` are microseconds; `schema` is DDL text, or None if the format brings its own. `value`
-    is how a message of Kafka is to be read, which with a schema is `json`. `unit` is what an integer timestamp counts.
+    `lateness`, `idle_timeout` and `max_ahead` are microseconds; `schema` is DDL text, or None if the format brings its
+    own. `value` is how a message of Kafka is to be read, which with a schema is `json`. `unit` is what an integer
+    timestamp counts.
     `on_bad_file` is what a file that cannot be read does: `stop` the job, or `skip`, where it is a dead letter.
     """
 
@@ -31,6 +32,7 @@ class SourceSpec:
     value: str | None = None
     unit: str | None = None
     on_bad_file: str = "stop"
+    max_ahead: int | None = None
 
 
 OF_A_JOB = "midstream"
@@ -116,7 +118,7 @@ def source_spec(table: TomlTable) -> SourceSpec:
     kind, path = table.required("format"), table.get("path", str, "a text", None)
     schema, timestamp = table.get("schema", str, "a text", None), table.required("timestamp")
     lateness = table.duration("lateness") or 0
-    idle = table.duration("idle_timeout")
+    idle, ahead = table.duration("idle_timeout"), table.duration("max_ahead")
     options = table.get("options", dict, "a table", {})
     value = table.get("value", str, "the text 'json'", None)
     unit = table.get("unit", str, "a text such as 'ms'", None)
@@ -134,7 +136,7 @@ def source_spec(table: TomlTable) -> SourceSpec:
             raise table.error("schema", f"has {unknown[0]!r}, of which Kafka says nothing", remedy)
         if timestamp not in columns:
             raise table.error("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
-    return SourceSpec(kind, path, schema, timestamp, lateness, idle, _texts(options), value, unit, on_bad_file)
+    return SourceSpec(kind, path, schema, timestamp, lateness, idle, _texts(options), value, unit, on_bad_file, ahead)
 
 
 def table_spec(table: TomlTable) -> TableSpec:

@@ -40,6 +40,7 @@ class StreamSchema(EncodedOnce):
     idle_timeout: int | None = None
     unit: str | None = None
     answers_of: tuple[str, ...] = ()
+    max_ahead: int | None = None  # microseconds a row may be ahead of all that came before; None for any
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StreamSchema):
@@ -70,6 +71,8 @@ class StreamSchema(EncodedOnce):
         object.__setattr__(self, "columns", columns)
         self._check_timestamp()
         self._check_names()
+        if self.max_ahead is not None and self.max_ahead <= 0:
+            raise self._error("max_ahead must be more than zero", "use a duration such as '1 day', or leave it out")
         if self.lateness < 0 or (self.idle_timeout is not None and self.idle_timeout < 0):
             raise self._error("lateness and idle_timeout cannot be negative", "use a duration of zero or more")
 

@@ -22,13 +22,15 @@ microseconds, each is one of 64 bits.
 class StepClock:
     """Where a step stands: its number, the watermark of each stream before and after it, and the arrivals before it.
 
-    `before` decides what is alive and what is late, `after` which instants of an aggregate have passed.
+    `before` decides what is alive and what is late, `after` which instants of an aggregate have passed. `ceilings` has
+    the streams of which rows may be too far ahead, with the greatest time that they may have.
     """
 
     step: int
     before: Mapping[str, int] = field(default_factory=dict)
     after: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    ceilings: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,28 @@ def watermarks(streams: Mapping[str, StreamSchema], progress: Mapping[str, Strea
             if floor is not None and floor > marks[name]:
                 marks[name] = floor
     return marks
+
+
+def ceilings(streams: Mapping[str, StreamSchema], progress: Mapping[str, StreamProgress]) -> dict[str, int]:
+    """Return the greatest event time that a row of each stream may have in a step, by the progress before it.
+
+    That is `max_ahead` beyond the newest row of all streams that are not answers, so that a stream which was silent for
+    long may go on where the others are. Nothing but the manifest decides: a step that is done again gives the same.
+
+    >>> import pyarrow as pa
+    >>> A = StreamSchema("A", pa.schema([("ts", pa.int64())]), "ts", unit="us", max_ahead=5)
+    >>> ceilings({"A": A}, {"A": StreamProgress(greatest=100)}), ceilings({"A": A}, {}) == {"A": LAST_TIME}
+    ({'A': 105}, True)
+    """
+    found = dict.fromkeys(streams, LAST_TIME)
+    limited = [schema for schema in streams.values() if schema.max_ahead is not None]
+    if not limited:
+        return found
+    times = [progress[name].greatest for name, one in streams.items() if name in progress and not one.answers_of]
+    clock = max([time for time in times if time is not None], default=None)
+    if clock is not None:
+        found |= {one.name: min(LAST_TIME, clock + one.max_ahead) for one in limited if one.max_ahead is not None}
+    return found
 
 
 def advance(

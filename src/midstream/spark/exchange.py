@@ -18,10 +18,10 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from midstream.language.expression import Column, Expression
 from midstream.runtime.lane_key import SLOT_OF_NULL, SLOTS, slots
-from midstream.runtime.watermark import LAST_TIME
+from midstream.runtime.watermark import StepClock
 from midstream.spark.file_rows import Dealt
 from midstream.spark.layout import STREAM, StepLayout, arrivals_columns
-from midstream.spark.prepass import watermark_of
+from midstream.spark.prepass import ceiling_of, watermark_of
 from midstream.spark.tag import SLOT_SQL, TAG, TagFormat
 from midstream.spark.translate import Slots, condition, key
 from midstream.state.base_state import TIME
@@ -87,7 +87,7 @@ class Exchange:
         every = [(number, lane) for number, group in enumerate(self.groups) for lane in range(group.lanes)]
         return every[partition :: self.partitions]
 
-    def apply(self, batch: DataFrame, watermarks: Mapping[str, int], counted: Sequence[str] = ()) -> DataFrame:
+    def apply(self, batch: DataFrame, clock: StepClock, counted: Sequence[str] = ()) -> DataFrame:
         """A batch of the union, tagged and in its partitions; `counted` are the streams whose arrival numbers it
         carries.
         """
@@ -95,7 +95,7 @@ class Exchange:
             if group.keys is not None and self._spark_keys(group) is None:
                 batch = batch.withColumn(_slot_column(number), self._python_slots(group))
         rest = [f"`{name}`" for name in (TIME, *self.layout.width, *arrivals_columns(counted).values())]
-        tags = [self._tag(number, group, watermarks) for number, group in enumerate(self.groups)]
+        tags = [self._tag(number, group, clock) for number, group in enumerate(self.groups)]
         unread = [s for s in self.layout.streams if not any(s in group.streams for group in self.groups)]
         if unread:
             tags.append(self._case(unread, self.tags.sql(len(self.groups), f"pmod(coalesce({TIME}, 0L), {SLOTS}L)")))
@@ -112,13 +112,15 @@ class Exchange:
         """Whether every row has a tag, where there is one group."""
         return not self.has_filters and all(any(s in g.streams for g in self.groups) for s in self.layout.streams)
 
-    def _tag(self, number: int, group: Group, watermarks: Mapping[str, int]) -> str:
+    def _tag(self, number: int, group: Group, clock: StepClock) -> str:
         reading = [s for s in self.layout.streams if s in group.streams]
-        packed, mark = self.tags.sql(number, self._slot(number, group)), watermark_of(self.layout.streams, watermarks)
+        packed, mark = self.tags.sql(number, self._slot(number, group)), watermark_of(self.layout.streams, clock.before)
+        most = ceiling_of(self.layout.streams, clock.ceilings)
         if all(group.filters.get(s) is None for s in reading):
             return self._case(reading, packed)
         branches = " ".join(
-            f"WHEN {STREAM} = {self._number(s)}Y AND {_kept(group.filters.get(s), mark)} THEN {packed}" for s in reading
+            f"WHEN {STREAM} = {self._number(s)}Y AND {_kept(group.filters.get(s), mark, most)} THEN {packed}"
+            for s in reading
         )
         return f"CASE {branches} END"
 
@@ -235,11 +237,11 @@ def _slot_of(code: str) -> str:
     return f"pmod(xxhash64({code}), {SLOTS}L)"
 
 
-def _kept(passing: str | None, watermark: str) -> str:
+def _kept(passing: str | None, watermark: str, ceiling: str) -> str:
     """Whether a row is sent: what no query can use stays, but never a late row or one without a time."""
     if passing is None:
         return "TRUE"
-    return f"(({passing}) OR {TIME} IS NULL OR {TIME} < {watermark} OR {TIME} > {LAST_TIME}L)"
+    return f"(({passing}) OR {TIME} IS NULL OR {TIME} < {watermark} OR {TIME} > {ceiling})"
 
 
 def _slot_column(group: int) -> str:

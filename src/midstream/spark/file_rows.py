@@ -18,7 +18,7 @@ import pyarrow.types as pt
 from midstream.language.expression import Expression
 from midstream.language.types import TIMESTAMP
 from midstream.runtime.lane_key import Slots, slots, slots_of
-from midstream.runtime.watermark import Seen
+from midstream.runtime.watermark import LAST_TIME, Seen, StepClock
 from midstream.spark.unpack import Share, StreamSlots, as_declared
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import judge
@@ -132,18 +132,19 @@ def shares_of_files(
     return {place: share for place, share in found.items() if share.rows.num_rows}
 
 
-def newest_in_files(files: BatchFiles, timestamps: Mapping[str, str], watermarks: Mapping[str, int]) -> dict[str, Seen]:
+def newest_in_files(files: BatchFiles, timestamps: Mapping[str, str], clock: StepClock) -> dict[str, Seen]:
     """Of each stream the greatest event time of the rows that enter, and whether there are any.
 
     Where the files' footers do not tell, the timestamps are read.
     """
     found = {}
     for name, timestamp in timestamps.items():
-        if name in files.greatest:
-            enters = files.greatest[name] >= watermarks[name]
+        mark, most = clock.before[name], clock.ceilings.get(name, LAST_TIME)
+        if name in files.greatest and files.greatest[name] <= most:
+            enters = files.greatest[name] >= mark
             found[name] = Seen(files.greatest[name], 1) if enters else Seen()
             continue
         bare = StreamSlots(name, timestamp, (), (), None, TIMESTAMP)
         own = files.of[name]
-        found[name] = judge(FileRows(bare, own).times, watermarks[name]).seen if own else Seen()
+        found[name] = judge(FileRows(bare, own).times, mark, most).seen if own else Seen()
     return found

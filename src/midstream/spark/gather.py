@@ -23,7 +23,7 @@ from midstream.model.manifest import Manifest, StreamProgress
 from midstream.model.node_spread import NodeSpread
 from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
-from midstream.runtime.watermark import Seen, StepClock, watermarks
+from midstream.runtime.watermark import Seen, StepClock, ceilings, watermarks
 from midstream.spark.exchange import Exchange
 from midstream.spark.file_rows import BatchFiles, newest_in_files
 from midstream.spark.kept_rows import KeptRows, chunks_by_stream
@@ -92,16 +92,18 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
     cached = batch.persist() if setting.needs_watermarks or setting.counted else None
     try:
         if setting.needs_watermarks:
-            seen = tally(batch, streams, marks)
+            seen = tally(batch, streams, marks, clock.ceilings)
             clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, seen)))
         if setting.counted:
-            batch = with_arrival_numbers(batch, streams, {s: clock.counts[s] for s in setting.counted}, marks)
+            batch = with_arrival_numbers(
+                batch, streams, {s: clock.counts[s] for s in setting.counted}, marks, clock.ceilings
+            )
         if exchange.has_filters and seen is None:
             observation = Observation()
-            batch = batch.observe(observation, *filtered_tallies(streams))
+            batch = batch.observe(observation, *filtered_tallies(streams, clock.ceilings))
         task = _first_task(before, plan, setting, exchange, clock, writes)
         writes.store.finish()
-        reports = _none_failed(reports_over_rows(exchange.apply(batch, marks, setting.counted), task))
+        reports = _none_failed(reports_over_rows(exchange.apply(batch, clock, setting.counted), task))
         by_tasks = _seen_by_tasks(streams, reports)
         if observation is not None:
             seen = seen_before_filters(observation.get, by_tasks, marks)
@@ -120,11 +122,10 @@ def run_over_files(
     """The same over files that the tasks read by themselves."""
     exchange, streams = setting.exchange, setting.exchange.layout.streams
     clock = _clock(before, plan)
-    marks = clock.before
     few = _are_few(files.rows, plan, setting)
     exchange = exchange.in_one if few else exchange
     if setting.needs_watermarks:
-        newest = newest_in_files(files, {name: plan.manifest.streams[name].timestamp for name in streams}, marks)
+        newest = newest_in_files(files, {name: plan.manifest.streams[name].timestamp for name in streams}, clock)
         clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, newest)))
     task = _first_task(before, plan, setting, exchange, clock, writes)
     task = replace(task, files=files, dealt=exchange.dealt, parcel_files=_parcel_files(task))
@@ -138,7 +139,7 @@ def _clock(before: Manifest, plan: StepPlan) -> StepClock:
     """Where the step begins, until it is known what its rows do to the watermarks."""
     marks = watermarks(plan.manifest.streams, before.progress)
     counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
-    return StepClock(plan.manifest.step, marks, marks, counts)
+    return StepClock(plan.manifest.step, marks, marks, counts, ceilings(plan.manifest.streams, before.progress))
 
 
 def _with_levels_above(

@@ -114,6 +114,7 @@ class Job:
         idle_timeout: str | int | None = None,
         schema: pa.Schema | str | None = None,
         unit: str | None = None,
+        max_ahead: str | int | None = None,
     ) -> Job:
         """Declare a stream over any streaming DataFrame; durations are text or microseconds.
 
@@ -122,9 +123,9 @@ class Job:
         `schema`, an Arrow schema or SQL DDL text, declares columns as other types than the DataFrame has, such as a
         BIGINT that arrives as text; a row with a value that cannot be read as declared is a dead letter. Without it the
         DataFrame's own types are the declared ones. An integer timestamp has a `unit`: it counts "s", "ms", "us" or
-        "ns" since 1970.
+        "ns" since 1970. A row that is more than `max_ahead` ahead of all rows of the steps before it is a dead letter.
         """
-        declared = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit)
+        declared = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit, max_ahead)
         if name in self._streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
         refuse_new_name("stream", name, self._names, self._folders.manifests.latest)

@@ -18,25 +18,37 @@ from midstream.state.base_state import TIME
 
 POSITION = "_position"
 
-TIMED = f"({TIME} BETWEEN {FIRST_TIME}L AND {LAST_TIME}L)"
-"""Whether a row has a usable event time, in SQL, as `judge` has it; NULL where it has none at all."""
+
+def timed(streams: Sequence[str], ceilings: Mapping[str, int]) -> str:
+    """Whether a row has a usable event time, in SQL, as `judge` has it; NULL where it has none at all."""
+    return f"({TIME} BETWEEN {FIRST_TIME}L AND {ceiling_of(streams, ceilings)})"
+
+
+def ceiling_of(streams: Sequence[str], ceilings: Mapping[str, int]) -> str:
+    """The greatest event time that a row of its stream may have, in SQL."""
+    return _by_stream([ceilings.get(name, LAST_TIME) for name in streams])
 
 
 def watermark_of(streams: Sequence[str], watermarks: Mapping[str, int]) -> str:
-    """The watermark of a row's stream, in SQL.
+    """The watermark of a row's stream, in SQL."""
+    return _by_stream([max(watermarks[name], FIRST_TIME) for name in streams])
+
+
+def _by_stream(words: Sequence[int]) -> str:
+    """The number of a row's stream, in SQL.
 
     An array is not written into generated code, as a number is: so the next step needs no new compilation.
     """
-    marks = (f"{max(watermarks[name], FIRST_TIME)}L" for name in streams)
-    return f"get(array({', '.join(marks)}), {STREAM})"
+    return f"get(array({', '.join(f'{word}L' for word in words)}), {STREAM})"
 
 
-def filtered_tallies(streams: Sequence[str]) -> list[SparkColumn]:
+def filtered_tallies(streams: Sequence[str], ceilings: Mapping[str, int]) -> list[SparkColumn]:
     """Aggregates that cost little, for steps whose rows are filtered.
 
     They are of each stream the greatest time, and how many rows have a time.
     """
-    own = [f"CASE WHEN {STREAM} = {number}Y AND {TIMED} THEN {TIME} END" for number in range(len(streams))]
+    usable = timed(streams, ceilings)
+    own = [f"CASE WHEN {STREAM} = {number}Y AND {usable} THEN {TIME} END" for number in range(len(streams))]
     greatest = [F.expr(f"max({times})").alias(f"greatest{n}") for n, times in enumerate(own)]
     return greatest + [F.expr(f"count({times})").alias(f"timed{n}") for n, times in enumerate(own)]
 
@@ -56,16 +68,16 @@ def seen_before_filters(
     return found
 
 
-def tallies(streams: Sequence[str], watermarks: Mapping[str, int]) -> list[SparkColumn]:
+def tallies(streams: Sequence[str], watermarks: Mapping[str, int], ceilings: Mapping[str, int]) -> list[SparkColumn]:
     """Aggregates that say of each stream what `Seen` says."""
-    found = []
+    found, usable = [], timed(streams, ceilings)
     for number in range(len(streams)):
         own, mark = f"{STREAM} = {number}Y", watermark_of(streams, watermarks)
         parts = {
-            "greatest": f"max(CASE WHEN {own} AND {TIMED} AND {TIME} >= {mark} THEN {TIME} END)",
-            "rows": f"count(CASE WHEN {own} AND {TIMED} AND {TIME} >= {mark} THEN 1 END)",
-            "late": f"count(CASE WHEN {own} AND {TIMED} AND {TIME} < {mark} THEN 1 END)",
-            "rejected": f"count(CASE WHEN {own} AND coalesce(NOT {TIMED}, TRUE) THEN 1 END)",
+            "greatest": f"max(CASE WHEN {own} AND {usable} AND {TIME} >= {mark} THEN {TIME} END)",
+            "rows": f"count(CASE WHEN {own} AND {usable} AND {TIME} >= {mark} THEN 1 END)",
+            "late": f"count(CASE WHEN {own} AND {usable} AND {TIME} < {mark} THEN 1 END)",
+            "rejected": f"count(CASE WHEN {own} AND coalesce(NOT {usable}, TRUE) THEN 1 END)",
         }
         found += [F.expr(text).alias(f"{part}{number}") for part, text in parts.items()]
     return found
@@ -81,29 +93,35 @@ def tallied(streams: Iterable[str], values: Mapping[str, int | None]) -> dict[st
     }
 
 
-def tally(batch: DataFrame, streams: Sequence[str], watermarks: Mapping[str, int]) -> dict[str, Seen]:
+def tally(
+    batch: DataFrame, streams: Sequence[str], watermarks: Mapping[str, int], ceilings: Mapping[str, int]
+) -> dict[str, Seen]:
     """Count a batch."""
-    row = batch.select(*tallies(streams, watermarks)).head()
+    row = batch.select(*tallies(streams, watermarks, ceilings)).head()
     assert isinstance(row, Row)
     return tallied(streams, row.asDict())
 
 
 def with_arrival_numbers(
-    batch: DataFrame, streams: Sequence[str], counts: Mapping[str, int], watermarks: Mapping[str, int]
+    batch: DataFrame,
+    streams: Sequence[str],
+    counts: Mapping[str, int],
+    watermarks: Mapping[str, int],
+    ceilings: Mapping[str, int],
 ) -> DataFrame:
     """Add to every row how many rows of each counted stream have arrived, itself included.
 
     Rows arrive in the order (time, stream, position); only admitted ones count. `counts` are the arrivals before the
     batch.
     """
-    mark = watermark_of(streams, watermarks)
+    mark, usable = watermark_of(streams, watermarks), timed(streams, ceilings)
     arrivals = Window.partitionBy(F.lit(0)).orderBy(F.col(TIME).asc_nulls_first(), STREAM, POSITION)
     running = arrivals.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     placed = batch.withColumn(POSITION, F.monotonically_increasing_id())
     columns = arrivals_columns(tuple(counts))
     added = {
         columns[name]: F.count(
-            F.expr(f"CASE WHEN {STREAM} = {streams.index(name)}Y AND {TIMED} AND {TIME} >= {mark} THEN 1 END")
+            F.expr(f"CASE WHEN {STREAM} = {streams.index(name)}Y AND {usable} AND {TIME} >= {mark} THEN 1 END")
         ).over(running)
         + F.lit(before)
         for name, before in counts.items()

@@ -103,6 +103,7 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         idle_timeout: str | int | None = None,
         schema: pa.Schema | str | None = None,
         unit: str | None = None,
+        max_ahead: str | int | None = None,
     ) -> int:
         """Have the job read one more stream, beginning with the next step, as `Job.stream` declares one.
 
@@ -110,7 +111,7 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         """
         if name in self._driver.manifest.streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
-        added = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit)
+        added = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit, max_ahead)
         before = self._feed
         self._feed = replace(before, streams=(*before.streams, added))
         try:

@@ -159,6 +159,7 @@ def job_stream(
     idle_timeout: int | None,
     declared: pa.Schema | None,
     unit: str | None = None,
+    max_ahead: int | None = None,
 ) -> JobStream:
     """A stream over a streaming DataFrame, of the declared columns.
 
@@ -172,7 +173,7 @@ def job_stream(
         )
     own = {field.name: kind for field in frame.schema if (kind := arrow_type(field.dataType)) is not None}
     columns = pa.schema(list(own.items())) if declared is None else declared
-    schema = StreamSchema(name, columns, timestamp, lateness, idle_timeout, unit).in_unit()
+    schema = StreamSchema(name, columns, timestamp, lateness, idle_timeout, unit, max_ahead=max_ahead).in_unit()
     if declared is None:
         kinds = {column: frame.schema[column].dataType for column in own}
         return JobStream(schema, frame, kinds, frozenset())
@@ -190,11 +191,14 @@ def declared_stream(
     idle_timeout: str | int | None,
     schema: pa.Schema | str | None,
     unit: str | None,
+    max_ahead: str | int | None = None,
 ) -> JobStream:
     """The same as a user declares it: durations are text or microseconds, the schema may be DDL."""
     idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
     columns = None if schema is None else columns_of(schema)
-    return job_stream(name, frame, timestamp, stream_duration(name, "lateness", lateness), idle, columns, unit)
+    late = stream_duration(name, "lateness", lateness)
+    ahead = None if max_ahead is None else stream_duration(name, "max_ahead", max_ahead)
+    return job_stream(name, frame, timestamp, late, idle, columns, unit, ahead)
 
 
 def needs(queries: Iterable[Query], streams: Iterable[str]) -> dict[str, frozenset[str]]:

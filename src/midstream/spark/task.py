@@ -25,7 +25,7 @@ from midstream.model.ids import LaneId
 from midstream.model.lanes import LaneOptimization
 from midstream.model.manifest import ChunkRef, LaneState
 from midstream.runtime.lane_key import is_single
-from midstream.runtime.watermark import Seen, StepClock
+from midstream.runtime.watermark import LAST_TIME, Seen, StepClock
 from midstream.sinks import Staging
 from midstream.spark.file_rows import BatchFiles, Dealt, shares_of_files
 from midstream.spark.kept_rows import (
@@ -301,14 +301,14 @@ class TaskReport:
         them.
         """
         stream, task = share.stream, self.task
-        watermark = task.clock.before[stream.name]
-        judged = judge(share.rows.column(TIME), watermark)
+        watermark, most = task.clock.before[stream.name], task.clock.ceilings.get(stream.name, LAST_TIME)
+        judged = judge(share.rows.column(TIME), watermark, most)
         self.entered[group, stream.name] = self.entered.get((group, stream.name), 0) + judged.seen.rows
         if task.counting[stream.name] == group:
             if judged.late is not None:
                 self._put_apart(JobOutput(LATE, stream.name), share.late(judged.late, watermark))
             if judged.dead is not None:
-                self._put_apart(JobOutput(DEAD_LETTERS, stream.name), share.dead(judged.dead))
+                self._put_apart(JobOutput(DEAD_LETTERS, stream.name), share.dead(judged.dead, most))
             self.seen[stream.name] = self.seen.get(stream.name, Seen()) + judged.seen
             if stream.name in task.read_above:
                 rows = share.inputs(judged.entering, task.counted, slotted=False)

@@ -34,6 +34,7 @@ class StreamSlots:
     originals: tuple[tuple[str, str], ...]
     reason: str | None
     mark: pa.DataType
+    max_ahead: int | None = None
 
     @staticmethod
     def of(schema: StreamSchema, layout: StepLayout) -> StreamSlots:
@@ -42,7 +43,8 @@ class StreamSlots:
         columns = tuple((f.name, slots[f.name], f.type) for f in schema.columns if f.name in slots)
         originals = tuple(layout.originals.get(name, {}).items())
         mark = time_in([schema])
-        return StreamSlots(name, schema.timestamp, columns, originals, layout.reasons.get(name), mark)
+        reason = layout.reasons.get(name)
+        return StreamSlots(name, schema.timestamp, columns, originals, reason, mark, schema.max_ahead)
 
     @property
     def slots(self) -> frozenset[str]:
@@ -80,7 +82,7 @@ class Share:
         rows = pa.RecordBatch.from_pydict(self.stream.declared(self.rows.filter(pa.array(late))))
         return late_rows(rows, watermark, self.stream.mark)
 
-    def dead(self, dead: Mask) -> pa.Table:
+    def dead(self, dead: Mask, ceiling: int) -> pa.Table:
         """The rows that could not be read."""
         rows, stream = self.rows.filter(pa.array(dead)), self.stream
         originals = {name: rows.column(slot) for name, slot in stream.originals}
@@ -88,14 +90,14 @@ class Share:
         times, declared = rows.column(TIME).to_pylist(), stream.declared(rows)
         damaged = reasons_of_texts(declared)
         reasons = [
-            why or damaged.get(row) or _no_time(stream.timestamp, time)
+            why or damaged.get(row) or _no_time(stream, time, ceiling)
             for row, (why, time) in enumerate(zip(told, times, strict=True))
         ]
         return dead_letters(readable(pa.table(declared | originals)), reasons)
 
 
-def _no_time(timestamp: str, time: int | None) -> str:
-    return null_time(timestamp) if time is None else far_time(timestamp, time)
+def _no_time(stream: StreamSlots, time: int | None, ceiling: int) -> str:
+    return null_time(stream.timestamp) if time is None else far_time(stream, time, ceiling)
 
 
 def shares(

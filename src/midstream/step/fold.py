@@ -16,7 +16,7 @@ from midstream.model.lanes import StepTiming
 from midstream.model.manifest import LaneState, Manifest
 from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
-from midstream.runtime.watermark import StepClock, watermarks
+from midstream.runtime.watermark import StepClock, ceilings, watermarks
 from midstream.state.gather import MANY, POOL, taken
 from midstream.state.keys import stable_order
 from midstream.state.store.base import ChunkStore
@@ -84,7 +84,9 @@ def step(
     streams = plan.manifest.streams
     before = watermarks(streams, plan.manifest.progress)
     silence = nothing_of(streams)
-    admitted = {**silence, **{name: admit(streams[name], table, before[name]) for name, table in batch.items()}}
+    most = ceilings(streams, plan.manifest.progress)
+    found = {name: admit(streams[name], table, before[name], most[name]) for name, table in batch.items()}
+    admitted = {**silence, **found}
     seen = {name: rows.seen for name, rows in admitted.items()}
     progress = progress_after(plan, seen)
     counts = dict.fromkeys(streams, 0) | {name: progress.rows for name, progress in manifest.progress.items()}

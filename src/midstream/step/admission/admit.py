@@ -34,10 +34,10 @@ class Judged:
     seen: Seen
 
 
-def judge(times: pa.Array, watermark: int) -> Judged:
+def judge(times: pa.Array, watermark: int, ceiling: int = LAST_TIME) -> Judged:
     """Classify rows by their event times and the watermark of their stream at the beginning of the step.
 
-    A row without an event time, or with one beyond all that there are, cannot be read; one from before the watermark
+    A row without an event time, or with one beyond the `ceiling`, cannot be read; one from before the watermark
     is late; all others enter.
 
     >>> judge(pa.array([7, None, 9]), 8).entering.tolist()
@@ -48,9 +48,9 @@ def judge(times: pa.Array, watermark: int) -> Judged:
     words = times.to_numpy() if dead is None else times.fill_null(least).to_numpy()
     if dead is None:
         greatest = int(np.maximum.reduce(words)) if words.size else None
-        if greatest is None or (greatest <= LAST_TIME and np.minimum.reduce(words) >= least):
+        if greatest is None or (greatest <= ceiling and np.minimum.reduce(words) >= least):
             return Judged(None, None, None, Seen(greatest, words.size))
-    far = (words < FIRST_TIME) | (words > LAST_TIME)
+    far = (words < FIRST_TIME) | (words > ceiling)
     dead, late = far if dead is None else dead | far, (words < least) & ~far
     entering = ~(late | dead)
     entered = words[entering]
@@ -72,7 +72,7 @@ class Admitted:
     slotted: pa.RecordBatch | None = None
 
 
-def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING) -> Admitted:
+def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING, ceiling: int = LAST_TIME) -> Admitted:
     """Sort out the rows of a table pushed into a stream.
 
     Columns are brought to the declared types; a row that cannot be, or whose timestamp is NULL, becomes a dead letter
@@ -83,13 +83,13 @@ def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING) -> 
         return _nothing(schema)
     given = table if form.alone else table.select(schema.columns.names)
     reading = read_in(schema, one_batch(given, f"stream {schema.name}"), form.ways)
-    judged = judge(reading.times, watermark)
+    judged = judge(reading.times, watermark, ceiling)
     read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=form.names)
     nothing = _nothing(schema)
     late = nothing.late
     if judged.late is not None:
         late = late_rows(read.filter(pa.array(judged.late)), watermark, time_in([schema]))
-    dead = nothing.dead if judged.dead is None else _dead(table, judged.dead, schema, reading)
+    dead = nothing.dead if judged.dead is None else _dead(table, judged.dead, schema, reading, ceiling)
     return Admitted(
         read if judged.entering is None else read.filter(pa.array(judged.entering)), late, dead, judged.seen
     )
@@ -149,10 +149,10 @@ def _nothing(schema: StreamSchema) -> Admitted:
     return Admitted(rows, late, dead_letters(columns, []), Seen(), slotted)
 
 
-def _dead(table: pa.Table, dead: Mask, schema: StreamSchema, reading: Reading) -> pa.Table:
+def _dead(table: pa.Table, dead: Mask, schema: StreamSchema, reading: Reading, ceiling: int) -> pa.Table:
     rows, why = readable(_in_plain_types(without_runs(table).filter(pa.array(dead)))), reading.reasons
     times = zip(np.flatnonzero(dead).tolist(), reading.times.filter(pa.array(dead)).to_pylist(), strict=True)
-    return dead_letters(rows, [why.get(row) or far_time(schema.timestamp, time) for row, time in times])
+    return dead_letters(rows, [why.get(row) or far_time(schema, time, ceiling) for row, time in times])
 
 
 def check_columns(schema: StreamSchema, given: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,8 @@ from midstream.model.columns_of_files import AlikeColumns, respelled
 from midstream.model.errors import InputError
 from midstream.model.python_values import python_values
 from midstream.model.schema import TIME_UNITS, StreamSchema, has_texts, plain_type
+from midstream.model.words import rough_span_text, span_text
+from midstream.runtime.watermark import LAST_TIME
 from midstream.state.keys import band_codes
 from midstream.step.admission import iso_8601
 from midstream.step.admission.mixed import Mixed, read_of, reasons_of
@@ -137,9 +140,27 @@ def unlike(text: str, field: pa.Field) -> str:
     return f"column {field.name!r}: cannot read {text[:_SHOWN]!r} as {field.type}"
 
 
-def far_time(timestamp: str, word: int) -> str:
-    """The reason of a row whose event time, in microseconds, is beyond what a window can be added to."""
-    return f"timestamp column {timestamp!r}: {word} us are beyond all event times"
+def far_time(stream: Timed, word: int, ceiling: int) -> str:
+    """The reason of a row whose event time, in microseconds, is beyond what a window can be added to, or too far ahead
+    of the rows before it: above the `ceiling`.
+    """
+    if stream.max_ahead is None or not ceiling < word <= LAST_TIME:
+        return f"timestamp column {stream.timestamp!r}: {word} us are beyond all event times"
+    ahead = rough_span_text((word - ceiling + stream.max_ahead) / 1e6)
+    allowed = span_text(stream.max_ahead)
+    return f"timestamp column {stream.timestamp!r}: ahead by {ahead} of all rows before it, and max_ahead is {allowed}"
+
+
+class Timed(Protocol):
+    """A stream as far as its event time goes."""
+
+    @property
+    def timestamp(self) -> str:
+        """The column of the event time."""
+
+    @property
+    def max_ahead(self) -> int | None:
+        """How far ahead a row may be, in microseconds."""
 
 
 def can_be_time(kind: pa.DataType) -> bool:

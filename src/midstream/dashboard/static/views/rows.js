@@ -12,6 +12,7 @@ export function render(element, data, context) {
       { title: "stream", value: (one) => one.name }, { title: "rows", number: true, value: (one) => one.rows },
       { title: "late", number: true, value: (one) => one.late }, { title: "dead letters", number: true, value: (one) => one.rejected },
       { title: "newest event", value: (one) => time(one.greatest) }, { title: "watermark", value: (one) => time(one.watermark) },
+      { title: "holds back", value: (one) => (one.holds_back.length ? `${one.holds_back.join(", ")}: ${one.since}` : "") },
       { title: "lateness allowed", number: true, value: (one) => duration(one.lateness) },
     ], data.streams, { caption: "Streams", empty: "This job reads no stream yet." }),
     charts,
