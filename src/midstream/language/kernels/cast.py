@@ -13,6 +13,7 @@ import pyarrow.types as is_
 
 from midstream.language.kernels.datum import Datum, Values, build, by_row, is_scalar, lift, restore, storage, values
 from midstream.language.kernels.exact import EXACT, HALF_AWAY, fitted, rounded, scale_of, to_exact
+from midstream.language.kernels.strftime import folded, written
 from midstream.language.types import TIMESTAMP, family
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -69,9 +70,23 @@ def cast(type: pa.DataType, datum: Datum) -> Datum:
 
 def _moment_text(type: pa.DataType, datum: Datum) -> Datum:
     """A timestamp or a time as DuckDB writes it: no trailing zeros, a zone as `+00`."""
+    if folded(datum)[1] is not None:
+        return _far_moment_text(datum).cast(type)
     for pattern, shorter in ((r"\.0+(Z?)$", r"\1"), (r"(\.\d*?[1-9])0+(Z?)$", r"\1\2"), (r"Z$", "+00")):
         datum = pc.replace_substring_regex(_strict(type, datum), pattern, shorter)
     return datum.cast(type)
+
+
+def _far_moment_text(datum: Datum) -> Datum:
+    """Timestamps of which some are of years before 1 or after 9999: DuckDB counts the former back, with `(BC)`."""
+    year, days = part("year")(pa.int64(), datum), written(datum, "-%m-%d")
+    after = pc.greater(year, 0)
+    number = pc.cast(pc.if_else(after, year, pc.subtract(1, year)), pa.string())
+    time = pc.replace_substring_regex(written(datum, "%H:%M:%S.%f"), r"\.?0*$", "")
+    time = pc.if_else(pc.match_substring_regex(time, r"^\d+:\d+:\d+"), time, written(datum, "%H:%M:%S"))
+    era, zone = pc.if_else(after, " ", " (BC) "), "" if datum.type.tz is None else "+00"
+    text = pc.binary_join_element_wise(pc.utf8_lpad(number, 4, "0"), days, era, time, zone, "")
+    return pc.if_else(pc.match_substring(days, "infinity"), days, text)
 
 
 def _float_text(datum: Datum) -> Datum:
@@ -299,8 +314,10 @@ def part(name: str) -> Callable[..., Datum]:
     def kernel(type: pa.DataType, datum: Datum) -> Datum:
         if is_.is_timestamp(datum.type):
             datum = restore(storage(datum), pa.timestamp(datum.type.unit))
+        datum, cycles = folded(datum)
         if name == "dayofweek":
             return pc.day_of_week(datum, count_from_zero=True, week_start=7).cast(type)
-        return getattr(pc, functions.get(name, name))(datum).cast(type)
+        found = getattr(pc, functions.get(name, name))(datum).cast(type)
+        return found if name != "year" or cycles is None else pc.add(found, pc.multiply(cycles, 400)).cast(type)
 
     return kernel

@@ -12,7 +12,7 @@ import pyarrow.types as is_
 
 from midstream.language.kernels.cast import cast, cut
 from midstream.language.kernels.datum import Datum, Values, lift, restore, storage, values
-from midstream.language.kernels.strftime import written
+from midstream.language.kernels.strftime import folded, unfolded, written
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
 """What DATE_TRUNC cuts to."""
@@ -28,8 +28,9 @@ def _plain(moment: Datum) -> Datum:
 
 def truncated(type: pa.DataType, unit: Datum, moment: Datum) -> Datum:
     """The beginning of the year, ..., that a moment is in; weeks begin on Monday."""
-    found = pc.floor_temporal(_plain(moment), unit=unit.as_py(), week_starts_monday=True)
-    return restore(storage(found), type)
+    within, cycles = folded(_plain(moment))
+    found = pc.floor_temporal(within, unit=unit.as_py(), week_starts_monday=True)
+    return restore(storage(unfolded(found, cycles)), type)
 
 
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
@@ -38,7 +39,9 @@ _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 
 def _counted(moment: Datum, unit: str) -> Datum:
     """How many of the unit have begun since the year 0."""
+    moment, cycles = folded(moment)
     months = pc.add(pc.multiply(pc.year(moment), 12), pc.subtract(pc.month(moment), 1))
+    months = months if cycles is None else pc.add(months, pc.multiply(cycles, 4_800))
     return lift(lambda m: np.floor_divide(m, _MONTHS[unit]), pa.int64(), months)
 
 
@@ -137,7 +140,8 @@ def date_of(type: pa.DataType, year: Datum, month: Datum, day: Datum) -> Datum:
 
 def last_day(type: pa.DataType, moment: Datum) -> Datum:
     """The last day of the month of a moment."""
-    next_month = pc.ceil_temporal(_plain(moment), unit="month", ceil_is_strictly_greater=True)
+    within, cycles = folded(_plain(moment))
+    next_month = unfolded(pc.ceil_temporal(within, unit="month", ceil_is_strictly_greater=True), cycles)
     return cast(type, lift(lambda a: a - 1, pa.timestamp("us"), next_month))
 
 

@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as is_
 
-from midstream.language.kernels.datum import Datum, Values, build, is_scalar, valid, values
+from midstream.language.kernels.datum import Datum, Values, build, is_scalar, lift, valid, values
 
 _ALIKE = frozenset("abdehjmprtuwyABCGHIMRSTUVWXY%")
 _SHORTER = {"c": "%Y-%m-%d %H:%M:%S", "x": "%Y-%m-%d", "F": "%Y-%m-%d", "D": "%m/%d/%y"}
@@ -23,6 +24,30 @@ _CYCLE = 146_097 * 86_400 * _SECOND
 _ENDLESS = 2**63 - 1
 _USUAL = (-62_135_596_800 * _SECOND, 253_402_300_800 * _SECOND)
 """The years 1 to 9999. Arrow writes others in another way, or, for its years have 16 bits, wrongly."""
+
+
+def folded(moment: Datum) -> tuple[Datum, Datum | None]:
+    """Moments within the years that Arrow's calendar has, and how many times 400 years they were taken back by.
+
+    Arrow's years have 16 bits; the calendar, with its weeks, is the same every 400 years. None where nothing is to do.
+
+    >>> years = folded(pa.scalar(2**60, pa.timestamp("us")))
+    >>> pc.year(years[0]).as_py() + 400 * years[1].as_py()
+    38504
+    """
+    if not is_.is_timestamp(moment.type) or moment.type.unit != "us":
+        return moment, None
+    words = values(moment)
+    if not words.size or (words.min() >= _USUAL[0] and words.max() < _USUAL[1]):
+        return moment, None
+    cycles = np.where((words >= _USUAL[0]) & (words < _USUAL[1]), 0, np.floor_divide(words, _CYCLE))
+    back = lift(lambda a: a - cycles * _CYCLE, moment.type, moment)
+    return back, lift(lambda a: cycles + 0 * a, pa.int64(), moment)
+
+
+def unfolded(moment: Datum, cycles: Datum | None) -> Datum:
+    """Moments in microseconds as many times 400 years later."""
+    return moment if cycles is None else lift(lambda a, n: a + n * _CYCLE, pa.timestamp("us"), moment, cycles)
 
 
 def written(moment: Datum, pattern: str, *, endless: bool = True) -> Datum:
