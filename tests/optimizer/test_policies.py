@@ -12,7 +12,7 @@ from midstream.optimizer.policies.base import Decision, Policy, Review
 from midstream.testing import check_policy
 from tests.drawing import FIFTHS, SOAK
 
-CASES = (3000 if SOAK else 300) // len(FIFTHS)
+CASES = (3000 if SOAK else 150) // len(FIFTHS)
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 

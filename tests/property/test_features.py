@@ -76,7 +76,7 @@ def hold(data: st.DataObject, features: Sequence[Feature]) -> None:
 
 
 @pytest.mark.parametrize("name", FEATURES)
-@drawing(200)
+@drawing(120)
 @given(data=st.data())
 def test_each_alone(name: str, data: st.DataObject) -> None:
     hold(data, [FEATURES[name]])

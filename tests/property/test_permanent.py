@@ -127,7 +127,7 @@ def test_any_plan(permanent: Permanent) -> None:
         check(case, expected, plans, label=str(plans))
 
 
-@pytest.mark.parametrize("sharing", ["auto", "off"])
+@pytest.mark.parametrize("sharing", ["auto", pytest.param("off", marks=pytest.mark.verify)])
 def test_any_migration(permanent: Permanent, sharing: str) -> None:
     """One at each step, and two at one step, by each strategy."""
     case = permanent.case(CUTS)

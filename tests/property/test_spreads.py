@@ -60,7 +60,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(streams, cut(streams, sequence, draw(cuts())), lives, shape.in_order)
 
 
-@drawing(360)
+@drawing(250, soak=14)
 @given(case=cases(), seed=st.integers(0, 2**32))
 def test_answers_are_the_oracle_s(case: Case, seed: int) -> None:
     SEEN["cases"] += 1
