@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.new_sink import new_sink
-from midstream.cli.source_columns import check_table_path, folder_warnings, source_columns
+from midstream.cli.source_columns import check_table_path, folder_warnings, lateness_warnings, source_columns
 from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.dropped_next import dropped_next
@@ -114,7 +114,7 @@ class _Check:
                 newest = self.newest
                 known = None if newest is None or name not in newest.streams else newest.streams[name].columns
                 columns = source_columns(name, spec, known, self.embedded)
-                self.found.warnings += folder_warnings(name, spec)
+                self.found.warnings += [*folder_warnings(name, spec), *lateness_warnings(name, spec)]
                 if columns is None:
                     self.found.unknown.append(name)
                 else:

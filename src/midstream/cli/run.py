@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,15 +14,18 @@ import typer
 
 from midstream.cli.arguments import AllowOperator, AllowSource, AsJson, Engine, Host
 from midstream.cli.check import looked_at, refuse
-from midstream.cli.errors import WrongUse
+from midstream.cli.errors import Failed, WrongUse
 from midstream.cli.output import print_json, say
 from midstream.cli.savepoint import TakeOver
 from midstream.cli.spark_session import spark_session
 from midstream.cli.told import Told
+from midstream.model.errors import MidstreamError
 
 if TYPE_CHECKING:
     from types import FrameType
 
+    from midstream.checkpoint.reader import Checkpoint
+    from midstream.job.lost_rows import LostRows, Source
     from midstream.language.job_file import JobFile
 
 POLL_SECONDS = 0.2
@@ -43,6 +47,12 @@ def run(
     take_over: TakeOver = False,
     allow_operator: AllowOperator = None,
     allow_source: AllowSource = None,
+    fail_on_late: Annotated[
+        bool, typer.Option("--fail-on-late", help="With --once: end with 1 if rows came late.")
+    ] = False,
+    fail_on_dead_letters: Annotated[
+        bool, typer.Option("--fail-on-dead-letters", help="With --once: end with 1 if there are dead letters.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a job until it is interrupted, or with --once until its input is used up.
@@ -54,22 +64,32 @@ def run(
     them, or an installed package declares them; formats and options of Spark that load code or touch other files only
     where --allow-source does.
     """
+    from midstream.checkpoint.folders import Folders
+    from midstream.checkpoint.reader import Checkpoint
+    from midstream.job.lost_rows import summary_lines
     from midstream.language.duration import parse_duration
 
     _check_cores(cores, master, engine)
+    if (fail_on_late or fail_on_dead_letters) and not once:
+        option = "--fail-on-late" if fail_on_late else "--fail-on-dead-letters"
+        raise WrongUse(f"{option} needs an end to look at", place=option, remedy="give --once too")
     job, found = looked_at(job_file, engine, allow_operator, allow_source)
     refuse(found)
     for warning in () if as_json else found.warnings:
         say(f"warning: {warning}")
     every = parse_duration(interval, what="the interval", place="--interval") / 1e6
     pause = None if once else every
+    checkpoint = Checkpoint(Folders(job.checkpoint))
+    before = _lost(checkpoint, {})
     if engine is Host.EMBEDDED:
-        report = _run_embedded(job, pause, _threads(cores), take_over, as_json)
+        report = _run_embedded(job, pause, _threads(cores), take_over, as_json, before)
     else:
         trigger = {"availableNow": True} if once else {"processingTime": interval}
-        report = _run_on_spark(job, trigger, cores, master, take_over, as_json)
+        report = _run_on_spark(job, trigger, cores, master, take_over, as_json, before)
+    lost = _lost(checkpoint, before)
     if as_json:
         print_json(report)
+        _fail_on(lost, fail_on_late, fail_on_dead_letters)
         return
     if left := report.get("not_applied"):
         names = ", ".join(f"{one['command']} {one['query'] or ''}".rstrip() for one in left)
@@ -79,10 +99,40 @@ def run(
             continue
         where = query["sink"].get("path", "its sink")
         say(f"{name}: {query['counters']['rows_out']:,} rows in {where}")
+    for line in summary_lines(lost, checkpoint.folders, report["step"]):
+        say(line)
+    _fail_on(lost, fail_on_late, fail_on_dead_letters)
+
+
+def _lost(checkpoint: Checkpoint, before: Mapping[Source, LostRows]) -> dict[Source, LostRows]:
+    """Return what a job has lost since before; nothing where it has not done a step yet."""
+    from midstream.job.lost_rows import lost_rows
+
+    try:
+        return lost_rows(checkpoint.report(), before)
+    except MidstreamError:
+        return {}
+
+
+def _fail_on(lost: Mapping[Source, LostRows], late: bool, dead_letters: bool) -> None:
+    from midstream.checkpoint.folders import LATE
+
+    for source, one in lost.items():
+        if one.rows > 0 and (late if source[0] == LATE else dead_letters):
+            option = "--fail-on-late" if source[0] == LATE else "--fail-on-dead-letters"
+            raise Failed(
+                one.text(source), place=option, remedy="the results are complete without these rows; mend them"
+            )
 
 
 def _run_on_spark(
-    job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, take_over: bool, quiet: bool
+    job: JobFile,
+    trigger: dict[str, Any],
+    cores: str,
+    master: str | None,
+    take_over: bool,
+    quiet: bool,
+    before: Mapping[Source, LostRows],
 ) -> dict[str, Any]:
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
@@ -91,7 +141,9 @@ def _run_on_spark(
 
     settings = {"spark.ui.enabled": "true", **job.spark} | ({"spark.master": master} if master else {})
     checkpoint = Checkpoint(Folders(job.checkpoint))
-    with Told(quiet, "starting Spark") as told:
+    with Told(quiet, "starting Spark") as told, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # What they say of lost rows is printed.
+        told.lost(before)
         # Spark takes the interrupt for itself when it starts, so ours is set after.
         session = spark_session(
             "midstream", cores, Path(work_folder(checkpoint.folders.storage)) / "spark.log", settings
@@ -108,7 +160,14 @@ def _run_on_spark(
     return {**checkpoint.status(checkpoint.report()), "not_applied": left}
 
 
-def _run_embedded(job: JobFile, pause: float | None, threads: int, take_over: bool, quiet: bool) -> dict[str, Any]:
+def _run_embedded(
+    job: JobFile,
+    pause: float | None,
+    threads: int,
+    take_over: bool,
+    quiet: bool,
+    before: Mapping[Source, LostRows],
+) -> dict[str, Any]:
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
     from midstream.engine.job_run import FileJob
@@ -120,6 +179,7 @@ def _run_embedded(job: JobFile, pause: float | None, threads: int, take_over: bo
         FileJob(job, take_over=take_over, threads=threads) as running,
     ):
         engine = running.engine
+        told.lost(before)
         running.run(pause, lambda: bool(interrupted), lambda patience: told.of(engine, patience.delayed))
     return checkpoint.status(checkpoint.report())
 

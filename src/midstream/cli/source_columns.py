@@ -76,6 +76,18 @@ def _of_files(name: str, spec: SourceSpec, path: str) -> pa.Schema | None:
     return FolderSource.of(name, replace(spec, path=path), None).columns
 
 
+def lateness_warnings(name: str, spec: SourceSpec) -> list[str]:
+    """Return a warning for a stream whose files are taken a few at a time, so that the order decides what is late."""
+    most = {key.lower(): value for key, value in spec.options.items()}.get(MOST_FILES)
+    if most is None or spec.lateness:
+        return []
+    files = "1 file" if most == "1" else f"{most} files"
+    return [
+        f"stream {name} has no lateness and takes {files} a step: rows that are older than the newest row of the files "
+        'before are late. Say how far rows may lie apart, such as lateness = "1 hour"'
+    ]
+
+
 def folder_warnings(name: str, spec: SourceSpec) -> list[str]:
     """Return a warning for folders within the folder of a stream that neither host reads."""
     path = _path_here(spec.path) if spec.format in SELF_DESCRIBING else None

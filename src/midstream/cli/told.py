@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
 from midstream.cli.output import progress_line, say
 
 if TYPE_CHECKING:
+    from midstream.job.lost_rows import LostRows, LostRowsWatch, Source
     from midstream.job.reported import Reported
     from midstream.model.events import Event, StepDelayed
 
@@ -28,6 +30,7 @@ class Told:
         self._task = self._line.add_task(first, total=None)
         self._in_place = not quiet and sys.stdout.isatty()
         self._newest: Event | None = None
+        self._lost: LostRowsWatch | None = None
         self._shown, self._due = -1, time.monotonic() + PLAIN_EVERY
 
     def __enter__(self) -> Self:
@@ -36,6 +39,12 @@ class Told:
 
     def __exit__(self, *_: object) -> None:
         self._line.stop()
+
+    def lost(self, before: Mapping[Source, LostRows]) -> None:
+        """Report lost rows beyond those of before."""
+        from midstream.job.lost_rows import LostRowsWatch
+
+        self._lost = LostRowsWatch(before)
 
     def of(self, running: Reported, delayed: StepDelayed | None = None) -> None:
         """Tell what is new of a running job, whose step at hand may be `delayed`."""
@@ -52,6 +61,9 @@ class Told:
             news = [event for event in news if getattr(event, "query", None) not in parts]
         for line in event_lines(news):
             say(line)
+        if self._lost is not None:
+            for line in self._lost.news(running.report()):
+                say(line)
         waits = "" if delayed is None else event_sentence(delayed)
         line = life_line(running.times) if delayed is None else f"step {delayed.step:,} {waits}"
         if self._in_place:

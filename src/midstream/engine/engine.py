@@ -21,6 +21,7 @@ from midstream.engine.durable import EngineCheckpoint, refuse_if_closed, refuse_
 from midstream.engine.threads import in_threads, workers
 from midstream.job.frames import Rows, tables_of
 from midstream.job.journal import log_command, log_failure, log_step
+from midstream.job.lost_rows import Source, warn_of_lost_rows
 from midstream.job.reconcile import optimized, redeclared, settings, tabled, with_declared, with_stream
 from midstream.job.reported import Reported
 from midstream.job.static_tables import TableControl, set_table
@@ -102,6 +103,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._refusals: list[Event] = []
         self._logged: list[Command] = []
+        self._warned: set[Source] = set()
         self._late, self._dead = dict[str, pa.Table](), dict[str, pa.Table]()
         self._workers = workers(threads)
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="midstream")
@@ -256,6 +258,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
             time = timed(self._manifest, happened, watch, interval, backlog)
             self._times.note(time)
             log_step(time, happened, self._manifest.job)
+            if returns:  # Otherwise `midstream run` says it in its own way.
+                warn_of_lost_rows(happened, self._warned, "engine.late and engine.dead_letters")
         results = result.results if returns else {}
         return {name: rows for name, rows in results.items() if not self._manifest.queries[name].part}
 

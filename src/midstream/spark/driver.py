@@ -20,6 +20,7 @@ from midstream.job.carried_log import SparkLog
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
 from midstream.job.journal import log_step
+from midstream.job.lost_rows import Source, warn_of_lost_rows
 from midstream.job.outputs import Outputs
 from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
@@ -106,6 +107,7 @@ class Driver:
         self._coming: Manifest | None = None
         self._rows_before = 0
         self._attempts = 0
+        self._warned: set[Source] = set()
 
     def fold(self, batch: DataFrame, number: int) -> None:
         """Do a step, or only end it where its manifest stands already.
@@ -150,6 +152,7 @@ class Driver:
             time = timed(self.manifest, happened, watch, self._timing.interval)
             self.times.note(time)
             log_step(time, happened, self.manifest.job)
+            warn_of_lost_rows(happened, self._warned, f"{self.folders.root}/late and dead_letters")
         self._attempts = 0
         self._timing = replace(self._timing, took=watch.seconds)
 
