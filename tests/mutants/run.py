@@ -51,7 +51,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 LONGEST = 1800
 """Seconds after which a run counts as killed: a fault may make the code wait for ever."""
 
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+\.py\b.*?)(?: - |$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,7 @@ def relations(draw: st.DrawFn) -> tuple[list[Lifetime], list[Lifetime]]:
 @example(([(7, 10, 12)], [(7, 10, 12)]), 0)
 @example(([(0, 0, 4)], [(0, 0, 2), (0, 3, 4)]), 2)
 @example(([(0, 0, 9)], [(0, 3, 2)]), 3)
+@example(([(7, 1, 3)], []), 4)
 def test_the_log_is_what_changes(relation: tuple[list[Lifetime], list[Lifetime]], cut: int) -> None:
     rows, blocks = relation
     whole = (-1, HORIZON)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from midstream.state import combinations as module
@@ -28,6 +28,7 @@ row = st.tuples(st.integers(0, 9), st.integers(0, 12), st.integers(0, 9), st.int
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(row, max_size=6), st.lists(row, max_size=6))
+@example([(0, 5, 0, 9)], [(5, 8, 0, 9)])
 def test_a_pair_is_within_its_windows_on_every_clock(left: list[Row], right: list[Row]) -> None:
     indices = [(i, j) for i in range(len(left)) for j in range(len(right))]
     at = np.array(indices, np.int64).reshape(-1, 2)
@@ -45,6 +46,7 @@ def test_a_pair_is_within_its_windows_on_every_clock(left: list[Row], right: lis
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.lists(row, min_size=1, max_size=4), st.lists(row, min_size=1, max_size=4)), min_size=1))
+@example([([(0, 5, 0, 9)], [(5, 8, 0, 9)])])
 def test_few_candidates_of_several_blocks_are_paired_as_one_block_after_the_other(
     blocks: list[tuple[list[Row], list[Row]]],
 ) -> None:
