@@ -93,7 +93,10 @@ def run(
         return
     if left := report.get("not_applied"):
         names = ", ".join(f"{one['command']} {one['query'] or ''}".rstrip() for one in left)
-        say(f"not applied yet: {names}: no batch brought data since, and the first that does applies it")
+        say(
+            f"not applied yet: {names}: no batch brought data since; "
+            "the next start applies it with its first batch of data"
+        )
     for name, query in report["queries"].items():
         if query["part_of"]:
             continue

@@ -39,7 +39,7 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
         print_json({"id": number, **encode(command), **told})
     elif outcome.state != "refused":
         not_running = "" if life.takes_commands else life.sentence(time.time())
-        say(_sentence(number, command, outcome, not_running, _under_way(checkpoint, command)))
+        say(_sentence(number, command, outcome, not_running, _under_way(checkpoint, command), _next_step(checkpoint)))
     if outcome.state == "refused" and outcome.event is not None:
         raise Failed(
             f"command {number} ({command.kind}) was refused: {outcome.event['reason']}",
@@ -72,13 +72,20 @@ def _under_way(checkpoint: Checkpoint, command: StepCommand) -> str:
     return f"begun in step {moving[-1].begun:,}, under way, {100 * moving[-1].progress:.0f} %" if moving else ""
 
 
-def _sentence(number: int, command: StepCommand, outcome: Outcome, not_running: str, under_way: str) -> str:
+def _next_step(checkpoint: Checkpoint) -> str:
+    """Return when a running job takes a command: one on Spark does no step without new rows."""
+    return "its next batch of data" if checkpoint.manifest().is_on_spark else "its next step"
+
+
+def _sentence(
+    number: int, command: StepCommand, outcome: Outcome, not_running: str, under_way: str, next_step: str
+) -> str:
     from midstream.explain.event_sentence import event_sentence
     from midstream.model.codec import decode
     from midstream.model.events import Event
 
     if outcome.event is None:
-        sent = "is in the log; the job takes it with its next step"
+        sent = f"is in the log; the job takes it with {next_step}"
         if not_running:
             sent = f"is in the log and waits there until the job is started again: it does not run ({not_running})"
         taken = f"was taken: {under_way or 'under way'}"
