@@ -48,6 +48,12 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     "tests/sharing/test_least_state.py::test_rows_were_kept_and_given_up": (),
     "tests/sharing/test_sets_of_queries.py::test_sets_were_exercised": (),
     # What takes long because there is much of it.
+    "tests/embedded/test_decisions_replay.py": (),
+    "tests/extensions/test_strategies.py::test_every_strategy_passes_the_suite[": ("gpt", "hybmig", "moving_state"),
+    "tests/sinks/test_crashes.py::test_the_driver_is_killed[": ("delta", "postgresql-before_postgresql_commits"),
+    "tests/unit/engine/test_many_queries.py::test_a_further_query_that_gets_nothing_costs_few_calls[": ("in a chain",),
+    "tests/unit/state/test_large_texts.py::test_rows_that_a_migration_holds_back_are_told_the_same": (),
+    "tests/unit/step/test_choose.py::test_least_work_is_least_work": (),
     "tests/unit/engine/test_explain_chain.py::test_a_thousand_queries_fit_on_a_page": (),
     "tests/unit/engine/test_spread_length.py::test_a_query_with_little_to_do_gets_one_node_and_one_with_much_more[": (
         "psp_d",

@@ -82,7 +82,7 @@ def test_each_alone(name: str, data: st.DataObject) -> None:
     hold(data, [FEATURES[name]])
 
 
-@drawing(800)
+@drawing(500, soak=20)
 @given(data=st.data())
 def test_some_beside_each_other(data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(sorted(FEATURES)), min_size=2, max_size=3), label="features")
