@@ -15,7 +15,7 @@ from midstream.cli.source_columns import check_table_path, folder_warnings, late
 from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.dropped_next import dropped_next
-from midstream.job.reconcile import refuse_new_name, refuse_other_host, refuse_other_streams, with_streams
+from midstream.job.reconcile import refuse_other_host, refuse_other_streams, with_streams
 from midstream.job.static_tables import unread
 from midstream.language.job_file import JobFile
 from midstream.language.job_specs import QuerySpec
@@ -28,6 +28,7 @@ from midstream.operators.user_operator import OperatorSpec
 from midstream.sharing.discovery import scheme
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.reviewing.settings import declared_optimizer
@@ -145,7 +146,7 @@ class _Check:
         tables: dict[str, StaticTable] = {}
         for name, table in self.job.tables.items():
             with self.found.at(self.places[f"tables.{name}"]):
-                refuse_new_name("table", name, {"stream": self.job.streams, "table": tables}, lambda: self.newest)
+                refuse_taken_name("table", name, {"stream": self.job.streams, "table": tables})
                 check_table_path(name, table.path)
                 tables[name] = unread(name, table_rows(name, table).schema)
         return tables

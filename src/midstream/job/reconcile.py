@@ -6,7 +6,7 @@ command changed since stays as the command left it: a job goes on where it stopp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from midstream.language.parse import checked, parse_query, parsed
 from midstream.language.query import Query
 from midstream.model.codec import encode
 from midstream.model.command import Command
-from midstream.model.errors import CheckpointError, InputError, LanguageError, MidstreamError, QueryError
+from midstream.model.errors import CheckpointError, InputError, LanguageError, MidstreamError
 from midstream.model.manifest import EMBEDDED, HOST, SPARK, Manifest, QueryEntry
 from midstream.model.node_spread import OFF
 from midstream.model.optimization import OptimizerSettings
@@ -259,26 +259,6 @@ def with_streams(
     found = with_answers_widened(found)
     _check_groups(manifest, found, place, dropped)
     return found
-
-
-def refuse_new_name(
-    what: str, name: str, taken: Mapping[str, Iterable[str]], newest: Callable[[], Manifest | None]
-) -> None:
-    """Raise where a stream or a table that is declared has a name that is `taken`, by kind, or one that differs from it
-    only by case; but not where the `newest` manifest has both: that job goes on.
-    """
-    try:
-        refuse_taken_name(what, name, taken)
-    except QueryError:
-        manifest = newest()
-        known = {} if manifest is None else {kind: set(names) for kind, names in names_of(manifest).items()}
-        if name not in known.get(what, ()):
-            raise
-        new = {
-            kind: [one for one in names if one not in known[kind] or (kind == what and one == name)]
-            for kind, names in taken.items()
-        }
-        refuse_taken_name(what, name, new)
 
 
 def _check_groups(before: Manifest, now: Manifest, place: str, dropped: DroppedNext) -> None:

@@ -22,7 +22,6 @@ from midstream.job.reconcile import (
     Declared,
     declared_tables,
     redeclared,
-    refuse_new_name,
     refuse_other_host,
     undeclared,
     with_streams,
@@ -48,6 +47,7 @@ from midstream.spark.sources import JobStream, declared_stream
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.operators import check_operator
@@ -128,7 +128,7 @@ class Job:
         declared = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit, max_ahead)
         if name in self._streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
-        refuse_new_name("stream", name, self._names, self._folders.manifests.latest)
+        refuse_taken_name("stream", name, self._names)
         self._streams[name] = declared
         return self
 
@@ -139,7 +139,7 @@ class Job:
         the step in which it comes in; `Run.table` refreshes it. A job that is started again has the rows it had, unless
         it declares others than it last did.
         """
-        refuse_new_name("table", name, self._names, self._folders.manifests.latest)
+        refuse_taken_name("table", name, self._names)
         found = static_rows(name, rows_of_frame(rows, f"table {name}"))
         if found is None:
             raise InputError(f"table {name!r} has no columns", place=f"table {name}", remedy="give it one row")
