@@ -38,6 +38,7 @@ from midstream.model.events import (
     StreamDropped,
     TableDropped,
     TableSet,
+    TimesDoubtful,
 )
 from midstream.model.words import counted, coverage_text, size_text, span_text, time_text
 
@@ -84,6 +85,8 @@ def _of_rows(event: Event) -> str:
         case RowsLate(stream=stream, rows=rows, watermark=mark):
             came = f"came after the watermark of {time_text(mark)} and are in the late output"
             return f"stream {stream}: {counted(rows, 'row')} {came}"
+        case TimesDoubtful(stream=stream, reason=reason):
+            return f"the times of stream {stream} may be wrong: {reason}"
         case RowsRejected(stream=stream, rows=rows):
             return f"stream {stream}: {counted(rows, 'row')} could not be read and are among the dead letters"
         case ResultsRejected(query=query, rows=rows):

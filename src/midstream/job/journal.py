@@ -25,13 +25,14 @@ from midstream.model.events import (
     StateRebuilt,
     StepDelayed,
     StepDone,
+    TimesDoubtful,
 )
 from midstream.model.step_time import StepTime
 
 LOGGER = logging.getLogger("midstream")
 LOGGER.addHandler(logging.NullHandler())
 
-_WARNINGS = (RowsLate, RowsRejected, StepDelayed, CommandRefused, StateRebuilt, ReviewFailed)
+_WARNINGS = (RowsLate, RowsRejected, StepDelayed, CommandRefused, StateRebuilt, ReviewFailed, TimesDoubtful)
 _DETAILS = (StepDone, ChunksFetched, MigrationProgressed, ChainChanged)
 
 

@@ -66,6 +66,14 @@ class RowsRejected(Event):
 
 
 @dataclass(frozen=True)
+class TimesDoubtful(Event):
+    """The event times of a stream are hardly what is meant, for the reason; its unit or a clock may be wrong."""
+
+    stream: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class ResultsRejected(Event):
     """Something could not be evaluated for rows or results of a query; they are in its dead-letter output."""
 

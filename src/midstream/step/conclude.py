@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
+from midstream.language.parse import parsed
 from midstream.model.counters import NOTHING, Counters
-from midstream.model.events import Event, ResultsRejected, RowsLate, RowsRejected, StepDone
+from midstream.model.events import Event, ResultsRejected, RowsLate, RowsRejected, StepDone, TimesDoubtful
 from midstream.model.ids import CounterKey, LaneId, OperatorId, StateKind
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
 from midstream.model.revised import revised
+from midstream.model.words import rough_span_text, time_text
 from midstream.runtime.watermark import BEGINNING, Seen, advance, watermarks
 from midstream.step.arrangement import concluded_arrangement
 from midstream.step.lane_load import worked
@@ -89,10 +91,41 @@ def conclude(
         for name, s in seen.items()
         if s.late
     ]
+    doubtful = _doubtful(before, after, seen)
     rejected = [RowsRejected(step, name, s.rejected) for name, s in seen.items() if s.rejected]
     failed = [ResultsRejected(step, name, rows) for name, rows in refused.items()]
     lanes = [event for output in outputs.values() for event in output.events]
-    return after, (*plan.events, *moved, *lanes, *late, *rejected, *failed, done)
+    return after, (*plan.events, *moved, *lanes, *late, *doubtful, *rejected, *failed, done)
+
+
+def _doubtful(before: Manifest, after: Manifest, seen: Mapping[str, Seen]) -> list[TimesDoubtful]:
+    """Return what speaks against the event times that the step has brought."""
+    found = []
+    for name, one in seen.items():
+        if one.greatest is None or after.streams[name].answers_of:
+            continue
+        past = before.progress.get(name)
+        if past is None or past.greatest is None:
+            if not _LIKELY[0] <= one.greatest < _LIKELY[1]:
+                reason = f"its first rows reach to {time_text(one.greatest)}, which is outside of 1970 to 2100"
+                found.append(TimesDoubtful(after.step, name, f"{reason}; is its unit right?"))
+        elif (jump := one.greatest - past.greatest) > _DAY and after.streams[name].max_ahead is None:
+            if jump <= _widest(after):
+                continue
+            reason = f"its newest row went {rough_span_text(jump / 1e6)} ahead in one step, further than any window"
+            found.append(TimesDoubtful(after.step, name, f"{reason}; max_ahead makes such rows dead letters"))
+    return found
+
+
+_DAY = 86_400_000_000
+_LIKELY = (0, 4_102_444_800_000_000)
+"""From the year 1970 to 2100."""
+
+
+def _widest(manifest: Manifest) -> int:
+    """Return the widest window of time of all queries, in microseconds."""
+    windows = [source.window for entry in manifest.queries.values() for source in parsed(manifest, entry.sql).sources]
+    return max((window.size for window in windows if window is not None and window.kind == "range"), default=0)
 
 
 @lru_cache(maxsize=8)

@@ -79,3 +79,24 @@ def test_the_stream_that_others_wait_for_is_named() -> None:
     assert made.report().streams["A"].holds_back == ()
     made.push({"B": rows(130)})
     assert "waits for" not in made.explain("q")
+
+
+def test_times_that_are_hardly_meant_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    made = ms.Engine()
+    made.create_stream("A", "ts BIGINT", "ts", unit="s")
+    made.add_query("q", "SELECT ts FROM A")
+    made.push({"A": pa.table({"ts": [1_700_000_000_000]})})
+    made.push({"A": pa.table({"ts": [1_700_000_000_001]})})
+    (doubt,) = [event for event in made.events if isinstance(event, ms.events.TimesDoubtful)]
+    assert "outside of 1970 to 2100; is its unit right?" in doubt.reason
+    assert "times_doubtful" in caplog.text
+
+
+def test_a_watermark_that_jumps_is_said_where_nothing_bounds_it() -> None:
+    for bound, told in ((None, ["A"]), ("1 day", [])):
+        made = engine(bound)
+        made.push({"A": rows(0), "B": rows(0)})
+        made.push({"A": rows(YEARS), "B": rows(3_600)})
+        doubts = [event for event in made.events if isinstance(event, ms.events.TimesDoubtful)]
+        assert [doubt.stream for doubt in doubts] == told
+        assert all("ahead in one step" in doubt.reason for doubt in doubts)

@@ -36,6 +36,7 @@ from midstream.model.events import (
     StreamDropped,
     TableDropped,
     TableSet,
+    TimesDoubtful,
 )
 
 EVENTS: tuple[Event, ...] = (
@@ -45,6 +46,7 @@ EVENTS: tuple[Event, ...] = (
     StepDelayed(1, "cannot write", 3),
     ChunksFetched(1, 9, 1, 4096),
     RowsRejected(1, "A", 2),
+    TimesDoubtful(1, "A", "it went ahead"),
     ResultsRejected(1, "q", 2),
     QueryAdded(1, "q", "(A B)", 5_000_000, 25_000_000),
     CrossJoinBegun(1, "q", (("A", "B"), ("C",))),
