@@ -69,7 +69,7 @@ def test_bursts_that_are_known_are_not_reviewed_for_ever() -> None:
 
 def test_after_a_command_policies_look_again() -> None:
     made = settled(effort=1.0)
-    made.optimize("q", margin=0.2, mode="auto")
+    made.optimize("q", margin=0.2, mode="auto", review="1 second", effort=1.0)
     run(made, range(FILLED, FILLED + 3), BAD_FIRST, rate=RATE)
     assert reviewed(made, FILLED)
 

@@ -227,7 +227,8 @@ def _show(report: PlansReport) -> None:
             f"{switch.get('silence', 0.0):.3g} s of silence"
         )
     say(f"asked now: {report.would}")
-    if report.last:
+    # What the last review found is older than what is asked now; where these differ the next review says so.
+    if report.last.startswith("stay") == report.would.startswith("stay") and report.last:
         say(f"last review: {report.last}")
     if report.proposal is not None:
         proposal = report.proposal

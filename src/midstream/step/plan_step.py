@@ -26,7 +26,7 @@ from midstream.step.commands.base import apply
 from midstream.step.draft import Draft, MigrationStart
 from midstream.step.lane_load import timed
 from midstream.step.program import Program, compile_program
-from midstream.step.reviewing.carry_out import call_for_reviews, review
+from midstream.step.reviewing.carry_out import forget_paces, review
 from midstream.step.reviewing.lane_review import review_lanes
 from midstream.step.shares import with_shares
 from midstream.step.spreading.length import lengthened
@@ -134,7 +134,7 @@ def plan_step(
         else:
             draft = attempt
     if commands:
-        draft.manifest = call_for_reviews(draft.manifest)
+        draft.manifest = forget_paces(draft.manifest)
     if chunks is not None:
         draft = review(draft, chunks)
         review_lanes(draft, manifest.lanes)

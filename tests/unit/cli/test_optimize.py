@@ -70,7 +70,7 @@ def test_a_plan_is_proposed_rejected_approved_and_pinned(tmp_path: Path, capsys:
         shown = line.json("plans", "q")
         assert not shown["pinned"] and shown["plan"] == "(A (B C))"
 
-        line.said("optimize", "q", "--mode", "ask", "--policy", "random", "--review", "1 second")
+        line.said("optimize", "q", "--mode", "ask", "--policy", "random", "--review", "1 second", "--effort", "1")
         run(made, [next(step)])
         while (proposal := made.manifest.optimizations["q"].proposal) is None or proposal.state != "waits":
             run(made, [next(step)])

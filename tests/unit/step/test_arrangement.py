@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 import midstream as ms
-from midstream.model.manifest import Manifest
 from midstream.step.arrangement import known_arrangement
-from midstream.step.reviewing import carry_out, turns
-from midstream.step.reviewing.plan_group import PlanGroup
 from tests.unit.building import table
 
 JOIN = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS"
@@ -60,33 +57,3 @@ def test_another_arrangement_is_found_where_queries_or_streams_change(change: st
         assert push(made, number) == push(same, number)
         assert made.manifest == same.manifest
     assert known_arrangement(made.manifest) is not before
-
-
-@pytest.mark.parametrize("mode", ["auto", "suggest", "off"])
-def test_steps_in_which_nothing_is_due_are_passed_over_and_no_review_is(
-    mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked = list[int]()
-
-    def timely(manifest: Manifest) -> Iterator[tuple[PlanGroup, int]]:
-        looked.append(manifest.step)
-        return turns.timely(manifest)
-
-    monkeypatch.setattr(carry_out, "timely", timely)
-
-    def run(passes_over: bool) -> tuple[list[int], list[object], ms.Engine]:
-        looked.clear()
-        if not passes_over:
-            monkeypatch.setattr(carry_out, "is_quiet_step", lambda _: False)
-        made = engine()
-        made.optimize("q", mode=mode, review="12 seconds")
-        for number in range(3, 60):
-            push(made, number)
-            if number == 20:
-                made.add_query("p", "SELECT A.k FROM A, C WHERE A.k = C.k WINDOW 2 SECONDS")
-        return [*looked], [one for one in made.events if type(one).__name__ != "StepDone"], made
-
-    few, events, one = run(passes_over=True)
-    every, same, other = run(passes_over=False)
-    assert events == same and one.manifest == other.manifest
-    assert len(few) < len(every) / 2

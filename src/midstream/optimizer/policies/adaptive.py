@@ -270,14 +270,14 @@ class Adaptive(Policy):
             return ""
         needs = f"{bar:g} times " if bar > 1 else ""
         return (
-            f"{best.plan} surely saves {_amount(review, gain * horizon)} in the next {rough_span_text(horizon)}, which "
-            f"is not more than {needs}the {_amount(review, price.work)} that {price.strategy} costs"
+            f"{best.plan} saves {_share(review.running, best):.0%} of the join's work, which gains {needs}the "
+            f"{_amount(review, price.work)} of {price.strategy} back in {rough_span_text(bar * price.work / gain)}: "
+            f"longer than it is expected to last, {rough_span_text(horizon)}"
         )
 
     def _why(self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost) -> str:
         """Why the plan is to be switched to."""
-        horizon, switch = self._horizon(review, ledger), ledger.switch
-        before = ""
+        switch, before = ledger.switch, ""
         if switch is not None and switch.old == best.plan and switch.balance < 0:
             foreseen = _amount(review, switch.foreseen * switch.seconds)
             before = (
@@ -285,8 +285,8 @@ class Adaptive(Policy):
                 f"{rough_span_text(switch.seconds)} that were to save {foreseen}: "
             )
         return before + (
-            f"saves {_share(review.running, best):.0%}, surely {_amount(review, gain * horizon)} in the next "
-            f"{rough_span_text(horizon)}, for {_amount(review, price.work)} by {price.strategy}"
+            f"saves {_share(review.running, best):.0%} of the join's work for {_amount(review, price.work)} by "
+            f"{price.strategy}, gained back in {rough_span_text(price.work / gain)}"
         )
 
 

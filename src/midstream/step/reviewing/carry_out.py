@@ -12,6 +12,8 @@ from midstream.model.events import PlanReviewed, ProposalClosed, ReviewFailed
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, Proposal
 from midstream.model.window import SECOND
+from midstream.model.words import brief_text
+from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.optimizer.policies.base import Decision, SwitchCost
 from midstream.runtime import checks
 from midstream.state.store.base import ChunkStore
@@ -20,11 +22,17 @@ from midstream.step.draft import Draft
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.proposals import withdraw_of_other_groups
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown, significant
-from midstream.step.reviewing.schedule import REMEMBERED, in_turn, look, paid, trees_at_once
+from midstream.step.reviewing.schedule import REMEMBERED, in_turn, look, paid, trees_at_once, usual_step
 
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
 """What a decision to move to another plan is, by mode."""
 
+
+LEAST = 0.03
+"""What saves a smaller share of a step than this is not suggested."""
+
+CHANGED = 1 / 3
+"""A proposal whose gain has changed by less than this share is not reported again."""
 
 INSISTS = 0.5
 """Once a plan was rejected, none is proposed until it costs at most this share of what the rejected one would have."""
@@ -55,10 +63,10 @@ def review(draft: Draft, store: ChunkStore) -> Draft:
     return draft
 
 
-def call_for_reviews(manifest: Manifest) -> Manifest:
-    """Have every plan reviewed as soon as it can be paid: users have said something, and policies must know."""
+def forget_paces(manifest: Manifest) -> Manifest:
+    """Have the pace of every plan learnt anew: users have said something, which may change what is counted."""
     kept = manifest.optimizations.items()
-    return replace(manifest, optimizations={name: replace(one, until=0, counted=(), paces=()) for name, one in kept})
+    return replace(manifest, optimizations={name: replace(one, counted=(), paces=()) for name, one in kept})
 
 
 def _failed(draft: Draft, one: PlanGroup, now: int, reason: str) -> None:
@@ -95,7 +103,7 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
     cost = None if decision.plan is None else reviewing.predict(decision.plan)
     if decision.plan is not None and cost is None:
         decision = replace(decision, plan=None, reason=f"no strategy that is allowed carries it to {decision.plan}")
-    decision = _unless_rejected(one, decision, reviewing)
+    decision = _felt(draft.manifest, _unless_rejected(one, decision, reviewing), reviewing)
     entry = draft.manifest.queries[one.lead]
     decided = "stay" if decision.plan is None else DECIDED[one.settings.mode]
     kept = replace(
@@ -115,7 +123,8 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
     if decided == "switch":
         # The pace of the new plan is learnt from the next look on.
         kept = replace(kept, counted=(), paces=())
-    draft.events.append(_event(reviewing, decision, decided, cost))
+    if not _is_reported(one, decision, reviewing):
+        draft.events.append(_event(reviewing, decision, decided, cost))
     keep(draft, one.lead, _proposed(draft, reviewing, kept, decision, cost))
     if decided == "switch" and decision.plan is not None and cost is not None:
         Migrate(one.lead, decision.plan, cost.strategy, {}, None, together=True).apply(draft)
@@ -132,9 +141,35 @@ def _unless_rejected(one: PlanGroup, decision: Decision, reviewing: Reviewing) -
     return replace(decision, plan=None, reason=reason)
 
 
+def _felt(manifest: Manifest, decision: Decision, reviewing: Reviewing) -> Decision:
+    """The decision with what a step gains; to stay, where users are asked and that is too little to be felt."""
+    chosen = None if decision.plan is None else reviewing.review.weighed(decision.plan)
+    if chosen is None:
+        return decision
+    saved = (reviewing.running.work - chosen.work) * reviewing.estimate.statistics.step
+    usual = max(usual_step(manifest), reviewing.running.work * reviewing.estimate.statistics.step)
+    share, lanes = saved / usual, manifest.lane_optimization
+    if 0 <= share < LEAST and reviewing.one.settings.mode != "auto" and reviewing.one.settings.counts_time_alone:
+        return replace(
+            decision, plan=None, reason=f"{chosen.plan} saves {share:.1%} of a step, which nobody would feel"
+        )
+    took = DecayedMean(lanes.load.took).value if lanes.load.took else usual / 1e9
+    before, after = (brief_text(seconds) for seconds in (took, took * (1 - share)))
+    return replace(decision, reason=f"a step takes {before}, would take {after}: {decision.reason}")
+
+
 def _gain(reviewing: Reviewing, plan: str) -> float:
     chosen, running = reviewing.review.weighed(plan), reviewing.running
     return 1 - chosen.cost / running.cost if chosen is not None and running.cost else 0.0
+
+
+def _is_reported(one: PlanGroup, decision: Decision, reviewing: Reviewing) -> bool:
+    """Whether the plan that is decided for is proposed already, with about this gain."""
+    known = one.kept.proposal
+    if decision.plan is None or known is None or known.state != "waits" or one.settings.mode == "auto":
+        return False
+    same = (known.plan, known.old, known.queries) == (decision.plan, reviewing.running.plan, one.queries)
+    return same and abs(_gain(reviewing, decision.plan) - known.gain) <= CHANGED * known.gain
 
 
 def _proposed(
@@ -150,6 +185,8 @@ def _proposed(
         kept = replace(kept, proposal=replace(before, state="withdrawn", step=step, reason=reason))
         waits = False
     if not asks or decision.plan is None or cost is None:
+        return kept
+    if _is_reported(reviewing.one, decision, reviewing):
         return kept
     since = before.step if waits and before is not None else step
     gain = round(_gain(reviewing, decision.plan), 6)

@@ -1,0 +1,244 @@
+"""A family of drifts, drawn at random: how near `auto` comes to the best schedule of plans on what nobody tuned it to.
+
+`python -m benchmarks.optimizer.family [--set training|test] [--cases N]` draws cases by seed, runs each with `auto`
+and with every plan of a small set, prints a table and writes a picture. The best schedule has in each phase the plan
+that did least there, and moves for nothing: no real schedule is better. Figures are counted work with migrations and
+reviews in it, so that they are the same on a busy machine; seconds are printed beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pyarrow as pa
+
+import midstream as ms
+from benchmarks.optimizer.trace import work_of
+from midstream.model.events import MigrationBegun, PlanReviewed
+from midstream.optimizer.search.left_deep import left_deep
+from midstream.step.reviewing.schedule import price
+
+SECOND = 1_000_000
+SEEDS = {"training": range(1000, 1012), "test": range(1, 31)}
+KINDS = ("flip", "ramp", "season", "burst", "skew", "stop", "steady")
+MOST_PLANS = 6
+DENSE, SPARSE = (2.0, 5.0), (0.01, 0.1)  # partners that a row of one stream has in the window of another
+
+
+@dataclass(frozen=True)
+class Case:
+    """One drift: the dense streams of each phase, and what the kind makes of it."""
+
+    seed: int
+    kind: str
+    streams: str
+    on: str
+    sql: str
+    queries: int
+    window: int
+    rate: int
+    phase: int
+    dense: tuple[frozenset[str], ...]
+    partners: tuple[float, float]
+
+    @staticmethod
+    def drawn(seed: int) -> Case:
+        """Draw the case of a seed."""
+        rng = np.random.default_rng([46, seed])
+        kind = KINDS[seed % len(KINDS)]
+        streams = "ABCDEFGH"[: int(rng.choice([3, 3, 4, 4, 5, 6, 8]))]
+        window = int(rng.choice([5, 10, 20, 50]))
+        rate = int(np.exp(rng.uniform(np.log(10), np.log(1500))) / len(streams) * 3)
+        while rate * window > 8000:
+            rate //= 2
+        phase, on = max(2 * window, 30), str(rng.choice(["equal", "equal", "two_keys", "band"]))
+        pairs = list(pairwise(streams))
+        if on == "two_keys" and len(pairs) > 1:
+            conditions = [f"{a}.{'kj'[i % 2]} = {b}.{'kj'[i % 2]}" for i, (a, b) in enumerate(pairs)]
+        elif on == "band":
+            conditions = [f"{a}.k BETWEEN {b}.k - 1 AND {b}.k + 1" for a, b in pairs]
+        else:
+            conditions = [f"{a}.k = {b}.k" for a, b in pairs]
+        sql = f"SELECT A.id FROM {', '.join(streams)} WHERE {' AND '.join(conditions)}"
+        phases = 1 if kind == "steady" else 4
+        dense = [frozenset(pairs[int(rng.integers(0, len(pairs)))])]
+        while len(dense) < phases:
+            following = frozenset(pairs[int(rng.integers(0, len(pairs)))])
+            if following != dense[-1]:
+                dense.append(following)
+        if kind == "steady":
+            dense *= 4
+        partners = float(rng.uniform(*DENSE)), float(rng.uniform(*SPARSE))
+        queries = int(rng.choice([1, 1, 1, 4]))
+        return Case(seed, kind, streams, on, sql, queries, window, max(rate, 5), phase, tuple(dense), partners)
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are."""
+        return self.phase * len(self.dense)
+
+    def density(self, stream: str, step: int) -> float:
+        """The partners of a row in the window of another stream of as many keys."""
+        at, inside = divmod(step, self.phase)
+        here, after = self.dense[at], self.dense[min(at + 1, len(self.dense) - 1)]
+        one, other = (self.partners[0 if stream in some else 1] for some in (here, after))
+        if self.kind == "ramp":
+            return float(np.exp(np.interp(inside / self.phase, [0.3, 1], np.log([one, other]))))
+        if self.kind == "season":
+            return float(np.exp(np.interp((1 - np.cos(np.pi * inside / self.phase)) / 2, [0, 1], np.log([one, other]))))
+        return one
+
+    def batch(self, step: int) -> dict[str, pa.Table]:
+        """Return the rows of a step."""
+        rng, found = np.random.default_rng([self.seed, step]), {}
+        for at, stream in enumerate(self.streams):
+            rows = self.rate * (4 if self.kind == "burst" and (step // 7) % 5 == at % 5 else 1)
+            if self.kind == "stop" and at == (step // self.phase) % len(self.streams) and step % self.phase > 5:
+                rows = 0
+            keys = max(int(self.rate * self.window / self.density(stream, step)), 2) * (3 if self.on == "band" else 1)
+            columns = {name: rng.integers(0, keys, rows) for name in "kj"}
+            if self.kind == "skew":
+                hot = rng.random(rows) < (0.1 if stream in self.dense[step // self.phase] else 0.0)
+                columns = {name: np.where(hot, 1, values) for name, values in columns.items()}
+            times = np.sort(rng.integers(step * SECOND, (step + 1) * SECOND, rows))
+            found[stream] = pa.table(
+                {"id": np.arange(rows) + step * 10**6, **columns, "ts": pa.array(times, pa.timestamp("us"))}
+            )
+        return found
+
+    def plans(self) -> list[str]:
+        """A small set of plans: left-deep ones that begin with each pair that is tied together."""
+        found = []
+        for a, b in pairwise(self.streams):
+            order, left = [a, b], [one for one in self.streams if one not in (a, b)]
+            while left:  # Those next to what is joined come first: no needless cross product.
+                order.append(min(left, key=lambda s: min(abs(ord(s) - ord(o)) for o in order)))
+                left.remove(order[-1])
+            found.append(left_deep(order).notation())
+        if len(self.streams) > 2 and self.on == "equal":
+            found += [left_deep([a, b, *(s for s in self.streams if s not in (a, b))]).notation()
+                      for a, b in zip(self.streams, self.streams[2:], strict=False)]  # fmt: skip
+        return found[:MOST_PLANS]
+
+    def run(self, plan: str, mode: str) -> Run:
+        """Run by a plan, kept or not."""
+        engine = ms.Engine(seed=1)
+        for stream in self.streams:
+            engine.create_stream(stream, "id BIGINT, k BIGINT, j BIGINT, ts TIMESTAMP", timestamp="ts")
+        names = [f"q{at}" for at in range(self.queries)]
+        for at, name in enumerate(names):
+            engine.add_query(name, f"{self.sql} WINDOW {max(self.window - at, 2)} SECONDS", plan=plan)
+        engine.optimize(mode=mode)
+        done, seconds = [0.0], list[float]()
+        for step in range(self.steps):
+            batch, begun = self.batch(step), time.perf_counter()
+            engine.push(batch)
+            seconds.append(time.perf_counter() - begun)
+            done.append(work_of(engine.manifest.totals))
+        alive = self.rate * self.window * len(self.streams)
+        reviews = [e for e in engine.events if isinstance(e, PlanReviewed)]
+        work = np.diff(done)
+        reviewing = len(reviews) * price(len(self.streams), alive)
+        moves = [e for e in engine.events if isinstance(e, MigrationBegun)]
+        visited = tuple(dict.fromkeys(e.new for e in moves))
+        return Run(work, float(np.sum(seconds)), reviewing, len(reviews), [e.step for e in moves], visited)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run did: work by step in nanoseconds, without reviews, and what these took, foreseen."""
+
+    work: np.ndarray[tuple[int], np.dtype[np.float64]]
+    seconds: float
+    reviewing: float
+    reviews: int
+    moves: list[int]
+    visited: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How `auto` came off: its work by the best schedule's and the best fixed plan's, and steps until it answered."""
+
+    case: Case
+    auto: Run
+    by_best: float
+    by_fixed: float
+    by_seconds: float
+    reviewing: float
+    answers: list[int | None]
+
+
+def outcome(seed: int) -> Outcome:
+    """Run a case."""
+    case = Case.drawn(seed)
+    plans = case.plans()
+    start = plans[seed % len(plans)]
+    auto = case.run(start, "auto")
+    kept = {plan: case.run(plan, "off") for plan in dict.fromkeys([*plans, *auto.visited])}
+    constant = 1_500_000.0 + 300_000.0 * (len(case.streams) - 1)
+    by_phase = {plan: run.work.reshape(len(case.dense), case.phase).sum(axis=1) for plan, run in kept.items()}
+    best = float(np.min(list(by_phase.values()), axis=0).sum()) + constant * case.steps
+    fixed = min(run.work.sum() for run in kept.values()) + constant * case.steps
+    whole = auto.work.sum() + auto.reviewing + constant * case.steps
+    answers = list[int | None]()
+    for at in range(1, len(case.dense)):
+        flip = at * case.phase
+        stays = kept.get(start)
+        usual = np.median(auto.work[flip - case.phase // 2 : flip])
+        if stays is not None and auto.work[flip : flip + case.window].max() > 5 * (usual + constant):
+            answers.append(next((m - flip for m in auto.moves if flip <= m < flip + case.phase), None))
+    return Outcome(
+        case, auto, whole / best, whole / fixed, auto.seconds / min(run.seconds for run in kept.values()),
+        auto.reviewing / whole, answers,
+    )  # fmt: skip
+
+
+def main() -> None:
+    """Run a set of cases, print the table, draw the picture."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--set", choices=SEEDS, default="test")
+    parser.add_argument("--cases", type=int)
+    parser.add_argument("--picture", type=Path)
+    given = parser.parse_args()
+    found = list[Outcome]()
+    print("| seed | drift | streams | on | queries | window | rows | reviews | moves | by best | by fixed | seconds |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    for seed in list(SEEDS[given.set])[: given.cases]:
+        one = outcome(seed)
+        found.append(one)
+        case, auto = one.case, one.auto
+        print(
+            f"| {seed} | {case.kind} | {len(case.streams)} | {case.on} | {case.queries} | {case.window} | {case.rate} "
+            f"| {auto.reviews} | {len(auto.moves)} | {one.by_best:.2f} | {one.by_fixed:.2f} | {one.by_seconds:.2f} |",
+            flush=True,
+        )
+    ratios = np.sort([one.by_best for one in found])
+    median, most, worst = np.quantile(ratios, 0.5), np.quantile(ratios, 0.95), ratios[-1]
+    print(f"\nby the best schedule: median {median:.2f}, 95th percentile {most:.2f}, worst {worst:.2f}")
+    print(f"by the best fixed plan: worst {max(one.by_fixed for one in found):.2f}")
+    print(f"reviews: {np.mean([one.reviewing for one in found]):.1%} of the work on average")
+    answers = [at for one in found for at in one.answers]
+    timely = [at is not None and at <= max(5, one.case.window / 10) for one in found for at in one.answers]
+    print(f"flips that multiply a step's work by five: {len(answers)}, answered in time {sum(timely)}: {answers}")
+    if given.picture:
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        figure, axes = pyplot.subplots(figsize=(7, 3.2))
+        axes.plot(ratios, (np.arange(len(ratios)) + 1) / len(ratios), drawstyle="steps-post")
+        axes.set(xlabel="work of auto / work of the best schedule", ylabel="share of cases", ylim=(0, 1))
+        axes.set_title("Drifts drawn at random, none of them tuned to")
+        axes.grid(alpha=0.3)
+        figure.tight_layout()
+        figure.savefig(given.picture)
+
+
+if __name__ == "__main__":
+    main()
