@@ -106,5 +106,7 @@ def boxes(**lengths: float) -> pa.Table:
 
 
 def test_figure_22() -> None:
-    assert all(v.holds for v in HybMig22().judge(boxes()))
-    assert [v.claim for v in HybMig22().judge(boxes(ghm=0.9)) if not v.holds] == [hybmig_22.EARLIER]
+    """A median a second says nothing of rates."""
+    untested = [hybmig_22.SIMILAR, hybmig_22.NO_BURST]
+    assert [v.claim for v in HybMig22().judge(boxes()) if not v.holds] == untested
+    assert [v.claim for v in HybMig22().judge(boxes(ghm=0.9)) if not v.holds] == [*untested, hybmig_22.EARLIER]

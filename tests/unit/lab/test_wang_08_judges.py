@@ -87,14 +87,14 @@ def service(at_slow: float, at_fast: float, route: float = 2.0, purge: float = 1
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (service(1.2, 1.5), (True, True, True, True, True)),
+        (service(1.2, 1.5), (False, True, True, True, True)),
         (service(0.9, 1.1), (False, True, True, True, False)),
-        (service(1.5, 1.2), (True, False, True, True, False)),
-        (service(1.2, 1.5, route=1.0, purge=2.0), (True, True, False, False, True)),
+        (service(1.5, 1.2), (False, False, True, True, False)),
+        (service(1.2, 1.5, route=1.0, purge=2.0), (False, True, False, False, True)),
     ],
 )
 def test_service_rate(data: pa.Table, expected: tuple[bool, ...]) -> None:
-    """Always most, more at faster rates, routing, purging, 40 %."""
+    """Always most (not put to the test), more at faster rates, routing, purging, 40 %."""
     assert holds(Wang0802(), data) == expected
 
 
@@ -125,7 +125,7 @@ def chains(shapes: Mapping[str, tuple[int, float]], gains: tuple[float, float, f
     [
         (
             chains({UNIFORM: (12, 2.5), SMALL: (3, 10.0), LARGE: (2, 6.0)}, (0.1, 0.2, 0.3)),
-            (True, True, True, True, True, True),
+            (True, True, True, True, False, False),
         ),
         (
             chains({UNIFORM: (6, 5.0), SMALL: (12, 1.0), LARGE: (2, 25.0)}, (0.1, 0.3, 0.2), rows=1),
@@ -133,12 +133,12 @@ def chains(shapes: Mapping[str, tuple[int, float]], gains: tuple[float, float, f
         ),
         (
             chains({UNIFORM: (12, 2.5), SMALL: (3, 5.0), LARGE: (3, 6.0)}, (0.1, 0.2, 0.3)),
-            (True, True, False, False, True, True),
+            (True, True, False, False, False, False),
         ),
     ],
 )
 def test_chains(data: pa.Table, expected: tuple[bool, ...]) -> None:
-    """Uniform, skewed, all small, two slices, with more queries, memory."""
+    """Uniform, skewed, all small, two slices; more queries and memory are reckoned, and not put to the test."""
     assert holds(Wang0803(), data) == expected
 
 

@@ -60,6 +60,29 @@ def test_ctr_visits_as_few_nodes_as_hold_what_it_needs() -> None:
     assert len(set(visits.node)) == 1
 
 
+@pytest.mark.parametrize(("segment", "least", "most"), [(W, 3.5, 4.5), (W // 10, 1.0, 1.4)])
+def test_ctr_with_short_segments_shares_the_probes_of_a_moment(segment: int, least: float, most: float) -> None:
+    """One node for each segment: with segments as long as a window two or three of eight nodes have all the work."""
+    deployment = replace(THREE, segment=segment, nodes=8, copies=2)
+    work = np.zeros(8)
+    for ts in range(10 * W, 10 * W + W // 2, 5):
+        visits = spreadings()["ctr"].visit(deployment, probe(ts, ts), "B")
+        assert (visits.high - visits.low + 1).sum() == 2 * W + 1
+        work += np.bincount(visits.node, visits.high - visits.low + 1, minlength=8)
+    assert least <= work.max() / work.mean() <= most
+    assert bool(work.min() > 0) is (segment < W)
+
+
+def test_ctr_finds_the_same_cover_wherever_it_is_asked() -> None:
+    """A probe by itself and one among many go the same way: what weighs a node is known to every node."""
+    deployment = replace(THREE, segment=W // 7, nodes=8, copies=3)
+    every = np.arange(900, 1100, 9)
+    many = spreadings()["ctr"].visit(deployment, replace(probe(0, 0), ts={"A": every}, moment=every), "B")
+    for at, ts in enumerate(every.tolist()):
+        alone = spreadings()["ctr"].visit(deployment, probe(ts, ts), "B")
+        assert alone.node.tolist() == many.node[many.partial == at].tolist()
+
+
 def test_psp_i_keeps_what_has_moved_on_for_the_probe_that_still_looks_for_it() -> None:
     deployment = replace(THREE, moments=(1000, 1010))
     home = spreadings()["psp_i"].home(deployment, "B", rows(980, 970))
@@ -103,7 +126,8 @@ def test_hash_hops_visit_one_node_where_the_key_is_known_and_all_where_it_is_not
     [
         ("atr", {"master": "Z"}, "no source 'Z'.*use one of: A, B, C"),
         ("atr", {"segment": W - 1}, "shorter than the widest window"),
-        ("ctr", {"segment": W - 1}, "shorter than the widest window"),
+        ("ctr", {"segment": 1}, "into more than 64.*name at least"),
+        ("ctr", {"segment": 0}, "into more than 64"),
         ("ctr", {"copies": 5}, "5 copies on 4 nodes.*name 1 to 4"),
         ("psp_d", {}, "no state slice table"),
         ("psp_d", {"tables": {label: SliceTable((0,), (4,)) for label in "ABC"}}, "slices at nodes beyond 3"),

@@ -93,8 +93,8 @@ class Wang1501(OfRing):
             ),
             BALANCE.untested(
                 listed(busiest.items()),
-                "CTR balances over long times only: at any moment its probes go to the few nodes that hold the newest "
-                "segments",
+                "the segments here are two windows long, for ATR's sake: at any moment CTR's probes go to few nodes "
+                "which hold the newest ones (with shorter ones they spread, see Fig. 16.5)",
             ),
             NETWORK.judged(
                 sent["atr"] < sent["ctr"] < min(sent[ring] for ring in RINGS),

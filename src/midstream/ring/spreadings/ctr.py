@@ -1,29 +1,35 @@
 """CTR, coordinated tuple routing: several nodes keep each segment, and a probe picks the fewest that hold all it needs.
 
-[GYW07] as Wang §15.1 has it: L copies of each segment on nodes drawn at random (§16.1), and a least set cover for every
-hop. One node answers for each segment, which is what removes duplicates here.
+[GYW07] as Wang §15.1 has it: L copies of each segment on nodes drawn at random (§16.1), and a weighted minimum set
+cover for every hop. One node answers for each segment, which is what removes duplicates here. The shorter segments are,
+the more nodes share the probes of a moment.
 
 Differs in how nodes are drawn: of N segments that follow each other every node has the same number. Drawn by itself for
-every segment, which is random as well, the busiest of 16 nodes had 2.5 times the mean after 17 windows, and so 1.5.
+every segment, which is random as well, the busiest of 16 nodes had 2.5 times the mean after 17 windows, and so 1.5. And
+in what weighs a node: not its load at the moment, which no other node knows, but the segments that it answers for in
+the covers before, in a round of N segments. So every node finds the same cover by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 
 import numpy as np
 from typing_extensions import override
 
 from midstream.model.errors import PlanError
+from midstream.model.words import span_text
 from midstream.optimizer.samples.hashing import hashes, salt
 from midstream.ring.columns import Copies, Partials, StreamRows, Visits, Words, expanded
 from midstream.ring.deployment import Deployment
-from midstream.ring.segments import bounds, check_segment
+from midstream.ring.segments import bounds
 from midstream.ring.spreading import Spreading
 
 MOST_COPIES = 8
 """With more copies than this, a cover would be looked for among too many."""
+
+MOST_SEGMENTS = 64
+"""Segments to a window at most: each of them is looked up for every probe."""
 
 
 class Ctr(Spreading):
@@ -45,10 +51,14 @@ class Ctr(Spreading):
         partial, segment = expanded(first, last)
         node = np.empty_like(segment)
         # Partial results that need the same segments take the same way.
-        for begin, end in np.unique(np.stack([first, last], axis=1), axis=0):
-            chosen = np.array(least_cover(_holders(deployment, label, np.arange(begin, end + 1)).tolist()))
-            here = (first[partial] == begin) & (last[partial] == end)
-            node[here] = chosen[segment[here] - begin]
+        rounds, widths = first // deployment.nodes, last - first + 1
+        for at, width in np.unique(np.stack([rounds, widths], axis=1)[widths > 0], axis=0):
+            here = (rounds[partial] == at) & (widths[partial] == width)
+            begin = first[partial[here]]
+            starts = np.arange(at * deployment.nodes, int(begin.max()) + 1)
+            segments = starts[:, None] + np.arange(width)
+            holders = _holders(deployment, label, segments.ravel()).reshape(*segments.shape, deployment.copies)
+            node[here] = weighted_covers(holders, deployment.nodes)[begin - starts[0], segment[here] - begin]
         return Visits.within(joinable, partial, node, bounds(deployment, segment))
 
     @override
@@ -58,18 +68,36 @@ class Ctr(Spreading):
             raise PlanError(
                 f"{deployment.copies} copies on {deployment.nodes} nodes", place="copies", remedy=f"name 1 to {most}"
             )
-        check_segment(deployment)
+        widest = max(deployment.windows.values())
+        if deployment.segment < 1 or widest > MOST_SEGMENTS * deployment.segment:
+            raise PlanError(
+                f"a segment of {span_text(deployment.segment)} divides the widest window, {span_text(widest)}, "
+                f"into more than {MOST_SEGMENTS}",
+                place="segment",
+                remedy=f"name at least {span_text(max(-(-widest // MOST_SEGMENTS), 1))}",
+            )
 
 
-def least_cover(holders: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """For each segment one of the nodes that hold it, so that as few nodes as possible are visited.
+def weighted_covers(holders: Words, nodes: int) -> Words:
+    """For each of several probes and each segment that it needs, one of the nodes that hold the segment.
 
-    Found by trying them all: nothing joins rows of more than three segments, for none is shorter than a window.
+    `holders` has the nodes by probe, segment and copy. Few nodes are visited (a greedy weighted set cover), and those
+    rather that the probes before have put less on: a node weighs 1, and up to 1 more by the segments it answered for.
 
-    >>> least_cover([[1, 2], [2, 3], [3, 2]])
-    (2, 2, 2)
+    >>> weighted_covers(np.array([[[1, 2], [2, 3], [3, 2]]]), nodes=4).tolist()
+    [[2, 2, 2]]
+    >>> weighted_covers(np.array([[[0, 1]], [[0, 1]], [[0, 1]]]), nodes=2).tolist()
+    [[0], [1], [0]]
     """
-    return min(product(*holders), key=lambda chosen: len(set(chosen)))
+    load, chosen = np.zeros(nodes), np.full(holders.shape[:2], -1)
+    for probe, mine in zip(holders, chosen, strict=True):
+        weight = 1 + load / (load.max() + 1)
+        while (open_ := mine < 0).any():
+            gain = np.bincount(probe[open_].ravel(), minlength=nodes)
+            best = int((gain / weight).argmax())
+            mine[open_ & (probe == best).any(axis=1)] = best
+        load += np.bincount(mine, minlength=nodes)
+    return chosen
 
 
 def _holders(deployment: Deployment, label: str, segments: Words) -> Words:
