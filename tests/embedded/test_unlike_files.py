@@ -5,18 +5,25 @@ from __future__ import annotations
 import bz2
 import datetime as dt
 import gzip
+import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from midstream.cli.source_columns import source_columns
+from midstream.engine.file_formats import _lines_one_by_one, _plain_lines
 from midstream.engine.job_run import FileJob
+from midstream.language.ddl import parse_ddl
 from midstream.language.job_file import parse_job
 from midstream.language.job_specs import SourceSpec
 from midstream.model.errors import InputError, LanguageError
+from midstream.model.schema import StreamSchema
+from midstream.step.admission.admit import admit
 
 T0 = dt.datetime(2024, 1, 1)
 PLAIN = pa.table({"k": [1], "ts": pa.array([T0], pa.timestamp("us")), "v": ["x"]})
@@ -220,3 +227,38 @@ def test_a_job_file_says_how_far_ahead_a_row_may_be(folder: Path) -> None:
     results, (letter,) = run(folder, "csv", more='max_ahead = "1 day"')
     assert [row["k"] for row in results] == [1, 3]
     assert "ahead by" in letter["_reason"]
+
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 3), st.integers(), st.floats(), st.text(max_size=3), st.just("7"),
+    st.sampled_from([9223372036854775808, -0.0, 1e300, "2024-01-01", "NaN", [1], {"a": 1}]),
+)  # fmt: skip
+OBJECTS = st.dictionaries(st.sampled_from(["k", "ts", "v", "d", "b", "m", "K", "other"]), SCALARS)
+LINES_OF_JSON = st.one_of(
+    OBJECTS.map(json.dumps),
+    st.fixed_dictionaries({"k": st.integers(-9, 9), "v": st.text(max_size=3), "d": st.floats(-2, 2)}).map(json.dumps),
+    st.sampled_from(
+        ["", "{}", " {} ", '{"k": 1} {"k": 2}', '{"k": 1, "k": 2}', '{"k":', "1}", "[]", '{"k": 1e2}', "\ufeff{}"]
+    ),
+)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(st.lists(LINES_OF_JSON, max_size=4), st.sampled_from(["\n", "\r\n"]))
+def test_arrow_reads_lines_as_they_are_read_one_by_one(lines: list[str], end: str) -> None:
+    columns = parse_ddl("k BIGINT, ts TIMESTAMP, v VARCHAR, d DOUBLE, b BOOLEAN, m DECIMAL(10, 2)")
+    data = pa.py_buffer(end.join(lines).encode("utf-8", "surrogatepass"))
+    found = _plain_lines(data, columns)
+    if found is not None:
+        stream = StreamSchema("A", columns, "ts")
+        fast, slow = (admit(stream, table) for table in (found, _lines_one_by_one(data, columns)))
+        assert str(fast.rows.to_pylist()) == str(slow.rows.to_pylist())
+        assert fast.dead["_reason"].to_pylist() == slow.dead["_reason"].to_pylist()
+
+
+def test_plain_lines_are_read_by_arrow() -> None:
+    columns = parse_ddl("k BIGINT, ts TIMESTAMP, v VARCHAR, d DOUBLE, b BOOLEAN, m DECIMAL(10, 2)")
+    lines = b'{"k": 1, "ts": "2024-01-01", "d": 1.5, "b": true, "m": "1.25", "more": [1]}\n{"k": null, "d": 2}\n'
+    found = _plain_lines(pa.py_buffer(lines), columns)
+    assert found is not None
+    assert found["k"].to_pylist() == [1, None]

@@ -228,6 +228,37 @@ def _given_bytes(texts: pa.ChunkedArray) -> pa.Array:
 
 
 def _json(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
+    found = _plain_lines(data, columns)
+    return _lines_one_by_one(data, columns) if found is None else found
+
+
+def _plain_lines(data: pa.Buffer, columns: pa.Schema) -> pa.Table | None:
+    """The rows of lines in which every value is of its column's own kind, by Arrow; None where they are not such.
+
+    Arrow reads objects, not lines: all is given up where one of them might be no line, or a line no object.
+    """
+    text = data.to_pybytes().rstrip(b"\n")
+    lines = text.count(b"\n") + 1
+    alike = text[:1] == b"{" and text[-1:] == b"}" and text.count(b"\n{") == text.count(b"}\n") == lines - 1
+    kinds = {field.name: _read_by_arrow(field.type) for field in columns}
+    if not alike or None in kinds.values() or _as_utf8(data)[1]:
+        return None
+    parse = pyarrow.json.ParseOptions(pa.schema(list(kinds.items())), unexpected_field_behavior="ignore")
+    try:
+        rows = pyarrow.json.read_json(pa.BufferReader(data), parse_options=parse)
+    except pa.ArrowException:
+        return None
+    return rows.select(columns.names) if rows.num_rows == lines else None
+
+
+def _read_by_arrow(kind: pa.DataType) -> pa.DataType | None:
+    """The type in which Arrow reads values of JSON for a column; it refuses a file with one that is of another kind."""
+    if pt.is_integer(kind) or pt.is_float32(kind) or pt.is_float64(kind) or pt.is_boolean(kind):
+        return kind
+    return None if pt.is_nested(kind) or pt.is_binary(kind) else pa.string()
+
+
+def _lines_one_by_one(data: pa.Buffer, columns: pa.Schema) -> pa.Table:
     lines = [line for line in data.to_pybytes().removeprefix(_BYTE_ORDER_MARK).split(b"\n") if line.strip()]
     objects = [_object(line) for line in lines]
     found = {
