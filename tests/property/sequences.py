@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence as Several
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from random import Random
 
@@ -78,6 +78,7 @@ def join(*conditions: tuple[str, str]) -> QuerySpec:
     return QuerySpec(sources, items, tuple(Condition(text, tuple(names)) for text, names in conditions))
 
 
+@cache
 def drawn(seed: int) -> Sequence:
     """The sequence of a seed."""
     rng = Random(f"sequence {seed}")

@@ -25,6 +25,7 @@ from midstream.model.errors import MidstreamError
 from midstream.model.schema import StreamSchema
 from midstream.plan.signature import canonical
 from midstream.runtime.lane_key import lane_key, slots, slots_of
+from midstream.runtime.watermark import StepClock
 from midstream.spark.exchange import Exchange, Group, slot_sql
 from midstream.spark.file_rows import Dealt, FileRows
 from midstream.spark.layout import STREAM, StepLayout
@@ -61,6 +62,12 @@ DAYS = [date(1970, 1, 1), date(1969, 12, 31), date(2024, 2, 29), date(1, 1, 1), 
 MOMENTS = [*(datetime(day.year, day.month, day.day) for day in DAYS)]
 MOMENTS += [datetime(2024, 2, 29, 12, 0, 0, 1) + timedelta(microseconds=RANDOM.randrange(10**9)) for _ in range(20)]
 
+FAR_DAYS = [2**31 - 1, -(2**31), 3_000_000, 106_751_991, 106_751_992]
+"""In days since 1970, among them the last that is a TIMESTAMP, and the first that is none."""
+
+FAR_MOMENTS = [86_400_000_000 * 3_000_000, 2**62, -(2**62), 86_400_000_000 * 106_751_991]
+"""In microseconds since 1970."""
+
 VALUES: dict[str, tuple[pa.DataType, list[object]]] = {
     "truth": (pa.bool_(), [True, False]),
     "tiny": (pa.int8(), whole(8)),
@@ -78,9 +85,9 @@ VALUES: dict[str, tuple[pa.DataType, list[object]]] = {
         pa.binary(),
         [one.encode() for one in TEXTS] + [RANDOM.randbytes(RANDOM.randrange(70)) for _ in range(60)],
     ),
-    "day": (pa.date32(), list(DAYS)),
-    "plain": (pa.timestamp("us"), list(MOMENTS)),
-    "zoned": (pa.timestamp("us", "UTC"), list(MOMENTS)),
+    "day": (pa.date32(), [*((day - date(1970, 1, 1)).days for day in DAYS), *FAR_DAYS]),
+    "plain": (pa.timestamp("us"), [*MOMENTS, *FAR_MOMENTS]),
+    "zoned": (pa.timestamp("us", "UTC"), [*MOMENTS, *FAR_MOMENTS]),
     "clock": (pa.time64("us"), [time(0), time(12, 30), time(23, 59, 59, 999_999)]),
 }
 """For each type of a column its values; many types have some that are equal to another type's."""
@@ -93,6 +100,8 @@ def column(name: str) -> pa.Array:
     kind, values = VALUES[name]
     drawn = [None, None, None, *values, *RANDOM.choices(values, k=ROWS)][:ROWS]
     RANDOM.shuffle(drawn)
+    if name == "day":
+        return pa.array(drawn, pa.int32()).cast(kind)
     return pa.array(drawn, kind)
 
 
@@ -158,7 +167,7 @@ def by_spark(union: DataFrame, keys: Mapping[str, Key]) -> dict[str, dict[str, l
     both = frozenset({"A", "B"})
     groups = tuple(Group(name, 3, both & key.keys(), key, {}) for name, key in keys.items())
     exchange = Exchange(LAYOUT, groups, 2)
-    found = exchange.apply(union, {"A": 0, "B": 0}).select(TAG, SLOTTED["id"]).toArrow()
+    found = exchange.apply(union, StepClock(0, {"A": 0, "B": 0})).select(TAG, SLOTTED["id"]).toArrow()
     tags = exchange.tags.decode(found.column(TAG).to_numpy())
     result = {name: {stream: [-1] * ROWS for stream in sorted(key)} for name, key in keys.items()}
     names, ids = list(keys), found.column(SLOTTED["id"]).to_pylist()

@@ -101,6 +101,7 @@ def test_every_step_of_more_sequences_is_the_oracle_s(
     run_on_spark(spark, hooks, tmp_path, drawn(seed))
 
 
+@pytest.mark.timeout(7200)  # To draw a sequence is to run it once.
 def test_the_sequences_do_everything() -> None:
     """Every scheme begins and ends, among few lanes and many, and everything else that moves rows happens."""
     done = [change for seed in (*FAST, *ALL) for change in drawn(seed).changes]
