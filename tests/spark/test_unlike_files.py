@@ -126,3 +126,24 @@ def test_a_header_in_another_order_later_stops_and_names_the_file(spark: SparkSe
     (tmp_path / "C" / "1.csv").write_text("ts,k,v\n2024-01-01,1,x\n")
     with pytest.raises(ms.SparkError, match=r"(?s)header.*1\.csv"):
         job.start({"availableNow": True}).await_termination()
+
+
+def test_uuids_of_any_case_are_one(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "U").mkdir()
+    text = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
+    (tmp_path / "U" / "0.csv").write_text(f"{text},2024-01-01\n{text.upper()},2024-01-01\nnope,2024-01-01\n")
+    job = f"""
+        checkpoint = "{tmp_path}/ckpt"
+        [streams.U]
+        format = "csv"
+        path = "{tmp_path}/U"
+        schema = "k UUID, ts TIMESTAMP"
+        timestamp = "ts"
+        [queries.q]
+        sql = "SELECT x.k FROM U x, U y WHERE x.k = y.k WINDOW 1 SECOND"
+        sink = {{ path = "{tmp_path}/out" }}"""
+    job_of(spark, parse_job(job)).start({"availableNow": True}).await_termination()
+    found = [row["k"] for file in (tmp_path / "out").glob("step=*/*.parquet") for row in _read(file)]
+    assert found == [text] * 4
+    (letter,) = [row for file in (tmp_path / "ckpt" / "dead_letters").rglob("*.parquet") for row in _read(file)]
+    assert letter["_reason"] == "column 'k': 'nope' is no UUID"

@@ -14,6 +14,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 from midstream.language.place import place_of
 from midstream.language.types import from_sql
 from midstream.model.errors import LanguageError
+from midstream.model.schema import uuid_field
 
 
 class _Spark(Spark):
@@ -73,7 +74,9 @@ def _schema(text: str, dialect: str | type[Spark]) -> pa.Schema:
         if column.name.lower() in {field.name.lower() for field in fields}:
             raise LanguageError(f"column {column.name!r} is there twice", place=spot, remedy="rename one of them")
         try:
-            fields.append(pa.field(column.name, from_sql(column.args["kind"])))
+            kind = column.args["kind"]
+            is_uuid = kind.this == exp.DType.UUID
+            fields.append(uuid_field(column.name) if is_uuid else pa.field(column.name, from_sql(kind)))
         except LanguageError as error:
             raise LanguageError(error.message, place=spot, remedy=error.remedy) from error
     return pa.schema(fields)

@@ -67,7 +67,9 @@ class StreamSchema(EncodedOnce):
         return (columns, told, *(getattr(self, field.name) for field in fields(self) if field.name != "columns"))
 
     def __post_init__(self) -> None:
-        columns = pa.schema([field.with_type(plain_type(field.type)) for field in self.columns])
+        columns = pa.schema(
+            [uuid_field(f.name) if _holds_uuid(f) else f.with_type(plain_type(f.type)) for f in self.columns]
+        )
         object.__setattr__(self, "columns", columns)
         self._check_timestamp()
         self._check_names()
@@ -166,6 +168,27 @@ class TableSchema:
         if doubled or not names:
             message = f"columns of one name: {', '.join(doubled)}" if doubled else "no columns"
             raise InputError(f"table {self.name!r} has {message}", place=place, remedy="give each a name of its own")
+
+
+_UUID = {b"midstream": b"uuid"}
+
+
+def uuid_field(name: str) -> pa.Field:
+    """Return a column of UUIDs: texts in small letters with hyphens, as DuckDB shows them."""
+    return pa.field(name, pa.string(), metadata=_UUID)
+
+
+def is_uuid(field: pa.Field) -> bool:
+    """Tell whether a column holds UUIDs, and no other texts.
+
+    >>> is_uuid(uuid_field("k")), is_uuid(pa.field("k", pa.string()))
+    (True, False)
+    """
+    return field.metadata is not None and field.metadata.get(b"midstream") == b"uuid"
+
+
+def _holds_uuid(field: pa.Field) -> bool:
+    return is_uuid(field) or getattr(field.type, "extension_name", "") == "arrow.uuid"
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

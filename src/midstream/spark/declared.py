@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from midstream.language.ddl import parse_ddl
 from midstream.model.errors import InputError
+from midstream.model.schema import is_uuid, uuid_field
 from midstream.spark.sources import arrow_type
 from midstream.step.admission.outputs import CORRUPT
 from midstream.step.admission.reading import never_fails
@@ -26,7 +27,8 @@ def declared_schema(ddl: str, place: str = "schema") -> T.StructType:
 
     Raises LanguageError where the text is no schema, and InputError where Spark lacks a type that Arrow has.
     """
-    return T.StructType([T.StructField(field.name, _spark_type(field, place)) for field in parse_ddl(ddl)])
+    fields = [(field, {"uuid": True} if is_uuid(field) else None) for field in parse_ddl(ddl)]
+    return T.StructType([T.StructField(f.name, _spark_type(f, place), metadata=told) for f, told in fields])
 
 
 def _spark_type(field: pa.Field, place: str) -> T.DataType:
@@ -45,7 +47,8 @@ def _spark_type(field: pa.Field, place: str) -> T.DataType:
 
 def arrow_schema(schema: T.StructType) -> pa.Schema:
     """Return the columns in Arrow's types, as Spark hands them over."""
-    return pa.schema([(field.name, arrow_type(field.dataType)) for field in schema])
+    kinds = [pa.field(field.name, arrow_type(field.dataType)) for field in schema]
+    return pa.schema([uuid_field(one.name) if schema[one.name].metadata.get("uuid") else one for one in kinds])
 
 
 def as_read(kind: T.DataType) -> T.DataType:

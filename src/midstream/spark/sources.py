@@ -28,7 +28,7 @@ from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
 from midstream.language.query import Query
 from midstream.model.errors import InputError
-from midstream.model.schema import StreamSchema, has_texts
+from midstream.model.schema import StreamSchema, has_texts, is_uuid
 from midstream.runtime.watermark import BEGINNING
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import check_columns, judge
@@ -179,7 +179,7 @@ def job_stream(
         return JobStream(schema, frame, kinds, frozenset())
     check_columns(schema, [field.name for field in frame.schema if field.name in own])
     kinds = {field.name: _spark_type(schema, field) for field in schema.columns}
-    unlike = {field.name for field in schema.columns if not never_fails(own[field.name], field.type)}
+    unlike = {f.name for f in schema.columns if is_uuid(f) or not never_fails(own[f.name], f.type)}
     return JobStream(schema, frame, kinds, frozenset(unlike))
 
 

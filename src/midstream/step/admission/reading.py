@@ -15,7 +15,7 @@ import pyarrow.types as pt
 from midstream.model.columns_of_files import AlikeColumns, respelled
 from midstream.model.errors import InputError
 from midstream.model.python_values import python_values
-from midstream.model.schema import TIME_UNITS, StreamSchema, has_texts, plain_type
+from midstream.model.schema import TIME_UNITS, StreamSchema, has_texts, is_uuid, plain_type
 from midstream.model.words import rough_span_text, span_text
 from midstream.runtime.watermark import LAST_TIME
 from midstream.state.keys import band_codes
@@ -66,7 +66,7 @@ def ways_of(schema: StreamSchema, given: pa.Schema, names: Collection[str] | Non
     for field in schema.columns:
         if names is None or field.name in names:
             kind, place = given.field(field.name).type, given.get_field_index(field.name)
-            as_it_is, seen = kind == field.type, _is_seen_as(kind, field.type)
+            as_it_is, seen = kind == field.type and not is_uuid(field), _is_seen_as(kind, field.type)
             found.append((field.name, place, field.type if seen else None, None if as_it_is or seen else field))
     return tuple(found)
 
@@ -176,6 +176,8 @@ def read_as(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Ar
         return read_of(values)
     if pt.is_run_end_encoded(values.type):
         values = pc.run_end_decode(values)
+    if is_uuid(field):
+        return _uuids(values, field, reasons)
     if pt.is_dictionary(values.type) and not pt.is_dictionary(field.type):
         values = values.dictionary_decode()
     if pt.is_string_view(values.type) or pt.is_binary_view(values.type):
@@ -227,6 +229,25 @@ def _foreign(values: pa.Array, declared: pa.DataType) -> npt.NDArray[np.bool_]:
 
 def _is_list(kind: pa.DataType) -> bool:
     return bool(pt.is_list(kind) or pt.is_large_list(kind))
+
+
+_UUID = r"^\{?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})\}?$"
+
+
+def _uuids(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
+    """UUIDs as texts in small letters with hyphens, from their bytes or from texts; NULL, with a reason, for others."""
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    if pt.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pt.is_fixed_size_binary(values.type) or pt.is_binary(values.type) or pt.is_large_binary(values.type):
+        values = pa.array([None if one is None else one.hex() for one in values.to_pylist()], pa.string())
+    texts = pc.utf8_lower(whole_or_null(_as_type(values, pa.string())))
+    fine = pc.match_substring_regex(texts, _UUID)
+    wrong = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False) & ~np.asarray(pc.fill_null(fine, False)))
+    for row, value in zip(wrong.tolist(), python_values(values.take(pa.array(wrong))), strict=True):
+        reasons.setdefault(row, f"column {field.name!r}: {str(value)[:_SHOWN]!r} is no UUID")
+    return pc.if_else(fine, pc.replace_substring_regex(texts, _UUID, r"\1-\2-\3-\4-\5"), None)
 
 
 def _is_seen_as(given: pa.DataType, declared: pa.DataType) -> bool:
