@@ -53,7 +53,7 @@ def test_what_stays_as_it_is_is_seldom_reviewed() -> None:
 
 def test_a_flip_is_answered_within_five_steps() -> None:
     made = settled()
-    run(made, range(FILLED, FILLED + 12), GOOD_FIRST, rate=8 * RATE)
+    run(made, range(FILLED, FILLED + 6), GOOD_FIRST, rate=3 * RATE)
     assert reviewed(made, FILLED)[0] <= FILLED + 2
     moves = [event.step for event in made.events if isinstance(event, ms.events.MigrationBegun)]
     assert moves and moves[-1] <= FILLED + 5
@@ -149,7 +149,7 @@ def test_no_more_than_some_reviews_are_saved_up_for() -> None:
 def test_a_join_of_many_streams_is_reviewed_in_slices_and_moves_to_a_better_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(schedule, "TREE", 100_000.0)
+    monkeypatch.setattr(schedule, "TREE", 30_000.0)
     names = "ABCDEFGHIJKLMN"
     made = engine(names)
     made.optimize("q", mode="auto", review="2 seconds", effort=1.0)
