@@ -94,10 +94,11 @@ class Optimization(EncodedOnce):
     Over many sources a review goes on for several steps: `searched` is the best plan so far, with where the search goes
     on `at` and how many plans it has `tried` in vain.
 
-    `seen` is the event time of the last look and `counted` what the query had done by then: rows in, comparisons,
-    results, and the rows that each inner join made. `pace` is what it did between the last two looks, in a second, and
-    `paces` are those at which the plan was found to be the right one, the newest first. It has `moved` where the pace
-    was unlike all of these; `excess` is the work beyond what they foresaw, in nanoseconds since the last review.
+    `seen` is the event time of the last look, `seen_in` its step, and `counted` what the query had done by then: rows
+    in, comparisons, results, and the rows that each inner join made. `pace` is what it did between the last two looks,
+    in a second, and `paces` are those at which the plan was found to be the right one, the newest first. It has
+    `moved` where the pace was unlike all of these; `excess` is the work beyond what they foresaw, in nanoseconds since
+    the last review.
     """
 
     settings: OptimizerSettings | None = None
@@ -117,6 +118,7 @@ class Optimization(EncodedOnce):
     urgent: bool = False
     until: int | None = None
     seen: int = 0
+    seen_in: int = 0
     counted: tuple[int, ...] = ()
     pace: tuple[float, ...] = ()
     paces: tuple[tuple[float, ...], ...] = ()

@@ -31,14 +31,14 @@ def turn_on() -> None:
 
 
 @contextmanager
-def turned_on() -> Iterator[None]:
-    """Check contracts within this block.
+def turned_on(on: bool = True) -> Iterator[None]:
+    """Check contracts within this block, or do not.
 
     >>> with turned_on():
     ...     are_on()
     True
     """
-    token = _ON.set(True)
+    token = _ON.set(on)
     try:
         yield
     finally:

@@ -25,7 +25,7 @@ _ONE, _TWO, _THREE, _FOUR, _FIVE = (
 _SEED_OF_WORDS, _SEED_OF_BYTES = (np.uint64((SEED + int(_FIVE) + size) % 2**64) for size in (8, 0))
 _SEEDS_OF_STRIPES = tuple(np.uint64((SEED + add) % 2**64) for add in (int(_ONE) + int(_TWO), int(_TWO), 0, -int(_ONE)))
 _BITS_LEFT = {bits: (np.uint64(bits), np.uint64(64 - bits)) for bits in (1, 7, 11, 12, 18, 23, 27, 31)}
-_29, _32, _33 = np.uint64(29), np.uint64(32), np.uint64(33)
+_27, _29, _31, _32, _33, _37 = (np.uint64(bits) for bits in (27, 29, 31, 32, 33, 37))
 
 
 def hash_words(words: Words) -> Words:
@@ -34,8 +34,10 @@ def hash_words(words: Words) -> Words:
     >>> hash_words(np.array([0, 7])).tolist()
     [-5252525462095825812, -2864211556195259663]
     """
-    found = np.empty(len(words), np.uint64)
     given = np.ascontiguousarray(words).view(np.uint64)
+    if len(given) <= _BLOCK:
+        return _finished(_with_word(_SEED_OF_WORDS, given)).view(np.int64)
+    found = np.empty(len(words), np.uint64)
     for begin in range(0, len(given), _BLOCK):
         block = given[begin : begin + _BLOCK]
         found[begin : begin + _BLOCK] = _finished(_with_word(_SEED_OF_WORDS, block))
@@ -92,10 +94,10 @@ def _round(sums: _Unsigned, words: _Unsigned) -> _Unsigned:
 
 def _with_word(found: _Unsigned | np.uint64, words: _Unsigned) -> _Unsigned:
     mixed = words * _TWO
-    mixed = _rotated(mixed, 31)
+    mixed = mixed << _31 | mixed >> _33
     mixed *= _ONE
     mixed ^= found
-    mixed = _rotated(mixed, 27)
+    mixed = mixed << _27 | mixed >> _37
     mixed *= _ONE
     mixed += _FOUR
     return mixed

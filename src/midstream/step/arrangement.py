@@ -22,7 +22,8 @@ class Arrangement:
     `answering` has by level the streams of answers that are known before it runs, `read` for each query by itself and
     each chain the pushed streams that it reads. `programs` has the programs of groups that were compiled, and `counted`
     the streams whose arrivals count, once that is known; `choosing` has the queries that move together, of those that
-    have more than one plan, and `inner_joins` by query the counters of each inner join of its plan.
+    have more than one plan, `joined` how many streams these join in all, and `inner_joins` by query the counters of
+    each inner join of its plan.
     """
 
     groups: tuple[str, ...]
@@ -34,6 +35,7 @@ class Arrangement:
     programs: dict[str, Program] = field(default_factory=dict)
     counted: list[tuple[str, ...]] = field(default_factory=list)
     choosing: list[Sequence[tuple[str, ...]]] = field(default_factory=list)
+    joined: list[int] = field(default_factory=list)
     inner_joins: dict[str, tuple[tuple[CounterKey, ...], ...]] = field(default_factory=dict)
 
     @staticmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import cProfile
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from types import FrameType
@@ -14,10 +15,19 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
+from midstream.runtime import checks
 from tests.unit.building import table
 
 if TYPE_CHECKING:
     from sys import TraceFunction
+
+
+@pytest.fixture(autouse=True)
+def without_checks() -> Iterator[None]:
+    """Count what production does: contracts are checked in tests alone."""
+    with checks.turned_on(False):
+        yield
+
 
 PUSHES = 9
 """Of so many the one in the middle counts: states are compacted, and plans reviewed, now and then."""

@@ -17,6 +17,7 @@ from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, ReviewBudget
+from midstream.model.revised import revised
 from midstream.model.window import SECOND
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.samples.reading import BUDGET
@@ -33,6 +34,8 @@ SHORT = 5_000_000.0  # ns that reviews may add to a step beyond a usual step's w
 TREE = 6_000.0  # ns for each source of a tree that a search weighs
 SAVED = 4.0  # so many reviews can be saved up for
 LOOKS = 20  # looks within a window
+STEPS = 4  # so many steps go without a look where they do little
+MUCH = 500_000.0  # ns of work after which a look is worth its while at once
 MOVED = 0.5  # OM's threshold (002 §4.3): two paces differ by a greater share of the greater one
 CHANCE = 3.0  # standard deviations of a count that are left to chance
 MATTERS = 0.2  # the share of the work from which on the difference of one join counts
@@ -78,21 +81,27 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
         if kept.reviewed is None:
             seen[lead] = replace(kept, reviewed=now, reviewed_in=manifest.step, seen=now)
             continue
-        if not (kept.urgent or now - kept.seen >= min(_pause(manifest, lead), settings.review)):
+        over = now - kept.reviewed >= settings.review
+        due = (
+            kept.urgent
+            or (kept.until is not None and now >= kept.until)
+            or (over and _can_pay(manifest, kept, settings.effort))
+        )
+        if not (due or _looks(manifest, lead, kept, now)):
             continue
         if any(manifest.queries[name].migrations for name in names) or manifest.queries[lead].since >= manifest.step:
             continue
         one = group_of(manifest, names)
         if not one.is_reviewed or is_quiet(one.settings, now):
             continue
-        after = seen[lead] = _looked(kept, _done(manifest, lead), now)
+        after = seen[lead] = _looked(revised(kept, seen_in=manifest.step), _done(manifest, lead), now)
         called = after.urgent or after.moved or after.excess > after.price
         over = now - kept.reviewed >= one.settings.review
         if called or over or (kept.until is not None and now >= kept.until):
             streams = len(parsed(manifest, manifest.queries[lead].sql).sources)
             priced = after if after.price else replace(after, price=price(streams, 0.0))
             wanted.append(Candidate(replace(one, kept=priced), now, called))
-    return (replace(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest), wanted
+    return (revised(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest), wanted
 
 
 def in_turn(manifest: Manifest, wanted: Iterable[Candidate]) -> list[Candidate]:
@@ -103,7 +112,7 @@ def in_turn(manifest: Manifest, wanted: Iterable[Candidate]) -> list[Candidate]:
     """
     usual, spent, poor, chosen = usual_step(manifest) + SHORT, 0.0, False, list[Candidate]()
     for one in sorted(wanted, key=lambda c: (not c.one.kept.urgent, c.one.kept.reviewed_in, c.one.kept.reviewed or 0)):
-        left = _left(manifest, one.one)
+        left = _left(manifest, one.one.settings.effort)
         if not one.one.kept.urgent and one.price and (poor or (left is not None and spent + one.price > left)):
             poor = True
         elif chosen and spent + one.one.kept.price > usual:
@@ -117,8 +126,8 @@ def in_turn(manifest: Manifest, wanted: Iterable[Candidate]) -> list[Candidate]:
 def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
     """Book a review: what excess work did not pay for is taken from the budget."""
     most = SAVED * max([price, *(kept.price for kept in manifest.optimizations.values())])
-    left = _left(manifest, one)
-    left = min(most if left is None else left, most) - max(price - one.kept.excess, 0.0)
+    left = _left(manifest, one.settings.effort)
+    left = min(price if left is None else left, most) - max(price - one.kept.excess, 0.0)  # The first review is free.
     return replace(manifest, reviews=ReviewBudget(manifest.step, _worked(manifest.totals), left))
 
 
@@ -130,17 +139,41 @@ def trees_at_once(manifest: Manifest, one: PlanGroup) -> int:
 
 def usual_step(manifest: Manifest) -> float:
     """Return what a step of the job takes on average, in nanoseconds, foreseen from its counters."""
-    joins = sum(len(parsed(manifest, manifest.queries[names[0]].sql).sources) for names in groups_with_choice(manifest))
-    return _worked(manifest.totals) / max(manifest.step, 1) + ANY_STEP + joins * UNITS.operator_step
+    return _worked(manifest.totals) / max(manifest.step, 1) + _any_step(manifest)
 
 
-def _left(manifest: Manifest, one: PlanGroup) -> float | None:
+def _any_step(manifest: Manifest) -> float:
+    """What a step takes however few its rows are."""
+    known = known_arrangement(manifest)
+    joined = [] if known is None else known.joined
+    if not joined:
+        queries = [manifest.queries[names[0]] for names in groups_with_choice(manifest)]
+        joined.append(sum(len(parsed(manifest, entry.sql).sources) for entry in queries))
+    return ANY_STEP + joined[0] * UNITS.operator_step
+
+
+def _left(manifest: Manifest, effort: float) -> float | None:
     """The budget with the work since the last review; None where nothing was spent yet."""
     kept = manifest.reviews
     if kept.left is None:
         return None
-    constant = (usual_step(manifest) - _worked(manifest.totals) / max(manifest.step, 1)) * (manifest.step - kept.step)
-    return kept.left + one.settings.effort * (_worked(manifest.totals) - kept.worked + constant)
+    constant = _any_step(manifest) * (manifest.step - kept.step)
+    return kept.left + effort * (_worked(manifest.totals) - kept.worked + constant)
+
+
+def _can_pay(manifest: Manifest, kept: Optimization, effort: float) -> bool:
+    left = _left(manifest, effort)
+    return left is None or left >= max(kept.price - kept.excess, 0.0)
+
+
+def _looks(manifest: Manifest, lead: str, kept: Optimization, now: int) -> bool:
+    """Whether so much was done since the last look, or so many steps, that a look is a small share of them."""
+    if manifest.step - kept.seen_in < STEPS:
+        done, counted = manifest.queries[lead].counters, kept.counted or (0, 0, 0)
+        before = UNITS.joining(counted[0], counted[1], counted[2])
+        if abs(UNITS.joining(done.rows_in, done.comparisons, done.rows_out) - before) < MUCH:
+            return False
+    return now - kept.seen >= min(_pause(manifest, lead), settings_of(manifest, lead).review)
 
 
 def _worked(done: Counters) -> float:
@@ -174,13 +207,13 @@ def _looked(kept: Optimization, done: tuple[int, ...], now: int) -> Optimization
     seconds, before = (now - (kept.seen or 0)) / SECOND, kept.counted
     # After a migration other joins are counted, and where a query has left its chain less was done than before.
     if seconds <= 0 or len(before) != len(done) or any(map(int.__gt__, before, done)):
-        return replace(kept, seen=now, counted=done)
+        return revised(kept, seen=now, counted=done)
     pace = tuple([(after - had) / seconds for had, after in zip(before, done, strict=True)])
     like = next((known for known in kept.paces if not has_moved(known, pace, seconds)), None)
     foreseen = _work_of(like or (kept.paces[0] if kept.paces else pace))
     excess = max(kept.excess + (_work_of(pace) - (1 + LITTLE) * foreseen) * seconds, 0.0)
     moved = kept.moved or (like is None and bool(kept.paces))
-    return replace(kept, seen=now, counted=done, paces=kept.paces or (pace,), pace=pace, excess=excess, moved=moved)
+    return revised(kept, seen=now, counted=done, paces=kept.paces or (pace,), pace=pace, excess=excess, moved=moved)
 
 
 def has_moved(before: Sequence[float], pace: Sequence[float], seconds: float) -> bool:
