@@ -39,19 +39,19 @@ class Claim:
 
     def holds(self, numbers: str) -> Verdict:
         """The verdict that the data bears the claim out; `numbers` says by how much."""
-        return Verdict(self, Finding.HOLDS, numbers, "")
+        return Verdict(self, Judgement.HOLDS, numbers, "")
 
     def fails(self, numbers: str, reason: str) -> Verdict:
         """The verdict that it does not: a finding, with the numbers and the reason."""
-        return Verdict(self, Finding.FAILS, numbers, reason)
+        return Verdict(self, Judgement.FAILS, numbers, reason)
 
     def partly(self, numbers: str, reason: str) -> Verdict:
         """The verdict that the data agree in direction and not in size; `numbers` has both."""
-        return Verdict(self, Finding.DIRECTION, numbers, reason)
+        return Verdict(self, Judgement.DIRECTION, numbers, reason)
 
     def untested(self, numbers: str, reason: str) -> Verdict:
         """The verdict that the set-up cannot bear the claim out or refute it, for a reason of ours."""
-        return Verdict(self, Finding.UNTESTED, numbers, reason)
+        return Verdict(self, Judgement.UNTESTED, numbers, reason)
 
     def judged(self, holds: bool, numbers: str, reason: str) -> Verdict:
         """The verdict by a check on the data; the reason is kept only where the claim does not hold."""
@@ -64,7 +64,7 @@ class Claim:
         return self.judged(direction, numbers, reason)
 
 
-class Finding(Enum):
+class Judgement(Enum):
     """What is found of a claim."""
 
     HOLDS = "holds"
@@ -82,14 +82,14 @@ class Verdict:
     """
 
     claim: Claim
-    finding: Finding
+    finding: Judgement
     numbers: str
     reason: str
 
     @property
     def holds(self) -> bool:
         """Whether the claim holds, in direction and in size."""
-        return self.finding is Finding.HOLDS
+        return self.finding is Judgement.HOLDS
 
     def __post_init__(self) -> None:
         if not self.holds and not self.reason:

@@ -31,7 +31,7 @@ Results = Counter[frozenset[int]]
 
 
 @dataclass(frozen=True)
-class Course:
+class RuleCourse:
     """Rows as (stream, key), each with its number, and before which number the plan changes to which."""
 
     names: str
@@ -40,7 +40,7 @@ class Course:
     moves: Mapping[int, Plan]
 
     @staticmethod
-    def drawn(seed: int, *, bushy: bool, streams: int = 5, rows: int = 60, keys: int = 3, moves: int = 3) -> Course:
+    def drawn(seed: int, *, bushy: bool, streams: int = 5, rows: int = 60, keys: int = 3, moves: int = 3) -> RuleCourse:
         """Draw a course; plans are left-deep or of any shape, and streams of any rates."""
         random = np.random.default_rng([seed, bushy])
         names = "ABCDEFGH"[:streams]
@@ -48,7 +48,7 @@ class Course:
         at = sorted(random.choice(np.arange(rows // 6, rows), moves, replace=False).tolist())
         shares = random.dirichlet(np.ones(streams))
         arrivals = [(names[int(random.choice(streams, p=shares))], int(random.integers(keys))) for _ in range(rows)]
-        return Course(names, plan(names, random), arrivals, {number: plan(names, random) for number in at})
+        return RuleCourse(names, plan(names, random), arrivals, {number: plan(names, random) for number in at})
 
     def due(self) -> Results:
         """Every result: a row of each stream, all of one key."""

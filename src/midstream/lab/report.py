@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from midstream.lab.figure import Finding, Scale
+from midstream.lab.figure import Judgement, Scale
 from midstream.lab.run import FigureOutcome
 
 PAPERS: Mapping[str, str] = {
@@ -37,10 +37,10 @@ size*; or it *does not hold*, because of the paper; or it is *not put to the tes
 the first are listed with the numbers and the reason.
 """
 
-LISTED: Mapping[Finding, str] = {
-    Finding.FAILS: "Claims that do not hold",
-    Finding.DIRECTION: "Claims that hold in direction, not in size",
-    Finding.UNTESTED: "Claims that are not put to the test here",
+LISTED: Mapping[Judgement, str] = {
+    Judgement.FAILS: "Claims that do not hold",
+    Judgement.DIRECTION: "Claims that hold in direction, not in size",
+    Judgement.UNTESTED: "Claims that are not put to the test here",
 }
 
 
@@ -52,7 +52,7 @@ def report(outcomes: Sequence[FigureOutcome], scale: Scale, at: Path) -> str:
 def _lines(outcomes: Sequence[FigureOutcome], scale: Scale, folder: Path) -> Iterator[str]:
     yield HEAD.format(flag=" --quick" if scale is Scale.QUICK else "")
     verdicts = [(o, v) for o in outcomes for v in o.verdicts]
-    found = {finding: [(o, v) for o, v in verdicts if v.finding is finding] for finding in Finding}
+    found = {finding: [(o, v) for o, v in verdicts if v.finding is finding] for finding in Judgement}
     counts = ", ".join(f"{len(those)} {finding.value}" for finding, those in found.items())
     yield f"{len(outcomes)} figures, {len(verdicts)} claims: {counts}."
     for finding, heading in LISTED.items():

@@ -12,7 +12,7 @@ import pytest
 from midstream.lab import report as reporting
 from midstream.lab.discovery import figure, figures
 from midstream.lab.drawing import INK, MARKS, lines, mark_of, plain
-from midstream.lab.figure import Claim, Figure, Finding, Scale, Verdict
+from midstream.lab.figure import Claim, Figure, Judgement, Scale, Verdict
 from midstream.lab.run import FigureOutcome, redrawn, run
 from midstream.lab.tidy import table
 from midstream.migration.discovery import strategies
@@ -135,18 +135,22 @@ def test_the_report_lists_what_does_not_hold(sample: Figure, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("verdict", "finding", "section"),
     [
-        (FALLS.sized(True, True, "by 3, the paper says 3", "so"), Finding.HOLDS, None),
-        (FALLS.sized(True, False, "by 1, the paper says 3", "so"), Finding.DIRECTION, "hold in direction, not in size"),
-        (FALLS.sized(False, False, "it grows", "so"), Finding.FAILS, "do not hold"),
-        (FALLS.sized(False, True, "it grows", "so"), Finding.FAILS, "do not hold"),
-        (FALLS.untested("it falls", "we hold y down"), Finding.UNTESTED, "are not put to the test here"),
+        (FALLS.sized(True, True, "by 3, the paper says 3", "so"), Judgement.HOLDS, None),
+        (
+            FALLS.sized(True, False, "by 1, the paper says 3", "so"),
+            Judgement.DIRECTION,
+            "hold in direction, not in size",
+        ),
+        (FALLS.sized(False, False, "it grows", "so"), Judgement.FAILS, "do not hold"),
+        (FALLS.sized(False, True, "it grows", "so"), Judgement.FAILS, "do not hold"),
+        (FALLS.untested("it falls", "we hold y down"), Judgement.UNTESTED, "are not put to the test here"),
     ],
 )
 def test_a_verdict_is_one_of_four(
-    sample: Figure, tmp_path: Path, verdict: Verdict, finding: Finding, section: str | None
+    sample: Figure, tmp_path: Path, verdict: Verdict, finding: Judgement, section: str | None
 ) -> None:
     """A claim that agrees in direction only, or that our set-up cannot test, is not counted among those that hold."""
-    assert verdict.finding is finding and verdict.holds is (finding is Finding.HOLDS)
+    assert verdict.finding is finding and verdict.holds is (finding is Judgement.HOLDS)
     outcome = FigureOutcome(sample, table([]), (verdict,), tmp_path / "a.csv", tmp_path / "a.png")
     text = reporting.report([outcome], Scale.FULL, tmp_path / "lab.md")
     assert f"1 {finding.value}" in text

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pytest
 
-from midstream.lab.figure import Finding
+from midstream.lab.figure import Judgement
 from midstream.lab.figures.hybmig_19 import HybMig19
 from midstream.lab.figures.hybmig_20 import PLAIN, SHARED, HybMig20
 from midstream.lab.figures.hybmig_21 import BSC, DURATION, TAU, HybMig21
@@ -44,7 +44,7 @@ def test_hybmig_must_be_below_each_rival_in_each_measure(
 def test_a_few_percent_are_no_wide_margin() -> None:
     costs = {"moving_state": (1.1, 3.0), "parallel_track": (2.0, 1.03), "hybmig": (1.0, 1.0)}
     verdicts = HybMig19().judge(overhead(costs))
-    assert [v.finding for v in verdicts] == [Finding.DIRECTION, Finding.HOLDS, Finding.HOLDS, Finding.DIRECTION]
+    assert [v.finding for v in verdicts] == [Judgement.DIRECTION, Judgement.HOLDS, Judgement.HOLDS, Judgement.DIRECTION]
     assert "a wide margin is a factor of 1.5" in verdicts[0].reason
 
 
@@ -75,9 +75,9 @@ def durations(ms: tuple[float, ...], bsc: tuple[float, ...]) -> pa.Table:
 
 def test_the_paper_s_figure_21_would_hold() -> None:
     verdicts = HybMig21().judge(durations((0.001, 0.01, 0.1, 5.0), (0.001, 0.01, 0.5, 1.0)))
-    assert [v.finding for v in verdicts if not v.holds] == [Finding.UNTESTED] * 2
+    assert [v.finding for v in verdicts if not v.holds] == [Judgement.UNTESTED] * 2
 
 
 def test_background_work_that_takes_long_at_low_rates_does_not() -> None:
     verdicts = HybMig21().judge(durations((0.001, 0.01, 0.1, 5.0), (0.5, 0.5, 0.5, 0.5)))
-    assert sum(v.finding is Finding.FAILS for v in verdicts) == 2
+    assert sum(v.finding is Judgement.FAILS for v in verdicts) == 2

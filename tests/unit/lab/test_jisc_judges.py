@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from midstream.lab.figure import Finding
+from midstream.lab.figure import Judgement
 from midstream.lab.figures.jisc_07 import Jisc07
 from midstream.lab.figures.jisc_08 import Jisc08
 from midstream.lab.figures.jisc_12 import Jisc12
@@ -54,7 +54,7 @@ def test_the_missing_factor_is_given_in_looks_through_the_states() -> None:
 def test_a_difference_that_no_figure_would_show_is_one_in_direction_only() -> None:
     """JISC Fig. 8: the paper's speedups differ by factors, not by 2 %."""
     found = [Jisc08().judge(transitions(0.5, 2.0, completion=more))[1].finding for more in (1.2, 1.02, 0.9)]
-    assert found == [Finding.HOLDS, Finding.DIRECTION, Finding.FAILS]
+    assert found == [Judgement.HOLDS, Judgement.DIRECTION, Judgement.FAILS]
 
 
 def test_figure_8_compares_with_figure_7() -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from midstream.lab.drawing import PANEL
-from midstream.lab.figure import Finding
+from midstream.lab.figure import Judgement
 from midstream.lab.figures import wang_11_03 as by_keys
 from midstream.lab.figures import wang_15_01 as figure
 from midstream.lab.ring_figures import CASE
@@ -94,7 +94,7 @@ def test_the_claims_of_the_table(
     data = table({CASE: case, **dict(zip(names, found, strict=True))} for case, found in {**GOOD, name: row}.items())
     memory, *untested, network = figure.Wang1501().judge(data)
     assert (memory.holds, network.holds) == expected
-    assert {verdict.finding for verdict in untested} == {Finding.UNTESTED}
+    assert {verdict.finding for verdict in untested} == {Judgement.UNTESTED}
 
 
 def keyed(lanes: tuple[int, int, int, int], hops: tuple[int, int, int, int]) -> pa.Table:

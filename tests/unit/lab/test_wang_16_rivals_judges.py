@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from midstream.lab.drawing import PANEL
-from midstream.lab.figure import Finding
+from midstream.lab.figure import Judgement
 from midstream.lab.figures.wang_14_01 import BUSIEST, CASES, Wang1401
 from midstream.lab.figures.wang_14_01 import STEPS as BURST_STEPS
 from midstream.lab.figures.wang_16_04 import Wang1604
@@ -36,7 +36,7 @@ def over_nodes(found: dict[str, list[tuple[float, float]]]) -> pa.Table:
 )
 def test_atr_is_no_faster(curve: list[tuple[float, float]], expected: bool) -> None:
     faster, growing = Wang1604().judge(over_nodes({"segments of 10 s": curve}))
-    assert (faster.holds, growing.finding) == (expected, Finding.UNTESTED)
+    assert (faster.holds, growing.finding) == (expected, Judgement.UNTESTED)
 
 
 ONE, TWO = "ctr, 1 copy", "ctr, 2 copies"

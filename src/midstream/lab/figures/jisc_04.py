@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from midstream.lab.drawing import bars
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.jisc_rules import CASE_3, ENGINE, FRESH, OF_STREAM, PER_STATE, PRESENT, PRINTED, RULES, Course
+from midstream.lab.jisc_rules import CASE_3, ENGINE, FRESH, OF_STREAM, PER_STATE, PRESENT, PRINTED, RULES, RuleCourse
 from midstream.lab.tidy import column, table
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Jisc04(Figure):
         courses, of_engine = scale.pick(quick=(100, 12), full=(1000, 60))
         rows = []
         for plans in ("left-deep", "bushy"):
-            drawn = [Course.drawn(seed, bushy=plans == "bushy") for seed in range(courses)]
+            drawn = [RuleCourse.drawn(seed, bushy=plans == "bushy") for seed in range(courses)]
             for rule in (*RULES, ENGINE):
                 due = lost = doubled = losing = 0
                 taken = drawn[:of_engine] if rule == ENGINE else drawn
