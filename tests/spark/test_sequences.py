@@ -16,7 +16,6 @@ import midstream as ms
 from midstream.model.command import Command
 from midstream.model.events import CommandRefused
 from midstream.ring.discovery import spreadings
-from midstream.runtime import checks
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
@@ -63,8 +62,6 @@ def command(change: Change) -> Command:
 
 def run_on_spark(spark: SparkSession, hooks: Hooks, root: Path, sequence: Sequence) -> None:
     """Run a sequence as a job, which ends and begins again where it restarts or is forked; check every step."""
-    for step in range(len(sequence.case.steps)):  # The driver's steps run in a thread of their own.
-        hooks.at(step, lambda _: checks.turn_on())
     case, branch = sequence.case, Branch(root, root / "job", WAYS[sequence.seed % len(WAYS)])
     for change in sequence.changes:
         if change.what not in ("restart", "fork"):

@@ -15,7 +15,6 @@ import midstream as ms
 from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreadings
-from midstream.runtime import checks
 from midstream.spark import node_task, parcel_files, stages
 from midstream.spark.parcel_files import ParcelFiles
 from midstream.step.commands.add_query import AddQuery
@@ -196,7 +195,6 @@ def test_rows_that_come_back_from_nodes_are_met(
         hooks.give(1, Spread(scheme, scheme, 2))
         hooks.give(2, Spread(scheme, "off"))
     for step, tables in enumerate(steps):
-        hooks.at(step, lambda _: checks.turn_on())  # The driver's steps run in a thread of their own.
         for name, spec in of.items():
             place.feed(name, step, tables.get(name, spec.schema.empty_table()))
     made = job(spark, place, streams, {}, lanes=3)

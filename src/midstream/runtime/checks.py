@@ -13,7 +13,8 @@ from contextvars import ContextVar
 from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
 
-_ON: ContextVar[bool] = ContextVar("midstream_checks", default=False)
+_ON: ContextVar[bool | None] = ContextVar("midstream_checks", default=None)
+_EVERYWHERE = [False]  # A switch of tests and no state of an engine: steps of Spark run in threads of their own.
 
 
 class ContractError(AssertionError):
@@ -22,12 +23,13 @@ class ContractError(AssertionError):
 
 def are_on() -> bool:
     """Whether contracts are checked."""
-    return _ON.get()
+    on = _ON.get()
+    return _EVERYWHERE[0] if on is None else on
 
 
 def turn_on() -> None:
-    """Check contracts from now on in this thread, as a test run does once at its beginning."""
-    _ON.set(True)
+    """Check contracts from now on in every thread of this process, as a test run does once at its beginning."""
+    _EVERYWHERE[0] = True
 
 
 @contextmanager
