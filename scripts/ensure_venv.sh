@@ -40,6 +40,7 @@ fi
 echo "ensure_venv: making $venv with the pinned set (once)" >&2
 rm -f "$stamp"
 "$python" -m venv --clear "$venv"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+    -r requirements-dev.txt
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 touch "$stamp"

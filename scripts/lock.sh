@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes requirements-dev.txt: what a clean environment gets today from PyPI for the ranges of pyproject.toml.
-# Only package names and versions are written, whatever index pip is set to use.
+# Write requirements-dev.txt: what a clean environment gets today from PyPI for the ranges of pyproject.toml.
+# Names, versions and hashes are written, whatever index pip is set to use.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,7 +8,10 @@ venv=$(mktemp -d)
 trap 'rm -rf "$venv"' EXIT
 "${PYTHON:-python3.11}" -m venv "$venv"
 PIP_CONFIG_FILE=/dev/null "$venv/bin/python" -m pip install --quiet --index-url https://pypi.org/simple ".[dev]"
+"$venv/bin/python" -m pip freeze --exclude midstream >"$venv/set.txt"
+PIP_CONFIG_FILE=/dev/null "$venv/bin/python" -m pip install --quiet --index-url https://pypi.org/simple uv
 {
-    echo "# The set of versions that development and CI run on. Written by scripts/lock.sh; do not edit."
-    "$venv/bin/python" -m pip freeze --exclude midstream
+    echo "# The versions that development and CI run on, with hashes. Written by scripts/lock.sh; do not edit."
+    "$venv/bin/uv" pip compile --quiet --no-deps --universal --generate-hashes --no-header --no-annotate \
+        --index-url https://pypi.org/simple "$venv/set.txt"
 } >requirements-dev.txt
