@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from midstream.runtime import checks
 from midstream.spark import gather
 from midstream.spark.driver import Driver
 from midstream.spark.session import local_session
@@ -45,6 +46,12 @@ def as_many_rows_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 def by_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver does no step by itself."""
     monkeypatch.setattr(gather, "ROWS_HERE", 0)
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a job read no chunk that its step does not need, as in production."""
+    monkeypatch.setattr(checks, "_EVERYWHERE", [False])
 
 
 @pytest.fixture

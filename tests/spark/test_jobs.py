@@ -235,6 +235,7 @@ def test_going_back_to_an_older_manifest(spark: SparkSession, hooks: Hooks, tmp_
     assert_same(read_all(place.answers("chain")), answers(STREAMS, CASE.steps, CASE.queries[:1])["chain"])
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_state_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
     """A damaged base chunk ends the job with an error that names it; nothing has been done."""
     place = Place(tmp_path)

@@ -18,7 +18,7 @@ from tests.oracle.spec import StreamSpec
 from tests.spark.drive import Place, job
 
 BAD = "((A B) C)"
-FAMILIES, WINDOWS, STEPS = 10, 20, 8
+FAMILIES, WINDOWS, STEPS = 10, 20, 11
 QUERIES = {
     f"q{family}_{window:02d}": (
         f"SELECT A.k FROM A, B, C WHERE A.k = B.k + {family} AND B.k = C.k + {family} WINDOW {100 * (window + 1)} MS"
