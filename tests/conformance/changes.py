@@ -19,7 +19,7 @@ from tests.oracle.spec import SECOND, Condition, QuerySpec, SourceSpec
 from tests.property.queries import SELECTIONS
 from tests.sharing.case import Action, Add, Case, Change, Move
 from tests.sharing.drive import Run, run
-from tests.sharing.family import Asked, Want, Window
+from tests.sharing.family import Asked, Want, Window, reads
 from tests.sharing.judge import Judge
 from tests.sharing.reproduction import reduced, script
 
@@ -120,7 +120,8 @@ def asked(spec: QuerySpec, plan: str) -> Asked:
         windows[source.alias] = ("rows", source.rows) if source.rows is not None else ("range", size or 0)
     ties = frozenset(c.text for c in spec.where if len(c.aliases) > 1)
     filters = frozenset(c.text for c in spec.where if len(c.aliases) < 2)
-    return Asked(spec, plan, Want((spec.aliases, ties), windows, filters, plan))
+    read = reads(spec, {alias: alias for alias in spec.aliases})
+    return Asked(spec, plan, Want((spec.aliases, ties), windows, filters, plan, read))
 
 
 def features(name: str, found: Run) -> list[str]:

@@ -93,7 +93,7 @@ def test_a_checkpoint_restored_while_its_sink_is_ahead(spark: SparkSession, tmp_
     shutil.copytree(tmp_path / "backup", checkpoint)
     with pytest.raises(ms.CheckpointError, match=r"step 2.*newest step is 0.*midstream rewind .* 0") as caught:
         do(spark, tmp_path, 3)
-    assert caught.value.place == "query q"
+    assert caught.value.place == f"query q, sink {tmp_path / 'out'}"
     assert results(tmp_path / "out") == each(range(3)), "a job that is refused changes nothing"
     assert main(["rewind", str(checkpoint), "0"]) == 0
     do(spark, tmp_path)

@@ -183,7 +183,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"scheme": "psp_d", "count_bound": True}, "at most True rows is not possible", "name 1 or more"),
     ({"scheme": "psp", "count_bound": 9}, "psp has no option 'count_bound'", "count_bound is an option of psp_d"),
     ({"scheme": "atr", "count_bound": 9}, "atr has no option 'count_bound'", "count_bound is an option of psp_d"),
-    ({"scheme": "ctr", "segment": "5 seconds", "relocation": "passive"}, "a segment of 5 s", "name at least 20 s"),
+    ({"scheme": "ctr", "segment": "300 milliseconds", "relocation": "passive"}, "a segment of 300 ms", "name at least"),
     ({"scheme": "ctr", "nodes": 2, "copies": 3, "relocation": "passive"}, "3 copies on 2 nodes", "name 1 to 2"),
     ({"scheme": "off", "relocation": "passive"}, "in lanes nothing goes by 'relocation'", "leave out"),
     ({"scheme": "off", "nodes": 5}, "lanes have no nodes", "leave the nodes out; rescale"),

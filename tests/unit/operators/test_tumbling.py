@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,8 @@ import pytest
 
 import midstream as ms
 from midstream.language.parse import parse_query
-from midstream.operators.aggregate import AggregateOperator
-from midstream.operators.tumbling import TumblingOperator, has_partial_sums
-from midstream.step.program import unit_of
-from midstream.step.query_unit import QueryUnit
+from midstream.operators.tumbling import has_partial_sums
+from midstream.step import program
 from tests.drawing import seeds
 
 SECOND = 1_000_000
@@ -39,11 +37,29 @@ QUERIES = {
 GREAT, LEAST = Decimal("9" * 36 + ".00"), Decimal("-" + "9" * 36 + ".00")
 
 
-def engine(*, before: bool = False, queries: Sequence[str] = tuple(QUERIES), lanes: int = 1) -> ms.Engine:
-    """An engine with these queries; one from `before` groups were kept if asked."""
+class KeepingRows:
+    """An engine that keeps the rows of every window, as one does whose aggregates cannot be put together of parts."""
+
+    def __init__(self, made: ms.Engine) -> None:
+        self._made = made
+        self._compiled: dict[Any, Any] = {}  # Programs are remembered by the process, and others sum up.
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._made, name)
+
+        def called(*given: Any, **named: Any) -> Any:
+            without = patch.object(program, "has_partial_sums", lambda query: False)
+            with without, patch.object(program, "_COMPILED", self._compiled):
+                return found(*given, **named)
+
+        return called if callable(found) else found
+
+
+def engine(*, keeps_rows: bool = False, queries: Sequence[str] = tuple(QUERIES), lanes: int = 1) -> ms.Engine:
+    """An engine with these queries; one that keeps rows instead of groups if asked."""
     made = ms.Engine(lanes=lanes)
-    if before:
-        made._manifest = replace(made.manifest, partial_sums=False)
+    if keeps_rows:
+        made = cast(ms.Engine, KeepingRows(made))
     made.create_stream("A", COLUMNS, timestamp="ts", lateness="3 seconds")
     for name in queries:
         made.add_query(name, QUERIES[name])
@@ -78,7 +94,7 @@ def same(one: pa.Table, other: pa.Table, where: str) -> None:
 def test_answers_and_dead_letters_are_those_of_kept_rows(seed: int, tmp_path: Path) -> None:
     """To the row, in its order, in its step; over steps of all sizes, quiet ones, and a restart."""
     rng = np.random.default_rng(seed)
-    new, old, answered, rejected = engine(), engine(before=True), 0, 0
+    new, old, answered, rejected = engine(), engine(keeps_rows=True), 0, 0
     for step in range(14):
         if step == 7:
             new.save(tmp_path / "saved")
@@ -99,7 +115,7 @@ def test_answers_and_dead_letters_are_those_of_kept_rows(seed: int, tmp_path: Pa
 @pytest.mark.parametrize("seed", range(4))
 def test_lanes_are_divided_and_put_together_with_their_groups(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    new, old = engine(queries=("by_key", "whole"), lanes=2), engine(queries=("by_key", "whole"), before=True)
+    new, old = engine(queries=("by_key", "whole"), lanes=2), engine(queries=("by_key", "whole"), keeps_rows=True)
     for step in range(16):
         if step in (2, 7, 11):
             new.rescale({2: 3, 7: 1, 11: 2}[step])
@@ -153,7 +169,7 @@ def test_what_is_kept_is_a_row_for_each_group_and_is_written_when_it_changes() -
 
 def test_a_query_that_begins_later_answers_of_the_rows_from_then_on() -> None:
     """As one that keeps rows does: exact from the time on that its event says."""
-    made, old = engine(queries=("by_key",)), engine(queries=("by_key",), before=True)
+    made, old = engine(queries=("by_key",)), engine(queries=("by_key",), keeps_rows=True)
     for one in (made, old):
         one.push({"A": rows(1, 6, k=1)})
         one.add_query("later", QUERIES["by_key"])
@@ -163,12 +179,14 @@ def test_a_query_that_begins_later_answers_of_the_rows_from_then_on() -> None:
     assert made.manifest.queries["later"].exact_from == old.manifest.queries["later"].exact_from
 
 
-def test_a_job_from_before_keeps_rows_and_one_that_begins_now_does_not() -> None:
-    for before, kind in ((True, AggregateOperator), (False, TumblingOperator)):
-        made = engine(before=before)
-        made.push({"A": rows(1)})
-        unit = unit_of(made.manifest, "whole")
-        assert isinstance(unit, QueryUnit) and type(unit.result_operator) is kind
+def test_groups_are_kept_where_they_can_be_put_together_of_parts() -> None:
+    kept = []
+    for keeps_rows in (True, False):
+        made = engine(keeps_rows=keeps_rows, queries=("whole",))
+        for _ in range(3):
+            made.push({"A": rows(1, 2, k=1)})
+        kept.append(made.metrics()["state_rows"])
+    assert kept == [6, 1]
 
 
 @pytest.mark.parametrize(
