@@ -24,7 +24,14 @@ from packaging.requirements import Requirement
 import midstream as ms
 
 ROOT = Path(__file__).resolve().parent.parent
-ONLY_IN_THE_REPOSITORY = {".ci/run", ".gitignore", ".pre-commit-config.yaml"}
+ONLY_IN_THE_REPOSITORY = {
+    ".ci/run",
+    ".gitignore",
+    ".pre-commit-config.yaml",
+    ".github/ISSUE_TEMPLATE/fault.md",
+    ".github/ISSUE_TEMPLATE/wrong_answer.md",
+    ".github/workflows/checks.yml",
+}
 
 
 @pytest.fixture(scope="module")
