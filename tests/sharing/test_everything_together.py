@@ -46,5 +46,5 @@ def test_everything_was_exercised() -> None:
     if done["segments"] < 150:
         pytest.skip(f"only {done['segments']} segments were drawn in this process: select the test above too")
     assert done["answered"] > 0.3 * done["segments"], done
-    assert done["together"] > 9, done
+    assert done["together"] > 12, done
     assert min(done[kind] for kind in ("Change", "Move")) > 0.3 * done["segments"], done

@@ -107,5 +107,4 @@ def test_the_sequences_do_everything() -> None:
     done = [change for seed in (*FAST, *ALL) for change in drawn(seed).changes]
     assert {change.arguments[1] for change in done if change.what == "spread"} == set(spreadings())
     counts = Counter(change.what for change in done)
-    assert min(counts[what] for what in ("off", "rescale", "reshare", "restart", "fork")) >= 10, counts
-    assert counts["migrate"] >= 5, counts  # A query over nodes has no plan to change.
+    assert min(counts[what] for what in ("off", "rescale", "reshare", "migrate", "restart", "fork")) >= 10, counts
