@@ -111,10 +111,10 @@ def changes_of(rng: Random, step: int, names: list[str]) -> list[Change]:
             found.append(Change(step, "off", (name,)))
         elif kind < 0.7:
             found.append(Change(step, "rescale", (rng.randint(1, 5),)))
-        elif kind < 0.77:
+        elif kind < 0.75:
             found.append(Change(step, "reshare", (rng.choice([*schemes()]),)))
-        elif kind < 0.87:
-            plan = rng.choice(("(B A)", "((B C) A)", "((A B) C)", "(A (B C))"))
+        elif kind < 0.88:
+            plan = rng.choice(("((B C) A)", "((A B) C)", "(A (B C))") if name in ("chain", "hops") else ("(B A)",))
             found.append(Change(step, "migrate", (name, plan, rng.choice([*discovered()]))))
         elif kind < 0.95:
             found.append(Change(step, "restart"))

@@ -25,9 +25,12 @@ class Watch:
         self._thread.start()
 
     def close(self) -> None:
-        """Draw no more; what was drawn last stays."""
+        """Draw once more, in the cell that closes it, and then no more."""
         self._closed.set()
         self._thread.join()
+        # Always: a front end that listens to one cell at a time misses what the thread drew between two cells.
+        self._shown = self._draw()
+        self._handle.update(_Html(self._shown))
 
     def _keep_drawing(self) -> None:
         while not self._closed.wait(self._every):
@@ -37,8 +40,8 @@ class Watch:
                 if self._left <= 0:
                     return
             if not self._runs():
+                self._renew()
                 return
-        self._renew()
 
     def _renew(self) -> None:
         drawn = self._draw()
