@@ -421,8 +421,8 @@ FAULTS = (
     Fault(
         "late-rows-of-one-stream-only",
         "step/fold.py",
-        "{name: a.late for name, a in admitted.items() if a.late.num_rows}",
-        "{name: a.late for name, a in admitted.items() if a.late.num_rows > 1}",
+        "{name: rows.late for name, rows in lanes.admitted.items() if rows.late.num_rows}",
+        "{name: rows.late for name, rows in lanes.admitted.items() if rows.late.num_rows > 1}",
         "a single late row of a step is counted, but not put out",
         ("tests/unit/engine/test_api.py::test_late_rows_and_dead_letters_by_stream",),
     ),
@@ -557,6 +557,14 @@ FAULTS = (
         'self.staged.put(output, "rows", table)',
         "late rows of a second lane of a task overwrite those of the first",
         ("tests/spark/test_outputs.py::test_late_rows_and_dead_letters",),
+    ),
+    Fault(
+        "spark-takes-the-last-task-s-counts",
+        "spark/gather.py",
+        "by_tasks[name] = by_tasks[name] + Seen(*values)",
+        "by_tasks[name] = Seen(*values)",
+        "of the rows that several tasks saw, those of the last one count",
+        ("tests/spark/test_lost_rows.py::test_what_all_tasks_saw_is_added_up",),
     ),
     Fault(
         "spark-tag-loses-a-stream",

@@ -30,7 +30,7 @@ def broken(*_: Any) -> Any:
     return [][0]
 
 
-@pytest.mark.parametrize("part", ["plan_step", "setting_of", "conclude"])
+@pytest.mark.parametrize("part", ["plan_step", "setting_of", "conclude_levels"])
 def test_a_fault_on_the_driver_fails_the_step_whole(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:

@@ -79,14 +79,14 @@ def read(root: Path, folder: str) -> Counter[Any]:
 def steps_over_files(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The steps whose files tasks read by themselves, in every second step, or the driver."""
     found: list[int] = []
-    original = driver.run_over_files
+    original = driver.OverFiles
 
     def noted(before: Any, plan: Any, *others: Any) -> Any:
         found.append(plan.manifest.step)
         gather.ROWS_HERE = 0 if plan.manifest.step % 2 else 100_000
         return original(before, plan, *others)
 
-    monkeypatch.setattr(driver, "run_over_files", noted)
+    monkeypatch.setattr(driver, "OverFiles", noted)
     return found
 
 

@@ -36,7 +36,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.words import FEW
 from midstream.runtime.watermark import Seen
 from midstream.spark.file_rows import BatchFiles
-from midstream.spark.gather import Gathered, run_over_files, run_step
+from midstream.spark.gather import Gathered, OverFiles, OverRows, run_on_spark
 from midstream.spark.layout import StepLayout
 from midstream.spark.plain_files import PlainFiles
 from midstream.spark.session import STEP_SETTINGS
@@ -46,11 +46,9 @@ from midstream.spark.task import Writes
 from midstream.state.store.files import FileStore
 from midstream.step.commands.add_query import AddQuery, with_refused
 from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.conclude import conclude
 from midstream.step.lane_step import LaneOutput
-from midstream.step.placement import validate
+from midstream.step.levels import StepOutputs, conclude_levels
 from midstream.step.plan_step import StepPlan, plan_step
-from midstream.step.spreading.nodes_done import spread_on
 
 ATTEMPTS = 3
 FILTER_FROM = 200_000
@@ -231,7 +229,7 @@ class Driver:
         for lane, state in self.manifest.lane_states.items():
             counted = tuple(key.operator for key in self.manifest.operators if key.group == lane.group)
             outputs[lane] = LaneOutput(state, {}, {}, {"": counted})  # In use, so that their counters are kept.
-        return Gathered(outputs, {name: Seen() for name in self.manifest.pushed_streams}, ())
+        return Gathered(StepOutputs(outputs, {name: Seen() for name in self.manifest.pushed_streams}))
 
     def _run(self, batch: DataFrame, plan: StepPlan) -> Gathered:
         assert self.layout is not None
@@ -249,10 +247,11 @@ class Driver:
             self._attempts += 1
             try:
                 if files is not None and attempt == 1:
-                    return run_over_files(self.manifest, plan, batch.sparkSession, self._setting, writes, files)
+                    session = batch.sparkSession
+                    return run_on_spark(plan, OverFiles(self.manifest, plan, session, self._setting, writes, files))
                 if not self.brings_rows:
                     raise RowsNeeded
-                return run_step(self.manifest, plan, batch, self._setting, writes)
+                return run_on_spark(plan, OverRows(self.manifest, plan, batch, self._setting, writes))
             except (MidstreamError, RowsNeeded):
                 raise
             except Exception:  # Spark's errors have no common class; a step is pure, so any may be tried again.
@@ -262,9 +261,7 @@ class Driver:
 
     def _commit(self, plan: StepPlan, gathered: Gathered) -> tuple[Event, ...]:
         with fault_located(lambda: "the conclusion"):
-            after, happened = conclude(self.manifest, plan, gathered.outputs, gathered.seen, gathered.progress)
-            after = spread_on(after, gathered.spreads)
-            validate(self.manifest, after, self.store)
+            after, happened = conclude_levels(self.manifest, plan, gathered.outputs, self.store)
         events = happened if self.patience.delayed is None else (self.patience.delayed, *happened)
         if any(gathered.cache):
             events = (ChunksFetched(after.step, *gathered.cache), *events)
@@ -274,7 +271,7 @@ class Driver:
         self._commits.note(after, events)
         self._commits.publish(after)
         self.manifest, self.reconciled, self._coming, self.outputs.own = after, True, None, ()
-        self._rows_before = sum(seen.rows for seen in gathered.seen.values())
+        self._rows_before = sum(seen.rows for seen in gathered.outputs.seen.values())
         self.events.extend(events)
         with suppress(MidstreamError):  # The step is done.
             self._log.forget_old(after.step)

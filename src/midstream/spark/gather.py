@@ -1,16 +1,15 @@
-"""The Spark job of a step: rows to lanes, lanes to chunks and staged results, and their reports to the driver.
-
-Queries that read the answers of others are one more job for each level that they stand above them.
-"""
+"""The Spark executor: the lanes of a level run as tasks, which write chunks and results and report to the driver."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
+from typing_extensions import override
 
 from midstream.job.outputs import OutputFile
 from midstream.model import errors
@@ -19,11 +18,11 @@ from midstream.model.codec import decode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
 from midstream.model.ids import LaneId
-from midstream.model.manifest import Manifest, StreamProgress
-from midstream.model.node_spread import NodeSpread
+from midstream.model.manifest import Manifest
+from midstream.model.schema import StreamSchema
 from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
-from midstream.runtime.watermark import Seen, StepClock, ceilings, watermarks
+from midstream.runtime.watermark import Seen, StepClock
 from midstream.spark.exchange import Exchange
 from midstream.spark.file_rows import BatchFiles, newest_in_files
 from midstream.spark.kept_rows import KeptRows, chunks_by_stream
@@ -36,9 +35,9 @@ from midstream.spark.stages import Reports, reports_here, reports_over_rows, rep
 from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots
 from midstream.state.store.chunk_cache import NOT_USED, CacheUse
-from midstream.step.answers import AnswerTimes, answered, streams_by_level
-from midstream.step.conclude import progress_after
+from midstream.step.answers import AnswerTimes
 from midstream.step.lane_step import LaneOutput
+from midstream.step.levels import Executor, LevelOutput, StepOutputs, run_levels
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
 from midstream.step.spreading.nodes_done import NodesDone, SpreadOutput, spread_output
@@ -56,122 +55,190 @@ ROWS_HERE = 100_000
 
 @dataclass(frozen=True)
 class Gathered:
-    """What the tasks of a step report; `again` says that some were begun more than once."""
+    """What the tasks of a step report: lane outputs, and the files that they staged.
 
-    outputs: Mapping[LaneId, LaneOutput]
-    seen: Mapping[str, Seen]
-    files: tuple[OutputFile, ...]
+    `again` says that some task was begun more than once.
+    """
+
+    outputs: StepOutputs
+    files: tuple[OutputFile, ...] = ()
     cache: CacheUse = NOT_USED
-    spreads: Mapping[str, NodeSpread] = field(default_factory=dict)
     again: bool = False
-    kept: tuple[KeptRows, ...] = ()
-    progress: Mapping[str, StreamProgress] | None = None
 
-    def beside(self, other: Gathered) -> Gathered:
-        """With what the tasks of another job of the step report of lanes and nodes."""
-        return replace(
-            self,
-            outputs={**self.outputs, **other.outputs},
-            files=(*self.files, *other.files),
-            cache=self.cache.beside(other.cache),
-            spreads={**self.spreads, **other.spreads},
-            again=self.again or other.again,
-            kept=(*self.kept, *other.kept),
+
+def run_on_spark(plan: StepPlan, executor: SparkExecutor) -> Gathered:
+    """Run a step's jobs, one for each level. Raises the `MidstreamError` of a task, or whatever Spark raises."""
+    try:
+        return Gathered(run_levels(plan, executor), tuple(executor.files), executor.cache, executor.again)
+    finally:
+        executor.release()
+
+
+class SparkExecutor(Executor):
+    """Runs the lanes of a step in Spark's tasks, or in the driver where so few rows arrive that sending takes longer.
+
+    `OverRows` and `OverFiles` say how the rows of level 0 reach the tasks; a level above reads what those below kept.
+    `files`, `cache` and `again` add up what the tasks report beside their lanes.
+    """
+
+    def __init__(
+        self, before: Manifest, plan: StepPlan, session: SparkSession, setting: Setting, writes: Writes
+    ) -> None:
+        self._before, self._plan, self._session, self._setting, self._writes = before, plan, session, setting, writes
+        self._streams = setting.exchange.layout.streams
+        self._returning = returned(before, plan, writes.store)
+        self._kept: list[KeptRows] = []
+        self.files: list[OutputFile] = []
+        self.cache, self.again = NOT_USED, False
+
+    @override
+    def run(self, level: int, clock: StepClock) -> LevelOutput:
+        if level == 0:
+            return self._first(clock)
+        kept = chunks_by_stream(self._plan.manifest.streams, self._kept)
+        few = self._are_few(sum(chunk.rows for chunks in kept.values() for chunk in chunks))
+        exchange = self._setting.above[level - 1]
+        task = replace(self._task(exchange.in_one if few else exchange, level, clock), kept=kept)
+        return self._gathered(task, self._without_rows(task, few))
+
+    @override
+    def answer(self, stream: StreamSchema, outputs: Mapping[LaneId, LaneOutput]) -> AnswerTimes:
+        return sum((one.times for one in self._kept if one.stream == stream.name), AnswerTimes())
+
+    def release(self) -> None:
+        """Let go of what the step held in Spark; called however the step ended."""
+
+    @abstractmethod
+    def _first(self, clock: StepClock) -> LevelOutput:
+        """Run the lanes of level 0 over the rows of the batch."""
+
+    def _are_few(self, rows: int) -> bool:
+        """Whether the driver does the work itself. It never runs code of the user's."""
+        queries = self._plan.manifest.queries.values()
+        asked = bool(self._setting.asked) or any(entry.operator is not None for entry in queries)
+        return rows <= ROWS_HERE and not asked
+
+    def _without_rows(self, task: StepTask, few: bool) -> Reports:
+        """The reports of tasks that read their rows by themselves."""
+        # No plan of Spark's carries their parcels from hop to hop: files do.
+        parcels = ParcelFiles.of(task.writes.store, task.clock.step) if task.spreads else None
+        task = replace(task, parcel_files=parcels)
+        self._writes.store.finish()
+        return _none_failed(reports_here(task) if few else reports_without_rows(self._session, task))
+
+    def _task(self, exchange: Exchange, level: int, clock: StepClock) -> StepTask:
+        """The step as the tasks of a level know it."""
+        manifest, groups, layout = self._plan.manifest, exchange.groups, exchange.layout
+        counting = {
+            s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups)) for s in layout.streams
+        }
+        return StepTask(
+            plan=stripped(self._plan),
+            groups=tuple(group.name for group in groups),
+            lanes=tuple(tuple(exchange.lanes(p)) for p in range(exchange.partitions)),
+            streams=tuple(StreamSlots.of(manifest.streams[name], layout) for name in layout.streams),
+            tags=exchange.tags,
+            counted=self._setting.counted,
+            counting=counting,
+            clock=clock,
+            writes=self._writes,
+            operators=_operators(manifest),
+            predicates=ShippedPredicates.of(self._setting.asked),
+            counts=tuple(group.lanes for group in groups),
+            spreads=spread_parts(self._before, self._plan, level, clock, self._writes.store, exchange.partitions),
+            returning=self._returning,
+            read_above=frozenset() if level else self._setting.read_above,
         )
 
+    def _gathered(self, task: StepTask, reports: Reports, seen: Mapping[str, Seen] | None = None) -> LevelOutput:
+        """What the tasks of a level report; what they report beside their lanes is added up."""
+        outputs = {
+            LaneId.parse(lane): decode(LaneOutput, value) for one in reports for lane, value in one["lanes"].items()
+        }
+        over_nodes = {part.name: _over_nodes(self._plan, part, reports) for part in task.spreads}
+        for output in over_nodes.values():
+            outputs.update(output.lanes)
+        self.files += [OutputFile(*file) for one in reports for file in one["files"]]
+        self.cache = reduce(CacheUse.beside, (CacheUse(*one["cache"]) for one in reports), self.cache)
+        self.again = self.again or any(one["again"] for one in reports)
+        self._kept += [decode(KeptRows, kept) for one in reports for kept in one.get("kept", ())]
+        return LevelOutput(outputs, {name: output.spread for name, output in over_nodes.items()}, seen)
 
-def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes) -> Gathered:
-    """Run the step's jobs over the rows that Spark brings. Raises the `MidstreamError` of a task, or whatever Spark
-    raises.
-    """
-    exchange, streams = setting.exchange, setting.exchange.layout.streams
-    clock = _clock(before, plan)
-    marks = clock.before
-    seen: dict[str, Seen] | None = None
-    observation = None
-    cached = batch.persist() if setting.needs_watermarks or setting.counted else None
-    try:
-        if setting.needs_watermarks:
-            seen = tally(batch, streams, marks, clock.ceilings)
-            clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, seen)))
+
+class OverRows(SparkExecutor):
+    """Runs a step over the rows that Spark brings, shuffled to their lanes."""
+
+    def __init__(self, before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes) -> None:
+        super().__init__(before, plan, batch.sparkSession, setting, writes)
+        # Rows that are counted before they are joined are read twice.
+        self._cached = batch.persist() if setting.needs_watermarks or setting.counted else None
+        self._batch = batch
+        self._arrived: Mapping[str, Seen] | None = None
+
+    @override
+    def arrive(self, clock: StepClock) -> Mapping[str, Seen] | None:
+        if self._setting.needs_watermarks:
+            self._arrived = tally(self._batch, self._streams, clock.before, clock.ceilings)
+        return self._arrived
+
+    @override
+    def _first(self, clock: StepClock) -> LevelOutput:
+        setting, streams, batch, seen = self._setting, self._streams, self._batch, self._arrived
+        exchange, observation = setting.exchange, None
         if setting.counted:
-            batch = with_arrival_numbers(
-                batch, streams, {s: clock.counts[s] for s in setting.counted}, marks, clock.ceilings
-            )
+            counts = {stream: clock.counts[stream] for stream in setting.counted}
+            batch = with_arrival_numbers(batch, streams, counts, clock.before, clock.ceilings)
         if exchange.has_filters and seen is None:
             observation = Observation()
             batch = batch.observe(observation, *filtered_tallies(streams, clock.ceilings))
-        task = _first_task(before, plan, setting, exchange, clock, writes)
-        writes.store.finish()
+        task = self._task(exchange, 0, clock)
+        self._writes.store.finish()
         reports = _none_failed(reports_over_rows(exchange.apply(batch, clock, setting.counted), task))
-        by_tasks = _seen_by_tasks(streams, reports)
+        self.release()
+        by_tasks = seen_by_tasks(streams, reports)
         if observation is not None:
-            seen = seen_before_filters(observation.get, by_tasks, marks)
-    finally:
-        if cached is not None:
-            cached.unpersist()
-    found = _gathered(plan, task.spreads, reports, by_tasks if seen is None else seen)
-    if exchange.has_filters:
-        found = replace(found, outputs=_with_rows_left_out(setting, reports, found.seen, found.outputs))
-    return _with_levels_above(before, plan, batch.sparkSession, setting, task, found) if setting.above else found
+            seen = seen_before_filters(observation.get, by_tasks, clock.before)
+        found = self._gathered(task, reports, by_tasks if seen is None else seen)
+        if exchange.has_filters and found.seen is not None:
+            found = replace(found, lanes=_with_rows_left_out(setting, reports, found.seen, found.lanes))
+        return found
+
+    @override
+    def release(self) -> None:
+        if self._cached is not None:
+            self._cached.unpersist()
+            self._cached = None
 
 
-def run_over_files(
-    before: Manifest, plan: StepPlan, session: SparkSession, setting: Setting, writes: Writes, files: BatchFiles
-) -> Gathered:
-    """The same over files that the tasks read by themselves."""
-    exchange, streams = setting.exchange, setting.exchange.layout.streams
-    clock = _clock(before, plan)
-    few = _are_few(files.rows, plan, setting)
-    exchange = exchange.in_one if few else exchange
-    if setting.needs_watermarks:
-        newest = newest_in_files(files, {name: plan.manifest.streams[name].timestamp for name in streams}, clock)
-        clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, newest)))
-    task = _first_task(before, plan, setting, exchange, clock, writes)
-    task = replace(task, files=files, dealt=exchange.dealt, parcel_files=_parcel_files(task))
-    writes.store.finish()
-    reports = _none_failed(reports_here(task) if few else reports_without_rows(session, task))
-    found = _gathered(plan, task.spreads, reports, _seen_by_tasks(streams, reports))
-    return _with_levels_above(before, plan, session, setting, task, found) if setting.above else found
+class OverFiles(SparkExecutor):
+    """Runs a step over files that the tasks read by themselves."""
 
+    def __init__(
+        self,
+        before: Manifest,
+        plan: StepPlan,
+        session: SparkSession,
+        setting: Setting,
+        writes: Writes,
+        batch: BatchFiles,
+    ) -> None:
+        super().__init__(before, plan, session, setting, writes)
+        self._batch = batch
 
-def _clock(before: Manifest, plan: StepPlan) -> StepClock:
-    """Where the step begins, until it is known what its rows do to the watermarks."""
-    marks = watermarks(plan.manifest.streams, before.progress)
-    counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
-    return StepClock(plan.manifest.step, marks, marks, counts, ceilings(plan.manifest.streams, before.progress))
+    @override
+    def arrive(self, clock: StepClock) -> Mapping[str, Seen] | None:
+        if not self._setting.needs_watermarks:
+            return None
+        timestamps = {name: self._plan.manifest.streams[name].timestamp for name in self._streams}
+        return newest_in_files(self._batch, timestamps, clock)
 
-
-def _with_levels_above(
-    before: Manifest, plan: StepPlan, session: SparkSession, setting: Setting, first: StepTask, found: Gathered
-) -> Gathered:
-    """Run the queries that read answers, level by level, each over what those below have kept; `first` is the task of
-    level 0.
-    """
-    streams, progress, seen = plan.manifest.streams, progress_after(plan, found.seen), dict(found.seen)
-    answers = streams_by_level(plan.manifest)
-    for level, exchange in enumerate(setting.above, 1):
-        for stream in answers[level]:
-            times = sum((one.times for one in found.kept if one.stream == stream.name), AnswerTimes())
-            progress[stream.name], seen[stream.name] = answered(plan.manifest, progress, stream, times, found.outputs)
-        kept = chunks_by_stream(streams, found.kept)
-        few = _are_few(sum(chunk.rows for chunks in kept.values() for chunk in chunks), plan, setting)
-        exchange = exchange.in_one if few else exchange
-        clock = replace(first.clock, after=watermarks(streams, progress))
-        task = _task(before, plan, setting, exchange, level, clock, first.writes)
-        task = replace(task, kept=kept, returning=first.returning, parcel_files=_parcel_files(task))
-        first.writes.store.finish()
-        reports = _none_failed(reports_here(task) if few else reports_without_rows(session, task))
-        found = found.beside(_gathered(plan, task.spreads, reports, found.seen))
-    return replace(found, seen=seen, progress=progress)
-
-
-def _are_few(rows: int, plan: StepPlan, setting: Setting) -> bool:
-    """Whether the driver does the work itself, for sending it away would take longer; never where code of the user's
-    has a part in it, which had better not run there.
-    """
-    asked = bool(setting.asked) or any(entry.operator is not None for entry in plan.manifest.queries.values())
-    return rows <= ROWS_HERE and not asked
+    @override
+    def _first(self, clock: StepClock) -> LevelOutput:
+        few = self._are_few(self._batch.rows)
+        exchange = self._setting.exchange.in_one if few else self._setting.exchange
+        task = replace(self._task(exchange, 0, clock), files=self._batch, dealt=exchange.dealt)
+        reports = self._without_rows(task, few)
+        return self._gathered(task, reports, seen_by_tasks(self._streams, reports))
 
 
 def _none_failed(reports: Reports) -> Reports:
@@ -179,51 +246,6 @@ def _none_failed(reports: Reports) -> Reports:
     for report in reports:
         _raise(report)
     return reports
-
-
-def _parcel_files(task: StepTask) -> ParcelFiles | None:
-    """The files by which parcels go from hop to hop, where no plan of Spark's has a part in it."""
-    return ParcelFiles.of(task.writes.store, task.clock.step) if task.spreads else None
-
-
-def _first_task(
-    before: Manifest, plan: StepPlan, setting: Setting, exchange: Exchange, clock: StepClock, writes: Writes
-) -> StepTask:
-    """The step as the tasks of level 0 know it, which have the rows of the batch, and what comes back from nodes."""
-    task = _task(before, plan, setting, exchange, 0, clock, writes)
-    return replace(task, returning=returned(before, plan, writes.store), read_above=setting.read_above)
-
-
-def _task(
-    before: Manifest,
-    plan: StepPlan,
-    setting: Setting,
-    exchange: Exchange,
-    level: int,
-    clock: StepClock,
-    writes: Writes,
-) -> StepTask:
-    """The step as the tasks of a level know it."""
-    manifest, groups, layout = plan.manifest, exchange.groups, exchange.layout
-    streams = tuple(StreamSlots.of(manifest.streams[name], layout) for name in layout.streams)
-    counting = {
-        s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups)) for s in layout.streams
-    }
-    return StepTask(
-        plan=stripped(plan),
-        groups=tuple(group.name for group in groups),
-        lanes=tuple(tuple(exchange.lanes(p)) for p in range(exchange.partitions)),
-        streams=streams,
-        tags=exchange.tags,
-        counted=setting.counted,
-        counting=counting,
-        clock=clock,
-        writes=writes,
-        operators=_operators(manifest),
-        predicates=ShippedPredicates.of(setting.asked),
-        counts=tuple(group.lanes for group in groups),
-        spreads=spread_parts(before, plan, level, clock, writes.store, exchange.partitions),
-    )
 
 
 def _operators(manifest: Manifest) -> frozenset[str]:
@@ -241,31 +263,13 @@ def _raise(report: Mapping[str, Any]) -> None:
         raise kind(message, place=place, remedy=remedy) from FaultInWorker(report["traceback"])
 
 
-def _seen_by_tasks(streams: Iterable[str], reports: Sequence[Mapping[str, Any]]) -> dict[str, Seen]:
-    """What the tasks saw of each stream."""
+def seen_by_tasks(streams: Iterable[str], reports: Sequence[Mapping[str, Any]]) -> dict[str, Seen]:
+    """Sum up what the tasks saw of each stream."""
     by_tasks = {name: Seen() for name in streams}
     for report in reports:
         for name, values in report["seen"].items():
             by_tasks[name] = by_tasks[name] + Seen(*values)
     return by_tasks
-
-
-def _gathered(
-    plan: StepPlan,
-    spreads: Sequence[SpreadPart],
-    reports: Sequence[Mapping[str, Any]],
-    seen: Mapping[str, Seen],
-) -> Gathered:
-    lanes = [one for report in reports for one in report["lanes"].items()]
-    outputs = {LaneId.parse(lane): decode(LaneOutput, value) for lane, value in lanes}
-    over_nodes = {part.name: _over_nodes(plan, part, reports) for part in spreads}
-    for output in over_nodes.values():
-        outputs.update(output.lanes)
-    files = tuple(OutputFile(*file) for report in reports for file in report["files"])
-    used = reduce(CacheUse.beside, (CacheUse(*report["cache"]) for report in reports), NOT_USED)
-    spread, again = {name: output.spread for name, output in over_nodes.items()}, any(one["again"] for one in reports)
-    kept = tuple(decode(KeptRows, one) for report in reports for one in report.get("kept", ()))
-    return Gathered(outputs, seen, files, used, spread, again, kept)
 
 
 def _over_nodes(plan: StepPlan, part: SpreadPart, reports: Sequence[Mapping[str, Any]]) -> SpreadOutput:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
+from typing_extensions import override
 
 from midstream.model.command import Command
 from midstream.model.errors import InputError
@@ -14,24 +15,23 @@ from midstream.model.events import Event
 from midstream.model.ids import LaneId
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import LaneState, Manifest
+from midstream.model.schema import StreamSchema
 from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
-from midstream.runtime.watermark import StepClock, ceilings, watermarks
+from midstream.runtime.watermark import Seen, StepClock
 from midstream.state.gather import MANY, POOL, taken
 from midstream.state.keys import stable_order
 from midstream.state.store.base import ChunkStore
-from midstream.step.admission.admit import admit, nothing_of
+from midstream.step.admission.admit import Admitted, admit, nothing_of
 from midstream.step.admission.lanes import numbered, spread
 from midstream.step.admission.outputs import storable
-from midstream.step.answers import AnswerTimes, answered, rows_of
-from midstream.step.conclude import conclude, progress_after
+from midstream.step.answers import AnswerTimes, rows_of
 from midstream.step.each import Each, one_by_one
 from midstream.step.lane_step import LaneOutput, lane_step
-from midstream.step.placement import validate
+from midstream.step.levels import Executor, LevelOutput, conclude_levels, run_levels
 from midstream.step.plan_step import StepPlan, lanes_of, plan_step
 from midstream.step.program import Program
 from midstream.step.rescale import adopt
-from midstream.step.spreading.nodes_done import SpreadOutput, spread_on
 from midstream.step.spreading.spread_step import spread_step
 from midstream.step.spreading.taken_over import returned, with_returned
 from midstream.step.still import brings_nothing, changed_nothing, still_step
@@ -81,57 +81,99 @@ def step(
         same, nothing, done = still_step(manifest)
         return StepResult(same, nothing, (done,), {}, {})
     plan = plan_step(manifest, commands, chunks=store, timing=timing)
-    streams = plan.manifest.streams
-    before = watermarks(streams, plan.manifest.progress)
-    silence = nothing_of(streams)
-    most = ceilings(streams, plan.manifest.progress)
-    found = {name: admit(streams[name], table, before[name], most[name]) for name, table in batch.items()}
-    admitted = {**silence, **found}
-    seen = {name: rows.seen for name, rows in admitted.items()}
-    progress = progress_after(plan, seen)
-    counts = dict.fromkeys(streams, 0) | {name: progress.rows for name, progress in manifest.progress.items()}
-    rows = numbered(plan, {name: a.rows for name, a in admitted.items()})
-    returning = returned(manifest, plan, store)
-    opened = None if pieces is None else pieces(plan.manifest)
-    outputs: dict[LaneId, LaneOutput] = {}
-    over_nodes: dict[str, SpreadOutput] = {}
-    for level, answering in enumerate(plan.arrangement.answering):
-        for stream in answering:
-            rows[stream.name] = rows_of(stream, [_together(name, outputs, each) for name in stream.answers_of])
-            times = AnswerTimes.of(rows[stream.name])
-            progress[stream.name], seen[stream.name] = answered(plan.manifest, progress, stream, times, outputs)
-        clock = StepClock(plan.manifest.step, before, watermarks(streams, progress), counts)
-        shares = [
-            (program, lane, share)
-            for group in plan.lane_groups(level)
-            for program in [plan.program(group)]
-            for stage in program.stages
-            for lane, share in spread(plan, group, program, stage, rows, silence, each).items()
-        ]
-
-        def run(one: LaneShare, clock: StepClock = clock) -> LaneOutput:
-            program, lane, share = one
-            pours = None if opened is None or plan.lanes(lane.group) > 1 else opened
-            state = with_returned(state_of(plan, lane.group, lane, store), returning.get(lane))
-            return lane_step(program, lane, state, share, clock, store, pours)
-
-        outputs.update(zip((lane for _, lane, _ in shares), each(run, shares), strict=True))
-        for name in plan.spread_at(level):
-            over_nodes[name] = spread_step(manifest, plan, name, rows, clock, store)
-            outputs.update(over_nodes[name].lanes)
-    concluded, events = conclude(manifest, plan, outputs, seen, progress)
-    concluded = spread_on(concluded, {name: output.spread for name, output in over_nodes.items()})
-    validate(manifest, concluded, store)
-    results = {name: _together(name, outputs, each).table for name in concluded.queries}
+    lanes = LaneExecutor(manifest, plan, batch, store, each, None if pieces is None else pieces(plan.manifest))
+    outputs = run_levels(plan, lanes)
+    concluded, events = conclude_levels(manifest, plan, outputs, store)
+    results = {name: lanes.together(name, outputs.lanes).table for name in concluded.queries}
     still = silent and changed_nothing(manifest, concluded, results)
     return StepResult(
         concluded if concluded.still == still else replace(concluded, still=still),
         results,
         events,
-        {name: a.late for name, a in admitted.items() if a.late.num_rows},
-        {name: a.dead for name, a in admitted.items() if a.dead.num_rows},
-        _rejected(outputs.values()),
+        {name: rows.late for name, rows in lanes.admitted.items() if rows.late.num_rows},
+        {name: rows.dead for name, rows in lanes.admitted.items() if rows.dead.num_rows},
+        _rejected(outputs.lanes.values()),
     )
+
+
+class LaneExecutor(Executor):
+    """Runs the lanes of a step in this process, one after the other or in threads, as `each` does.
+
+    `admitted` has the step's rows by stream once they have arrived; `writer` takes answers piece by piece.
+    """
+
+    def __init__(
+        self,
+        before: Manifest,
+        plan: StepPlan,
+        batch: Mapping[str, pa.Table],
+        store: ChunkStore,
+        each: Each,
+        writer: PieceWriter | None,
+    ) -> None:
+        self._before, self._plan, self._batch, self._store = before, plan, batch, store
+        self._each, self._writer = each, writer
+        self._silence, self._returning = nothing_of(plan.manifest.streams), returned(before, plan, store)
+        self._rows: dict[str, pa.RecordBatch] = {}
+        self.admitted: Mapping[str, Admitted] = {}
+
+    @override
+    def arrive(self, clock: StepClock) -> Mapping[str, Seen]:
+        streams, before, most = self._plan.manifest.streams, clock.before, clock.ceilings
+        found = {name: admit(streams[name], table, before[name], most[name]) for name, table in self._batch.items()}
+        self.admitted = {**self._silence, **found}
+        self._rows = numbered(self._plan, {name: one.rows for name, one in self.admitted.items()})
+        return {name: one.seen for name, one in self.admitted.items()}
+
+    @override
+    def run(self, level: int, clock: StepClock) -> LevelOutput:
+        plan = self._plan
+        shares = [
+            (program, lane, share)
+            for group in plan.lane_groups(level)
+            for program in [plan.program(group)]
+            for stage in program.stages
+            for lane, share in spread(plan, group, program, stage, self._rows, self._silence, self._each).items()
+        ]
+
+        def run(one: LaneShare) -> LaneOutput:
+            program, lane, share = one
+            writer = None if plan.lanes(lane.group) > 1 else self._writer
+            state = with_returned(state_of(plan, lane.group, lane, self._store), self._returning.get(lane))
+            return lane_step(program, lane, state, share, clock, self._store, writer)
+
+        outputs = dict(zip((lane for _, lane, _ in shares), self._each(run, shares), strict=True))
+        spreads = {}
+        for name in plan.spread_at(level):
+            over_nodes = spread_step(self._before, plan, name, self._rows, clock, self._store)
+            outputs.update(over_nodes.lanes)
+            spreads[name] = over_nodes.spread
+        return LevelOutput(outputs, spreads)
+
+    @override
+    def answer(self, stream: StreamSchema, outputs: Mapping[LaneId, LaneOutput]) -> AnswerTimes:
+        rows = rows_of(stream, [self.together(name, outputs) for name in stream.answers_of])
+        self._rows[stream.name] = rows
+        return AnswerTimes.of(rows)
+
+    def together(self, query: str, outputs: Mapping[LaneId, LaneOutput]) -> Answer:
+        """Merge a query's answers of all lanes in order of time; a column is one of what is done for `each`."""
+        answers = [o.results[query] for o in outputs.values() if query in o.results]
+        if len(answers) == 1:
+            return answers[0]
+        times = np.concatenate([answer.times for answer in answers])
+        order, tables = stable_order(times, in_runs=True), [answer.table for answer in answers]
+        if len(order) < MANY:
+            return Answer(pa.concat_tables(tables).take(pa.array(order)), times[order])
+
+        def column(name: str) -> pa.Array:
+            pieces = [piece for table in tables for piece in table.column(name).chunks]
+            whole = pa.chunked_array(pieces, tables[0].schema.field(name).type)
+            return taken(whole.combine_chunks(POOL), order)
+
+        names: list[str] = tables[0].schema.names
+        columns = list(self._each(column, names))
+        return Answer(pa.Table.from_arrays(columns, schema=tables[0].schema), times[order])
 
 
 def state_of(plan: StepPlan, group: str, lane: LaneId, store: ChunkStore) -> LaneState:
@@ -162,22 +204,3 @@ def _rejected(outputs: Iterable[LaneOutput]) -> dict[str, pa.Table]:
         for query in output.rejected:
             found.setdefault(query, []).append(output.results[query].dead)
     return {query: storable(pa.concat_tables(tables)) for query, tables in found.items()}
-
-
-def _together(query: str, outputs: Mapping[LaneId, LaneOutput], each: Each) -> Answer:
-    """The answers of all lanes, in order of time; a column is one of what is done for `each`."""
-    answers = [o.results[query] for o in outputs.values() if query in o.results]
-    if len(answers) == 1:
-        return answers[0]
-    times = np.concatenate([answer.times for answer in answers])
-    order, tables = stable_order(times, in_runs=True), [answer.table for answer in answers]
-    if len(order) < MANY:
-        return Answer(pa.concat_tables(tables).take(pa.array(order)), times[order])
-
-    def column(name: str) -> pa.Array:
-        pieces = [piece for table in tables for piece in table.column(name).chunks]
-        whole = pa.chunked_array(pieces, tables[0].schema.field(name).type)
-        return taken(whole.combine_chunks(POOL), order)
-
-    names: list[str] = tables[0].schema.names
-    return Answer(pa.Table.from_arrays(list(each(column, names)), schema=tables[0].schema), times[order])

@@ -156,7 +156,7 @@ def test_a_step_that_fails_amid_its_work_leaves_everything(monkeypatch: pytest.M
         raise MemoryError("no more")
 
     with monkeypatch.context() as patch:
-        patch.setattr("midstream.step.fold.conclude", broken)
+        patch.setattr("midstream.step.levels.conclude", broken)
         with pytest.raises(MemoryError):
             made.push(rows)
     assert made.manifest is before
