@@ -33,7 +33,6 @@ _REFUSED = {
     exp.Exists: "a subquery",
     exp.Window: "a window function",
 }
-_REFUSED |= dict.fromkeys((exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime), "the time of a clock")
 _REFUSED |= dict.fromkeys((exp.Rand, exp.Uuid), "a value that is another one each time")
 _REFUSED |= {
     exp.AggFunc: "an aggregate",
@@ -44,6 +43,19 @@ _REFUSED |= {
 _WORDS = "comparisons, AND, OR, NOT, arithmetic, BETWEEN, LIKE, IN (list), IS NULL, CASE, CAST and scalar functions"
 
 
+_CLOCKS = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.CurrentDatetime, exp.Localtimestamp)
+_CLOCK_NAMES = frozenset({"now", "today", "getdate", "proctime", "transaction_timestamp", "get_current_timestamp"})
+_CLOCK_NAMES |= frozenset({"current_timestamp", "current_date", "current_time", "unix_timestamp", "localtimestamp"})
+
+
+def _of_a_clock(node: exp.Expr) -> LanguageError:
+    return LanguageError(
+        f"{node.sql('duckdb')} reads a clock, and the same rows would give other answers each time",
+        remedy="time is that of the rows: write A [RANGE 1 DAY] for the rows of the last day, A.ts - B.ts <= INTERVAL "
+        "1 DAY for how far two may be apart, or EVERY 1 MINUTE for an answer from time to time",
+    )
+
+
 MOST_DEPTH = 220
 """So deep may an expression be: Python computes some of what is known of one with three calls a level, of 1,000."""
 
@@ -52,6 +64,14 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.DPipe)
 
 def _is_arithmetic(node: exp.Expr) -> bool:
     return isinstance(node, _ARITHMETIC) and node.this is not None and NODES[type(node)][1] == ("this", "expression")
+
+
+def _balanced(name: str, parts: list[Expression]) -> Expression:
+    """Conditions bound together two by two, so that many of them do not nest deeply."""
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        parts = [call(name, *pair) for pair in pairs] + (parts[-1:] if len(parts) % 2 else [])
+    return parts[0]
 
 
 class Binder:
@@ -116,6 +136,10 @@ class Binder:
             return handler(self, node)
         if (arranged := HANDLERS.get(type(node))) is not None:
             return arranged(node, self)
+        if isinstance(node, exp.In) and isinstance(node.this.unnest(), exp.Tuple) and node.expressions:
+            return self._row_in(node)
+        if isinstance(node, _CLOCKS):
+            raise _of_a_clock(node)
         entry = NODES.get(type(node))
         if entry is None or node.args.get("symmetric") or node.args.get("query") or node.args.get("unnest"):
             what = next((w for kind, w in _REFUSED.items() if isinstance(node, kind)), None)
@@ -153,11 +177,7 @@ class Binder:
                 waiting += [part.args["expression"], part.this]
             else:
                 parts.append(self.bind(part))
-        name = "and" if isinstance(node, exp.And) else "or"
-        while len(parts) > 1:
-            pairs = zip(parts[::2], parts[1::2], strict=False)
-            parts = [call(name, *pair) for pair in pairs] + (parts[-1:] if len(parts) % 2 else [])
-        return parts[0]
+        return _balanced("and" if isinstance(node, exp.And) else "or", parts)
 
     def _column(self, node: exp.Expr) -> Expression:
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
@@ -196,6 +216,37 @@ class Binder:
 
     def _inner(self, node: exp.Expr) -> Expression:
         return self.bind(node.this)
+
+    def _rows(self, node: exp.Expr) -> Expression:
+        """Bind a comparison; one of row values, `(a, b) = (c, d)`, by their parts, from left to right."""
+        left, right = node.this.unnest(), node.expression.unnest()
+        if not isinstance(left, exp.Tuple) and not isinstance(right, exp.Tuple):
+            return self.call(NODES[type(node)][0], self.bind(node.this), self.bind(node.expression))
+        if not isinstance(left, exp.Tuple) or not isinstance(right, exp.Tuple):
+            raise LanguageError("a row value beside a single value", remedy="write as many values on either side")
+        return self._compared(NODES[type(node)][0], left, right)
+
+    def _compared(self, function: str, left: exp.Expr, right: exp.Expr) -> Expression:
+        if len(left.expressions) != len(right.expressions):
+            sizes = f"{len(left.expressions)} and {len(right.expressions)}"
+            raise LanguageError(f"row values of {sizes} values", remedy="write as many values on either side")
+        pairs = [
+            (self.bind(one), self.bind(other)) for one, other in zip(left.expressions, right.expressions, strict=True)
+        ]
+        if function in ("eq", "ne"):
+            return _balanced("and" if function == "eq" else "or", [self.call(function, *pair) for pair in pairs])
+        strictly = {"le": "lt", "ge": "gt"}.get(function, function)
+        found = self.call(function, *pairs[-1])
+        for pair in reversed(pairs[:-1]):
+            found = call("or", self.call(strictly, *pair), call("and", self.call("eq", *pair), found))
+        return found
+
+    def _row_in(self, node: exp.Expr) -> Expression:
+        """Bind `(a, b) IN ((1, 2), (3, 4))`."""
+        row, others = node.this.unnest(), [one.unnest() for one in node.expressions]
+        if any(not isinstance(one, exp.Tuple) for one in others):
+            raise LanguageError("a row value beside a single value", remedy="write as many values on either side")
+        return _balanced("or", [self._compared("eq", row, other) for other in others])
 
     def _is(self, node: exp.Expr) -> Expression:
         value, other = self.bind(node.this), node.expression
@@ -287,6 +338,8 @@ class Binder:
 
     def _named(self, node: exp.Expr) -> Expression:
         name = node.name.lower()
+        if name in _CLOCK_NAMES and not node.expressions:
+            raise _of_a_clock(node)
         # Who only reads a checkpoint loads no package for it.
         own = user_predicate(name) is not None if self.scope.registered else is_declared(name)
         if not own and (other := other_name(node)) is not None:
@@ -309,6 +362,7 @@ class Binder:
         exp.And: _chain,
         exp.Or: _chain,
         exp.Is: _is,
+        **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), _rows),
         exp.NullSafeEQ: _same,
         exp.Like: _like,
         exp.ILike: _like,

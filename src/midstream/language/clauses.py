@@ -13,6 +13,7 @@ from midstream.language.existence import with_existence_joined
 from midstream.language.join_order import JoinOrder, blocks_of, joined_sources
 from midstream.language.join_parts import JoinPart, join_part_of
 from midstream.language.join_times import JoinTimes
+from midstream.language.joins_by_name import with_joins_on
 from midstream.language.moments import columns_of_time
 from midstream.language.parts import parts_of
 from midstream.language.query import Source
@@ -21,7 +22,7 @@ from midstream.language.result_time import time_of
 from midstream.language.scope import Scope, find_name, starred
 from midstream.language.select_list import distinct_grouped, select_of
 from midstream.language.set_operations import NUMBER
-from midstream.language.sources import FromClause, sources_of, used_names
+from midstream.language.sources import FromClause, sources_of
 from midstream.language.static_tables import TablesNamed, without_tables
 from midstream.language.subqueries import Shown, common_tables, selected, shown_of
 from midstream.language.top_n import TopNClause, top_n_of
@@ -115,7 +116,7 @@ def clauses_of(
     tree = distinct_grouped(found, tree, _columns_of_time(text, tree, streams))
     tree, top = top_n_of(found, tree)
     tree = with_existence_joined(found, tree, {**streams, **tables})
-    used = used_names(tree)
+    tree = with_joins_on(found, tree, {**streams, **tables})
     tree, named = without_tables(found, tree, streams, tables)
     source = sources_of(found, tree, streams)
     shown = {
@@ -132,7 +133,6 @@ def clauses_of(
     scope = replace(
         scope,
         sources=named.in_order(columns),
-        used=used,
         views=views,
         timeless=frozenset(table.alias for table in named.tables),
         moment=time_of(streams[s.stream].columns.field(streams[s.stream].timestamp).type for s in source.sources),

@@ -231,8 +231,7 @@ def names_read(nodes: Sequence[object]) -> set[str] | None:
     stars = (star for node in trees for star in node.find_all(exp.Star))
     if any(not isinstance(star.parent, exp.Count) for star in stars):
         return None
-    named = {part.name.lower() for node in trees for column in node.find_all(exp.Column) for part in column.parts}
-    return named | {name.name.lower() for node in trees for name in node.args.get("using") or []}
+    return {part.name.lower() for node in trees for column in node.find_all(exp.Column) for part in column.parts}
 
 
 def _anded(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -93,15 +93,19 @@ def _joined(
     where = select.args.get("where")
     conditions = [] if where is None else [_qualified(where.this, inner, outer)]
     if isinstance(node, exp.In):
-        if len(select.expressions) != 1 or isinstance(select.expressions[0], exp.Star):
-            raise _refused(found, node, "IN (SELECT ...) of other than one column", _SHAPE)
-        own = _qualified(node.this, ("", ()), outer)
-        other = _qualified(select.expressions[0].unalias(), inner, outer)
-        outside = [_qualified(part, ("", ()), outer) for part in beside]
-        same: exp.Expr = exp.EQ(this=own, expression=other)
-        if negated and not (_excludes_null(conditions, other) and _excludes_null(outside, own)):
-            same = exp.Coalesce(this=same, expressions=[exp.Boolean(this=True)])
-        conditions.insert(0, same)
+        row = node.this.unnest()
+        asked = row.expressions if isinstance(row, exp.Tuple) else [node.this]
+        if len(select.expressions) != len(asked) or any(item.is_star for item in select.expressions):
+            what = f"IN (SELECT ...) of other than {'one column' if len(asked) == 1 else f'{len(asked)} columns'}"
+            raise _refused(found, node, what, _SHAPE)
+        outside, equal = [_qualified(part, ("", ()), outer) for part in beside], list[exp.Expr]()
+        for own, other in zip(asked, select.expressions, strict=True):
+            own, other = _qualified(own, ("", ()), outer), _qualified(other.unalias(), inner, outer)
+            same: exp.Expr = exp.EQ(this=own, expression=other)
+            if negated and not (_excludes_null(conditions, other) and _excludes_null(outside, own)):
+                same = exp.Coalesce(this=same, expressions=[exp.Boolean(this=True)])
+            equal.append(same)
+        conditions = [*equal, *conditions]
     return table, exp.and_(*conditions, copy=False) if conditions else exp.Boolean(this=True)
 
 

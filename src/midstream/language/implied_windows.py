@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, floor, inf
 
-from midstream.language.expression import Call, Column, Expression
-from midstream.language.linear import widens
+import pyarrow as pa
+
+from midstream.language.duration import MICROSECONDS
+from midstream.language.expression import TIME_COLUMN, Call, Column, Expression, Literal
+from midstream.language.linear import DAY, linear, widens
 from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Source
-from midstream.language.types import family
+from midstream.language.types import TIMES, family
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
+
+_SECOND = MICROSECONDS["second"]
 
 Gaps = dict[tuple[str, str], float]
 """By two aliases the most microseconds that a row of the second may be newer than one of the first."""
@@ -29,8 +34,9 @@ def with_implied_windows(
 ) -> tuple[Source, ...]:
     """The sources, those without a window with the one that the conditions imply, if these imply any.
 
-    Conditions count that compare the timestamp columns of two streams, TIMESTAMPs or DATEs, and the windows of the
-    other sources; they need not be between the very streams: A to B and B to C tell of A and C, too.
+    Conditions count that compare the timestamp columns of two streams, TIMESTAMPs or DATEs, also with a constant added,
+    cut by DATE_TRUNC or cast to DATE, and the windows of the other sources. They need not be between the very streams:
+    A to B and B to C tell of A and C, too.
     """
     if len(sources) < 2:
         return sources
@@ -67,13 +73,15 @@ def gaps_of(sources: Sequence[Source], predicates: Sequence[Predicate], streams:
     times = {source.alias: streams[source.stream].timestamp for source in sources}
     for condition in predicates:
         left, right, low, high = _bounds(condition)
-        one, other = _time_of(left, times), _time_of(right, times)
+        one, other = _near_time(left, times), _near_time(right, times)
         if one is None or other is None:
             continue
         if high is not None:  # left - right <= high
-            gaps[other, one] = min(gaps[other, one], ceil(high))
+            gap = ceil(high) - one.least + other.most
+            gaps[other.alias, one.alias] = min(gaps[other.alias, one.alias], gap)
         if low is not None:
-            gaps[one, other] = min(gaps[one, other], -floor(low))
+            gap = -floor(low) + one.most - other.least
+            gaps[one.alias, other.alias] = min(gaps[one.alias, other.alias], gap)
     return gaps
 
 
@@ -86,13 +94,49 @@ def _bounds(condition: Predicate) -> tuple[Expression | None, Expression | None,
     return None, None, None, None
 
 
-def _time_of(term: Expression | None, times: Mapping[str, str]) -> str | None:
-    """The alias whose event time a term is; None where it is anything else: a cast may have cut something off.
+@dataclass(frozen=True)
+class _NearTime:
+    """A term that lies from `least` to `most` microseconds after the event time of a source's row."""
 
-    A cast that only adds a zone, or a date's hours, keeps the time.
-    """
-    while isinstance(term, Call) and (term.function == "microseconds" or (term.function == "cast" and widens(term))):
-        term = term.arguments[0]
-    if not isinstance(term, Column) or times.get(term.alias) != term.name:
-        return None
-    return term.alias if family(term.type) in ("timestamp", "date") else None
+    alias: str
+    least: int = 0
+    most: int = 0
+
+    def moved(self, least: int, most: int) -> _NearTime:
+        """Return a term that lies so far from this one."""
+        return replace(self, least=self.least + least, most=self.most + most)
+
+
+_MOST_OF_UNIT = {"year": 366 * DAY, "quarter": 92 * DAY, "month": 31 * DAY, "week": 7 * DAY, "day": DAY}
+_MOST_OF_UNIT |= {name: MICROSECONDS[name] for name in ("hour", "minute", "second", "millisecond", "microsecond")}
+
+
+def _near_time(term: Expression | None, times: Mapping[str, str]) -> _NearTime | None:
+    """Return how far a term lies from the event time of a source's row; None for a term that has no such bounds."""
+    match term:
+        case Column(_, alias, name) if times.get(alias) == name and family(term.type) in TIMES:
+            return _NearTime(alias)
+        case Column(_, alias, name) if name == TIME_COLUMN and alias in times:
+            return _NearTime(alias)
+        case Call(_, "microseconds" | "moment", (inner,)):
+            return _near_time(inner, times)
+        case Call(kind, "cast", (inner,)) if (found := _near_time(inner, times)) is not None:
+            if widens(term):
+                return found
+            # A DATE begins its day; a coarser TIMESTAMP may be rounded either way.
+            if kind == pa.date32():
+                return found.moved(1 - DAY, 0)
+            return found.moved(-_SECOND, _SECOND) if family(kind) == "timestamp" else None
+        case Call(_, "date_trunc", (Literal(value=unit), inner)) if unit in _MOST_OF_UNIT:
+            found = _near_time(inner, times)
+            return None if found is None else found.moved(1 - _MOST_OF_UNIT[unit], 0)
+        case Call(_, "add" | "sub" as sign, (left, right)):
+            if isinstance(left, Literal) and sign == "add":
+                left, right = right, left
+            found, shift = _near_time(left, times), linear(right)
+            if found is None or shift is None or shift.terms:
+                return None
+            days = family(left.type) == "date" and family(right.type) == "integer"
+            size = (-1 if sign == "sub" else 1) * shift.constant * (DAY if days else 1)
+            return found.moved(floor(size), ceil(size))
+    return None

@@ -218,7 +218,7 @@ def kind_of(join: exp.Expr | None) -> str:
 
 def is_bare(join: exp.Expr) -> bool:
     """Whether a join is a mere comma between two sources."""
-    return not any(join.args.get(key) for key in ("side", "kind", "method", "on", "using"))
+    return not any(join.args.get(key) for key in ("side", "kind", "method", "on"))
 
 
 def stands_in_where(join: exp.Expr) -> bool:

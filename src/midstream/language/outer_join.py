@@ -50,9 +50,7 @@ def check_outer_joins(found: CqlText, tree: exp.Select, sources: Sequence[Source
             raise refused("beside TABLE(...)", "write GROUP BY TUMBLE(ts, size) or HOP(ts, slide, size)")
         if any(map(is_bare, joins[:at])) and not stands_in_where(node):
             raise refused("behind a comma", "write JOIN ... ON instead of the comma, or name that source last")
-        if any(join.args.get("using") for join in joins[: at + 1]) and side in ("RIGHT", "FULL"):
-            raise refused("with USING", "write ON: which of the two columns is NULL matters here")
-        if node.args.get("on") is None and not node.args.get("using"):
+        if node.args.get("on") is None:
             raise refused("without a condition", "write ON and a condition behind the stream")
         for source in sources:
             if source.window is not None and source.window.kind == "rows":

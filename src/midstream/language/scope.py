@@ -47,15 +47,13 @@ class Scope:
 
     `time` is the type of `_ts`, None where it may not be read; that of a source, `A._ts`, is the event time of its row,
     of the type `moment`, but sources that are `timeless` have none. `registered` says whether predicates of users must
-    be registered in this program. Columns `used` by USING, in lower case, are the first source's where no source is
-    named. A column that a subquery shows stands for an expression: `views`, by alias and name.
+    be registered in this program. A column that a subquery shows stands for an expression: `views`, by alias and name.
     """
 
     sources: tuple[tuple[str, pa.Schema], ...]
     time: pa.DataType | None = None
     moment: pa.DataType = TIMESTAMP
     registered: bool = True
-    used: frozenset[str] = frozenset()
     views: Mapping[tuple[str, str], Expression] = field(default_factory=dict)
     timeless: frozenset[str] = frozenset()
 
@@ -105,8 +103,6 @@ class Scope:
         if source:
             columns = list(self.columns(self.alias(source)))
         found = [c for c in columns if c.name == name] or [c for c in columns if c.name.lower() == name.lower()]
-        if len(found) > 1 and name.lower() in self.used:
-            found = found[:1]
         if len(found) > 1:
             choices = ", ".join(f"{c.alias}.{c.name}" for c in found)
             raise LanguageError(f"column {name!r} is ambiguous", remedy=f"write one of: {choices}")

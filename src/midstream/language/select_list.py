@@ -137,11 +137,7 @@ def star(binder: Binder, node: exp.Expr) -> list[tuple[str, Expression]] | None:
             raise LanguageError("* with EXCLUDE, REPLACE or RENAME", remedy="list the columns")
         names = [scope.alias(node.text("table"))] if isinstance(node, exp.Column) else [a for a, _ in scope.sources]
         columns = [column for alias in names for column in scope.starred(alias)]
-        if isinstance(node, exp.Column):
-            return [(c.name, scope.shown(c)) for c in columns]
-        first = {c.name.lower(): c for c in reversed(columns)}
-        kept = (c for c in columns if c.name.lower() not in scope.used or first[c.name.lower()] is c)
-        return [(c.name, scope.shown(c)) for c in kept]
+        return [(c.name, scope.shown(c)) for c in columns]
     except LanguageError as error:
         raise LanguageError(error.message, place=place_of(binder.text, node), remedy=error.remedy) from error
 

@@ -15,7 +15,7 @@ from midstream.language.functions import call
 from midstream.language.place import offset_of, place, place_of
 from midstream.language.query import Difference, Predicate, Source
 from midstream.language.scope import Scope, find_name
-from midstream.language.subqueries import Selected, common_tables, names_shown, selected
+from midstream.language.subqueries import Selected, common_tables, selected
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.words import suggest
@@ -48,13 +48,11 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
     text = found.text
     tables: list[exp.Expr] = [tree.args["from_"].this]
     conditions: list[tuple[int, exp.Expr]] = []
-    used: list[tuple[int, exp.Expr]] = []
     for join in tree.args.get("joins") or []:
         _check_join(text, join)
         tables.append(join.this)
         if join.args.get("on") is not None:
             conditions.append((len(tables) - 1, join.args["on"]))
-        used += [(len(tables) - 1, name) for name in join.args.get("using") or []]
     common = common_tables(text, tree)
     unwrapped = [selected(text, table, common) for table in tables]
     named = [_table(text, table, one) for table, one in zip(tables, unwrapped, strict=True)]
@@ -62,12 +60,6 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
     items = [_Item(*one, window) for one, window in zip(named, windows, strict=True)]
     items += [_Item(one.stream, one.alias, one.offset, one.window) for one in found.subtrahends]
     sources = _resolved(found, items, streams)
-    for at, name in used:
-        shown = {
-            source.alias: names_shown(table, common, streams) for source, table in zip(sources, tables, strict=False)
-        }
-        before = [source.alias for source in sources[:at]]
-        conditions.append((at, _used(text, name, before, sources[at].alias, shown)))
     selects = {alias: one.selects for (_, alias, _), one in zip(named, unwrapped, strict=True) if one.selects}
     for source in sources:
         if selects.get(source.alias) and source.window is not None and source.window.kind == "rows":
@@ -98,25 +90,6 @@ def _resolved(found: CqlText, items: Sequence[_Item], streams: Mapping[str, Stre
         window = item.window or found.window
         sources.append(Source(item.alias, known[0], None if window is None else window.window))
     return sources
-
-
-def _used(text: str, name: exp.Expr, before: list[str], joined: str, shown: Mapping[str, tuple[str, ...]]) -> exp.Expr:
-    """The equality that a column of USING says: with the first source before that shows it."""
-    other = next((alias for alias in before if find_name(name.name, shown[alias])), None)
-    if other is None or not find_name(name.name, shown[joined]):
-        where = joined if other is not None else "the sources before"
-        raise LanguageError(
-            f"USING names column {name.name!r}, which {where} lacks", place=place_of(text, name), remedy="write ON"
-        )
-    sides = [exp.column(exp.to_identifier(name.name), alias, quoted=True) for alias in (other, joined)]
-    return exp.EQ(this=sides[0], expression=sides[1])
-
-
-def used_names(tree: exp.Select) -> frozenset[str]:
-    """The columns, in lower case, that USING makes one."""
-    return frozenset(
-        name.name.lower() for join in tree.args.get("joins") or [] for name in join.args.get("using") or []
-    )
 
 
 def check_rows_windows(

@@ -23,7 +23,7 @@ from midstream.language.place import offset_of, place, place_of
 from midstream.language.predicates import conjuncts, predicate
 from midstream.language.query import BandPredicate, EquiPredicate, Lookup, LookupKind, Predicate
 from midstream.language.scope import NOT_STARRED, Scope, find_name
-from midstream.language.subqueries import Shown, common_tables, names_shown, selected, shown_of
+from midstream.language.subqueries import Shown, common_tables, selected, shown_of
 from midstream.language.types import INT64
 from midstream.model.errors import LanguageError
 from midstream.model.schema import VERSION, StreamSchema, TableSchema
@@ -128,9 +128,6 @@ class _Taker:
         rest = self.tree.copy()
         rest.args["from_"].set("this", self.items[first].copy())
         rest.set("joins", [self.joins[at - 1].copy() for at in range(first + 1, len(self.items)) if not tables[at]])
-        for at in range(first + 1, len(self.items)):
-            if not tables[at] and self.joins[at - 1].args.get("using"):
-                self._check_using(at, tables)
         return rest, TablesNamed(tuple(found), order)
 
     def _check_bare(self, node: exp.Expr) -> None:
@@ -157,24 +154,6 @@ class _Taker:
         join = self.joins[at - 1]
         if join.args.get("on") is not None:
             yield join.args["on"]
-        for name in join.args.get("using") or []:
-            shown = [names_shown(item, self.common, self.known) for item in self.items[: at + 1]]
-            other = next((n for n, names in enumerate(shown[:at]) if find_name(name.name, names)), None)
-            if other is None or not find_name(name.name, shown[at]):
-                raise not_in_language(
-                    self.found.text, name, f"USING names column {name.name!r}, which not both sides have", "write ON"
-                )
-            sides = [self.items[n].alias_or_name for n in (other, at)]
-            columns = [exp.column(exp.to_identifier(name.name), alias, quoted=True) for alias in sides]
-            yield exp.EQ(this=columns[0], expression=columns[1])
-
-    def _check_using(self, at: int, tables: Sequence[list[str]]) -> None:
-        for name in self.joins[at - 1].args["using"]:
-            before = [names_shown(self.items[n], self.common, self.known) for n in range(at) if not tables[n]]
-            if not any(find_name(name.name, names) for names in before):
-                raise not_in_language(
-                    self.found.text, name, f"USING names column {name.name!r} of a static table", "write ON"
-                )
 
     def _check_windows(self, is_table: Sequence[bool]) -> None:
         offsets = [offset_of(item) or 0 for item in self.items]

@@ -80,16 +80,25 @@ def common_tables(text: str, tree: exp.Select) -> dict[str, exp.Select]:
 
 
 def names_shown(
-    node: exp.Expr, tables: Mapping[str, exp.Select], streams: Mapping[str, StreamSchema | TableSchema]
+    node: exp.Expr,
+    tables: Mapping[str, exp.Select],
+    streams: Mapping[str, StreamSchema | TableSchema],
+    *,
+    starred_only: bool = False,
 ) -> tuple[str, ...]:
-    """The names of the columns that a source of FROM shows: a stream's, or those of a subquery's select list."""
+    """The names of the columns that a source of FROM shows: a stream's, or those of a subquery's select list; or only
+    those that `*` stands for.
+    """
     select = node.this if isinstance(node, exp.Subquery) else tables.get(node.name.lower())
     if not isinstance(select, exp.Select):
         known = find_name(node.name, streams)
-        return tuple(streams[known[0]].columns.names) if known else ()
+        if not known:
+            return ()
+        columns = streams[known[0]].columns
+        return tuple(starred(columns) if starred_only else columns.names)
     if select.args.get("from_") is None:
         return ()
-    below = names_shown(select.args["from_"].this, {}, streams)
+    below = names_shown(select.args["from_"].this, {}, streams, starred_only=starred_only)
     names = (below if item.is_star else (item.alias_or_name,) for item in select.expressions)
     return tuple(name for some in names for name in some)
 
@@ -131,7 +140,6 @@ def shown_of(text: str, alias: str, schema: pa.Schema, selects: tuple[exp.Select
             sources=((source, _schema(columns, unstarred)),),
             views={(source, name): expression for name, expression in columns},
             time=None,
-            used=frozenset(),
         )
         binder = Binder(text, inside)
         where = select.args.get("where")

@@ -31,6 +31,9 @@ def windows(text: str) -> dict[str, int | None]:
         ("A.ts = B.ts", {"A": 0, "B": 0}),
         ("`A`.`ts` - B.ts <= INTERVAL 3 SECONDS AND `B`.ts <= A.ts", {"A": 0, "B": 3}),
         ("A.ts BETWEEN B.ts + INTERVAL 1 SECOND AND B.ts + INTERVAL 5 SECONDS", {"A": 0, "B": 5}),
+        ("B.ts = A.ts + INTERVAL 1 DAY", {"A": 86_400, "B": 0}),
+        ("A.ts = B.ts - INTERVAL 1 DAY", {"A": 86_400, "B": 0}),
+        ("A._ts + INTERVAL 1 MINUTE = B._ts", {"A": 60, "B": 0}),
     ],
 )
 def test_of_two_streams(where: str, expected: dict[str, int]) -> None:
@@ -57,6 +60,21 @@ def test_nanoseconds_are_cut_off_so_that_a_microsecond_is_added() -> None:
     assert windows("SELECT N.k FROM N, B WHERE N.ts BETWEEN B.ts - INTERVAL 1 SECOND AND B.ts")["N"] == SECOND + 1
 
 
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("DATE_TRUNC('hour', A.ts) = DATE_TRUNC('hour', B.ts)", {"A": 3_600 * SECOND - 1, "B": 3_600 * SECOND - 1}),
+        ("CAST(A.ts AS DATE) = CAST(B.ts AS DATE)", {"A": 86_400 * SECOND - 1, "B": 86_400 * SECOND - 1}),
+        ("CAST(A.ts AS DATE) = CAST(B.ts AS DATE) + 1", {"A": 0, "B": 2 * 86_400 * SECOND - 1}),
+        ("DATE_TRUNC('minute', A.ts) = B.ts", {"A": 0, "B": 60 * SECOND - 1}),
+        ("CAST(A.ts AS TIMESTAMP_S) = B.ts", {"A": SECOND, "B": SECOND}),
+        ("DATE_TRUNC('day', A.ts) BETWEEN B.ts AND B.ts + INTERVAL 1 DAY", {"A": 0, "B": 2 * 86_400 * SECOND - 1}),
+    ],
+)
+def test_of_times_that_are_cut_off(where: str, expected: dict[str, int]) -> None:
+    assert windows(f"SELECT A.k FROM A, B WHERE A.k = B.k AND {where}") == expected
+
+
 def test_days() -> None:
     assert windows("SELECT D.k FROM D, B WHERE B.ts BETWEEN D.day AND D.day + INTERVAL 1 DAY")["D"] == 86_400 * SECOND
 
@@ -69,11 +87,11 @@ def test_a_time_that_is_given_a_zone_stays_the_same_time(where: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT A.k FROM A, B WHERE CAST(A.ts AS TIMESTAMP_S) = B.ts",
         "SELECT A.k FROM A, B WHERE A.k = B.k",
         "SELECT A.k FROM A, B WHERE A.ts < B.ts",
         "SELECT A.k FROM A, B WHERE A.sent = B.ts",  # Not the event time.
-        "SELECT A.k FROM A, B WHERE CAST(A.ts AS DATE) = CAST(B.ts AS DATE)",
+        "SELECT A.k FROM A, B WHERE EXTRACT(hour FROM A.ts) = EXTRACT(hour FROM B.ts)",
+        "SELECT A.k FROM A, B WHERE DATE_TRUNC('hour', A.sent) = DATE_TRUNC('hour', B.ts)",
         "SELECT A.k FROM A, B WHERE A.ts = B.ts OR A.k = B.k",
         "SELECT I.k FROM I, A i2 WHERE I.ts - I.k = 3",
         "SELECT A.k FROM A [ROWS 3], B WHERE A.ts = B.ts AND A.k > 1 OR A.k = B.k",

@@ -1,0 +1,189 @@
+"""Forms of SQL that are written as others before they run: each answers as DuckDB does over all rows at once.
+
+A seed draws rows of three streams, cuts them into steps, and asks a query of every form beside each other. What a query
+must answer is one text of DuckDB over the rows that were not late. Two rows far ahead end every window.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import midstream as ms
+from midstream.language.parse import parsed
+from tests.drawing import seeds
+from tests.oracle.answer import connection
+from tests.oracle.arrival import Step, arrive
+from tests.oracle.spec import SECOND, StreamSpec
+from tests.property.drive import start
+from tests.property.rows import BEGIN, Shape, cut, draw_rows, table
+
+pytestmark = [pytest.mark.property, pytest.mark.timeout(600)]
+
+Form = Callable[[Random], tuple[str, str]]
+
+FORMS: dict[str, Form] = {}
+"""By name what draws a query, as midstream gets it and as DuckDB does."""
+
+ENDING = -7
+"""The `u` of rows that only end the windows; answers that have it are passed over."""
+
+
+def form(draw: Form) -> Form:
+    FORMS[draw.__name__] = draw
+    return draw
+
+
+def within(rng: Random) -> tuple[str, str]:
+    """A window of some seconds, and that A and B are in it."""
+    size = rng.choice((0, 1, 3, 5))
+    return f" WINDOW {size} SECONDS", f"abs(A.__ts - B.__ts) <= {size} * {SECOND}"
+
+
+ITEMS = "A.u AS u, B.u AS w"
+
+
+@form
+def offset_equality(rng: Random) -> tuple[str, str]:
+    seconds = rng.choice((0, 1, 2, 7))
+    tie = rng.choice(("A.k = B.k", "A.s <> B.s", "TRUE"))
+    written = rng.choice(
+        (
+            f"B.ts = A.ts + INTERVAL {seconds} SECONDS",
+            f"B.ts - INTERVAL {seconds} SECONDS = A.ts",
+            f"A.ts + INTERVAL {seconds} SECONDS = B.ts AND A.ts <= B.ts",
+        )
+    )
+    return (text := f"SELECT {ITEMS} FROM A, B WHERE {tie} AND {written}"), text
+
+
+@form
+def truncated_equality(rng: Random) -> tuple[str, str]:
+    unit = rng.choice(("second", "minute", "hour", "day", "week", "month"))
+    shift = rng.choice(("", " + INTERVAL 3 SECONDS", " - INTERVAL 1 MINUTE"))
+    cut = f"DATE_TRUNC('{unit}', A.ts) = DATE_TRUNC('{unit}', B.ts{shift})"
+    written = rng.choice((cut, "CAST(A.ts AS DATE) = CAST(B.ts AS DATE)", f"DATE_TRUNC('{unit}', A.ts) = B.ts{shift}"))
+    return (text := f"SELECT {ITEMS} FROM A, B WHERE A.k = B.k AND {written}"), text
+
+
+@form
+def joined_by_name(rng: Random) -> tuple[str, str]:
+    (window, inside), kind = within(rng), rng.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+    names = rng.choice((("k",), ("k", "s"), ("s",)))
+    using, rest = ", ".join(names), ", ".join(f"{name} AS g{n}" for n, name in enumerate(names))
+    both = {"RIGHT JOIN": "B.{0}", "FULL JOIN": "COALESCE(A.{0}, B.{0})"}.get(kind, "A.{0}")
+    items = ", ".join(f"{both.format(name)} AS g{n}" for n, name in enumerate(names))
+    on = " AND ".join(f"A.{name} = B.{name}" for name in names)
+    where = rng.choice(("", " WHERE {0} IS NOT NULL", " WHERE {0} IS NULL OR A.u IS NULL"))
+    cql = f"SELECT {rest}, {ITEMS} FROM A {kind} B USING ({using}){where.format(names[0])}{window}"
+    after = where.format(both.format(names[0]))
+    return cql, f"SELECT {items}, {ITEMS} FROM A {kind} B ON {on} AND {inside}{after}"
+
+
+@form
+def joined_by_all_names(rng: Random) -> tuple[str, str]:
+    kind = rng.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+    (window, inside), told = within(rng), (("A", "u", "t"), ("B", "w", "z"))
+    ours = [f"(SELECT k, s, u AS {u}, ts AS {t} FROM {name}) AS {name}" for name, u, t in told]
+    cql = f"SELECT * FROM {ours[0]} NATURAL {kind} {ours[1]}{window}"
+    both = {"RIGHT JOIN": "B.{0}", "FULL JOIN": "COALESCE(A.{0}, B.{0})"}.get(kind, "A.{0}")
+    items = ", ".join(f"{both.format(name)} AS {name}" for name in "ks")
+    items += ", A.u AS u, A.ts AS t, B.u AS w, B.ts AS z"
+    return cql, f"SELECT {items} FROM A {kind} B ON A.k = B.k AND A.s = B.s AND {inside}"
+
+
+@form
+def row_values(rng: Random) -> tuple[str, str]:
+    window, inside = within(rng)
+    cql, sql = rng.choice(
+        (
+            ("(A.k, A.s) = (B.k, B.s)", "A.k = B.k AND A.s = B.s"),
+            ("(A.k, A.n) <> (B.k, B.n)", "A.k <> B.k OR A.n <> B.n"),
+            ("(A.k, A.n) < (B.k, B.n)", "A.k < B.k OR (A.k = B.k AND A.n < B.n)"),
+            ("(A.k, A.n) >= (B.k, B.n)", "A.k > B.k OR (A.k = B.k AND A.n >= B.n)"),
+            ("(A.k, B.n) IN ((1, 2), (0, B.k))", "(A.k = 1 AND B.n = 2) OR (A.k = 0 AND B.n = B.k)"),
+            ("(A.k, B.n) NOT IN ((1, 2), (0, 1))", "NOT ((A.k = 1 AND B.n = 2) OR (A.k = 0 AND B.n = 1))"),
+        )
+    )
+    return f"SELECT {ITEMS} FROM A, B WHERE {cql}{window}", f"SELECT {ITEMS} FROM A, B WHERE ({sql}) AND {inside}"
+
+
+@form
+def row_values_in_a_subquery(rng: Random) -> tuple[str, str]:
+    (window, inside), negated = within(rng), rng.choice(("", "NOT "))
+    cql = f"SELECT A.u AS u FROM A WHERE (A.k, A.s) {negated}IN (SELECT B.k, s FROM B WHERE B.n > 0){window}"
+    true = "A.k = B.k AND A.s = B.s"
+    held = f"coalesce({true}, true)" if negated else true
+    return cql, f"SELECT A.u FROM A WHERE {negated}EXISTS (SELECT 1 FROM B WHERE B.n > 0 AND {held} AND {inside})"
+
+
+@pytest.mark.parametrize("seed", seeds(200))
+def test_every_form(seed: int) -> None:
+    rng = Random(seed)
+    asked = {name: draw(rng) for name, draw in FORMS.items()}
+    declared, steps = drawn(rng)
+    check(rng, declared, steps, asked)
+
+
+def drawn(rng: Random) -> tuple[tuple[StreamSpec, ...], list[Step]]:
+    """Draw rows of A, B and C in steps, those that end the windows last."""
+    disorder = rng.choice((0, 0, 3))
+    shape = Shape(
+        seed=rng.randrange(2**20),
+        sizes=(rng.choice((12, 20)), rng.choice((12, 20)), 10),
+        span=rng.choice((4, 10, 20)),
+        keys=rng.choice((1, 2, 3)),
+        nulls=rng.choice((0.0, 0.1, 0.3)),
+        jitter=rng.random() < 0.3,
+        disorder=disorder,
+        slack=rng.choice((None, 1)) if disorder else None,
+    )
+    declared, sequence = draw_rows(shape)
+    cuts = tuple(rng.randrange(101) for _ in range(rng.choice((1, 2, 3))))
+    ends = [
+        {
+            spec.name: table(
+                spec, [dict.fromkeys(spec.schema.names) | {"u": ENDING, "ts": BEGIN + days * 86_400 * SECOND}]
+            )
+        }
+        for days in (100, 200)
+        for spec in declared
+    ]
+    merged = [{k: v for one in ends[n : n + 3] for k, v in one.items()} for n in (0, 3)]
+    return declared, [*cut(declared, sequence, cuts), *merged]
+
+
+def check(rng: Random, declared: tuple[StreamSpec, ...], steps: list[Step], asked: dict[str, tuple[str, str]]) -> None:
+    """Fail unless every query answers what DuckDB does; now and then a query migrates, or the engine starts again."""
+    engine = start(declared, lanes=rng.choice((1, 3)), sharing=rng.choice(("auto", "off")))
+    for name, (cql, _) in asked.items():
+        engine.add_query(name, cql)
+    found = {name: Counter[Any]() for name in asked}
+    for step in steps:
+        able = [n for n, q in engine.manifest.queries.items() if len(parsed(engine.manifest, q.sql).aliases) > 1]
+        if able and rng.random() < 0.3:
+            aliases = list(parsed(engine.manifest, engine.manifest.queries[name := rng.choice(able)].sql).aliases)
+            rng.shuffle(aliases)
+            with suppress(ms.StrategyError):  # It runs so already.
+                engine.migrate(name, plan=f"({' '.join(aliases)})", strategy=rng.choice(("moving_state", "jisc")))
+        for name, answers in engine.push(dict(step)).items():
+            if name in found:
+                found[name].update(_rows(answers))
+    arrivals = arrive(declared, steps, ())
+    for name, rows in arrivals.admitted.items():
+        connection().register(name, rows)
+    for name, (cql, sql) in asked.items():
+        expected = Counter(_rows(connection().sql(sql).to_arrow_table()))
+        assert found[name] == expected, f"{name}: {cql}"
+
+
+def _rows(answers: pa.Table) -> list[tuple[Any, ...]]:
+    """Return the rows of answers but for those that only end the windows."""
+    rows = (tuple(map(repr, row.values())) for row in answers.to_pylist())
+    return [row for row in rows if str(ENDING) not in row]
