@@ -217,11 +217,13 @@ def test_a_job_runs_embedded_and_what_needs_spark_says_what_to_install(python: P
     file.write_text(file.read_text().replace('"ckpt"', '"other"'))
     done = midstream(python, "run", file.name, "--once", cwd=tmp_path)
     assert done.returncode == 1
-    assert "No module named 'pyspark'" in done.stderr and "pip install 'midstream[spark]'" in done.stderr
+    assert "No module named 'pyspark'" in done.stderr and "pip install '.[spark]'" in done.stderr
+    assert "or run the job with --engine embedded" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["Job", "results_stream"])
 def test_what_needs_spark_says_so_in_a_program(python: Path, tmp_path: Path, name: str) -> None:
     program = f"import midstream as ms\ntry:\n    ms.{name}\nexcept ms.MidstreamError as error:\n    print(error)"
     done = run(python, "-c", program, cwd=tmp_path)
-    assert done.stdout == f"No module named 'pyspark' (at midstream.{name}). Remedy: pip install 'midstream[spark]'\n"
+    remedy = "in a clone of midstream, pip install '.[spark]'"
+    assert done.stdout == f"No module named 'pyspark' (at midstream.{name}). Remedy: {remedy}\n"

@@ -340,7 +340,9 @@ def of_spark(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "remedy"), [(saved, "Engine.load"), (of_spark, "start it as a job on Spark")], ids=["saved", "of Spark"]
+    ("make", "remedy"),
+    [(saved, "Engine.load"), (of_spark, "run it with --engine spark")],
+    ids=["saved", "of Spark"],
 )
 def test_a_folder_of_something_else_is_refused(tmp_path: Path, make: Callable[[Path], None], remedy: str) -> None:
     make(tmp_path / "checkpoint")

@@ -226,5 +226,5 @@ def test_a_library_that_is_missing_is_named_with_its_extra(
     for module in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ms.SinkError, match=rf"{package}.*Remedy: pip install 'midstream\[{extra}\]'"):
+    with pytest.raises(ms.SinkError, match=rf"{package}.*Remedy: in a clone of midstream, pip install '.\[{extra}\]'"):
         as_sink(options, "default")

@@ -149,7 +149,11 @@ def _run_on_spark(
         told.lost(before)
         # Spark takes the interrupt for itself when it starts, so ours is set after.
         session = spark_session(
-            "midstream", cores, Path(work_folder(checkpoint.folders.storage)) / "spark.log", settings
+            "midstream",
+            cores,
+            Path(work_folder(checkpoint.folders.storage)) / "spark.log",
+            settings,
+            otherwise="run the job with --engine embedded",
         )
         with session as spark, _signals() as interrupted:
             running = job_of(spark, job).start(trigger, take_over=take_over)

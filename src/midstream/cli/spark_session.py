@@ -14,15 +14,18 @@ from midstream.model.extras import from_extra
 
 
 @contextmanager
-def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
+def spark_session(
+    name: str, cores: int | str, log: Path, settings: Mapping[str, str] | None = None, otherwise: str = ""
+) -> Iterator[Any]:
     """A local session, stopped at the end; `settings` are added.
 
     What Spark, its workers and its Python libraries write to stderr is appended to the file `log`: the terminal is for
     the command. What fails while the session is there, and is no `MidstreamError`, is raised as a `SparkError`.
+    `otherwise` is what to do where Spark is not installed.
     """
     from midstream.state.store.disk import cannot_write
 
-    with from_extra("spark", "Spark"):
+    with from_extra("spark", "Spark", otherwise=otherwise):
         from midstream.spark.failure import told_of
         from midstream.spark.session import end, local_session
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.api import Api
-from midstream.dashboard.extra import from_dashboard_extra
 from midstream.dashboard.failure import failed, failure
 from midstream.dashboard.guard import Guard
 from midstream.dashboard.prometheus import metrics_of
 from midstream.dashboard.safety import READ_ONLY, TOKEN_HEADER, Access
 from midstream.explain.prometheus import CONTENT_TYPE
 from midstream.model.errors import MidstreamError, QueryError
+from midstream.model.extras import from_extra
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -44,7 +44,7 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
     What changes only as steps are done has an ETag: asked again with it, 304 and nothing is computed. An error is an
     object with `error`, `place` and `remedy`.
     """
-    with from_dashboard_extra():
+    with from_extra("dashboard", "dashboard"):
         from starlette.applications import Starlette
         from starlette.concurrency import run_in_threadpool
         from starlette.middleware import Middleware

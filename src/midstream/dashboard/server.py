@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Self
 
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.app import application
-from midstream.dashboard.extra import from_dashboard_extra
 from midstream.dashboard.safety import Access
 from midstream.model.errors import MidstreamError
+from midstream.model.extras import from_extra
 from midstream.state.store.places import Place
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Dashboard:
     """
 
     def __init__(self, places: Sequence[Place], access: Access, port: int = PORT) -> None:
-        with from_dashboard_extra():
+        with from_extra("dashboard", "dashboard"):
             import uvicorn
 
         app = application([Checkpoint.open(place) for place in places], access)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from midstream.demo.acts import Act
 from midstream.demo.flights import Replay
 from midstream.model.errors import InputError
+from midstream.model.extras import install
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -36,7 +37,7 @@ class AnswerCheck:
 def check(act: Act, replays: Mapping[str, Replay], results: Path) -> AnswerCheck:
     """Compare the Parquet files below `results` with what DuckDB answers over the whole input."""
     if importlib.util.find_spec("duckdb") is None:
-        raise InputError("DuckDB is not installed", place="package duckdb", remedy="pip install 'midstream[demo]'")
+        raise InputError("DuckDB is not installed", place="package duckdb", remedy=install("demo"))
     import duckdb
 
     with duckdb.connect() as database:

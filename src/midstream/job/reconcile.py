@@ -216,8 +216,8 @@ def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
             "here is an engine that was saved", place=place, remedy="use Engine.load, or name another folder"
         )
     what, remedy = {
-        SPARK: ("an embedded engine", "open it with ms.Engine(checkpoint=...)"),
-        EMBEDDED: ("a job on Spark", "start it as a job on Spark"),
+        SPARK: ("an embedded engine", "run it with --engine embedded, or open it with ms.Engine(checkpoint=...)"),
+        EMBEDDED: ("a job on Spark", "run it with --engine spark, or start it as an ms.Job"),
     }[host]
     raise CheckpointError(
         f"the checkpoint is of {what}, which alone knows what it has read",

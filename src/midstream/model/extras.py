@@ -8,19 +8,32 @@ from contextlib import contextmanager
 from midstream.model.errors import MidstreamError
 
 
-@contextmanager
-def from_extra(extra: str, place: str, kind: type[MidstreamError] = MidstreamError) -> Iterator[None]:
-    """Within this block libraries are imported that the extra `midstream[extra]` installs.
+def install(extra: str) -> str:
+    """Return the remedy for a missing library of an extra. There is no release yet, so it is installed from a clone.
 
-    Where one is missing an error of this `kind` is raised that says what to install.
+    >>> install("spark")
+    "in a clone of midstream, pip install '.[spark]'"
+    """
+    return f"in a clone of midstream, pip install '.[{extra}]'"
+
+
+@contextmanager
+def from_extra(
+    extra: str, place: str, kind: type[MidstreamError] = MidstreamError, otherwise: str = ""
+) -> Iterator[None]:
+    """Raise an error of this `kind` that says what to install, where a block imports a library that is missing.
+
+    `otherwise` is another remedy, for those who do without the library.
 
     >>> with from_extra("spark", "Job"):
     ...     import not_here
     Traceback (most recent call last):
     ...
-    midstream.model.errors.MidstreamError: No module named 'not_here' (at Job). Remedy: pip install 'midstream[spark]'
+    midstream.model.errors.MidstreamError: No module named 'not_here' (at Job). Remedy: in a clone
+        of midstream, pip install '.[spark]'
     """
     try:
         yield
     except ImportError as error:
-        raise kind(str(error), place=place, remedy=f"pip install 'midstream[{extra}]'") from error
+        remedy = install(extra) + (f", or {otherwise}" if otherwise else "")
+        raise kind(str(error), place=place, remedy=remedy) from error

@@ -1,7 +1,7 @@
 """Conformance suites for what other packages add: an author runs over their own what runs over everything in here.
 
 In: a class that fulfils a contract, such as a `Scheme` or a `Sink`. Out: nothing, or an `AssertionError` that says what
-is wrong in which case. Answers are held against DuckDB: `pip install 'midstream[testing]'`.
+is wrong in which case. Answers are held against DuckDB: `pip install '.[testing]'` in a clone.
 """
 
 from midstream.testing.operators import check_operator

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from midstream.model.errors import InputError
+from midstream.model.extras import install
 from midstream.model.window import SECOND
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def answer_over(join: DrawnJoin, steps: Sequence[Mapping[str, pa.Table]]) -> Cou
 def _database() -> DuckDBPyConnection:
     """One for this process, for to make one takes longer than most queries; each cursor has tables of its own."""
     if importlib.util.find_spec("duckdb") is None:
-        raise InputError("DuckDB is not installed", place="package duckdb", remedy="pip install 'midstream[testing]'")
+        raise InputError("DuckDB is not installed", place="package duckdb", remedy=install("testing"))
     import duckdb
 
     return duckdb.connect(config={"threads": 1})

@@ -235,6 +235,7 @@ def test_a_checkpoint_of_another_job(folder: Path, capsys: pytest.CaptureFixture
     assert "the checkpoint has the streams other, this job has A, B, C" in told["faults"][0]["message"]
     _, told = found(capsys=capsys)
     assert "the checkpoint is of an embedded engine" in told["faults"][0]["message"]
+    assert "run it with --engine embedded" in told["faults"][0]["remedy"]
 
 
 def test_what_is_allowed_is_no_fault(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from midstream.model.errors import ReadError, SinkError, WriteError
+from midstream.model.extras import install
 from midstream.state.store.chunk_cache import ChunkCache
 from midstream.state.store.storage import Storage
 
@@ -313,7 +314,7 @@ def _library() -> Any:
         raise SinkError(
             "object stores need a library that is not installed",
             place="obstore",
-            remedy="pip install 'midstream[stores]', on every machine",
+            remedy=f"{install('stores')}, on every machine",
         ) from None
     return obstore
 
