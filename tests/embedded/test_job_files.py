@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
+from midstream.cli.main import main
 from midstream.engine.job_run import FileJob
 from midstream.job.crash_points import POINTS
 from midstream.language.job_file import parse_job
@@ -59,6 +61,18 @@ def test_each_file_is_read_once_in_the_order_of_arrival(folder: Path) -> None:
     (folder / "in" / "C" / "more.json").write_text(as_lines(rows(range(20, 22))))
     assert once()["step"] == 4
     assert keys(folder) == list(range(22))
+
+
+def test_paths_count_from_the_file_that_names_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "streams").mkdir()
+    table = JOB[JOB.index("[streams.C]") : JOB.index("[queries")]
+    (folder / "streams" / "c.toml").write_text(table.replace("in/C", "../in/C"))
+    (folder / "job.toml").write_text('include = ["streams/c.toml"]' + JOB.replace(table, ""))
+    for away in (folder.parent, folder / "in", folder):
+        monkeypatch.chdir(away)
+        assert main(["run", os.path.relpath(folder / "job.toml"), "--once", "--engine", "embedded"]) == 0
+        assert keys(folder) == list(range(20)), "all files are read, each once"
+    assert {path.name for path in folder.iterdir()} == {"ckpt", "in", "job.toml", "out", "streams"}
 
 
 @pytest.mark.parametrize("old", ["in/A", "in/C/*.json", '"out"', "ckpt"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,15 +30,7 @@ def check(
     Nothing is started or written, and Spark is not needed; `midstream run` does the same first. Exit code 2 where there
     is a fault.
     """
-    from midstream.cli.checked_job import CheckedJob
-    from midstream.language.job_file import JobFileError
-
-    try:
-        job, found = looked_at(job_file, engine, allow_operator, allow_source)
-    except JobFileError as error:
-        job, found = None, CheckedJob(list(error.faults))
-    except MidstreamError as error:
-        job, found = None, CheckedJob([error])
+    job, found = looked_at(job_file, engine, allow_operator, allow_source)
     if as_json:
         print_json(_json(job, found))
     elif not found.faults and job is not None:
@@ -55,17 +48,31 @@ def check(
 
 def looked_at(
     path: Path, engine: Host, operators: list[str] | None, sources: list[str] | None
-) -> tuple[JobFile, CheckedJob]:
-    """A job file read and looked into; what the command line allows is allowed from then on."""
-    from midstream.cli.checked_job import checked_job
-    from midstream.language.job_file import read_job_file
+) -> tuple[JobFile | None, CheckedJob]:
+    """A job file read and looked into, None where it cannot be read; what the command line allows is allowed from then
+    on.
+    """
+    from midstream.cli.checked_job import CheckedJob, checked_job
+    from midstream.language.job_file import read_parts
     from midstream.model.allowed_operators import allow_operators
     from midstream.model.allowed_sources import allow_sources
 
-    job = read_job_file(path)
+    read = read_parts(path)
     allow_operators(*(operators or ()))
     allow_sources(*(sources or ()))
-    return job, checked_job(job, engine is Host.EMBEDDED)
+    if read.job is None:
+        return None, CheckedJob(list(read.faults))
+    found = checked_job(read.job, engine is Host.EMBEDDED, read.unread)
+    found.faults = _by_line([*read.faults, *found.faults])
+    return read.job, found
+
+
+def _by_line(faults: list[MidstreamError]) -> list[MidstreamError]:
+    """Faults in the order of the files and lines that their places name."""
+    places = [re.match(r"(.*?), line (\d+)", fault.place) for fault in faults]
+    files = list(dict.fromkeys(place[1] for place in places if place))
+    keys = [(files.index(place[1]), int(place[2])) if place else (-1, 0) for place in places]
+    return [fault for _, fault in sorted(zip(keys, faults, strict=True), key=lambda one: one[0])]
 
 
 def refuse(found: CheckedJob, quiet: bool = False) -> None:

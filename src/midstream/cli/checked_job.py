@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.new_sink import new_sink
-from midstream.cli.source_columns import check_table_path, folder_warnings, lateness_warnings, source_columns
+from midstream.cli.source_columns import (
+    check_part,
+    check_source_path,
+    check_table_path,
+    folder_warnings,
+    lateness_warnings,
+    source_columns,
+    source_parts,
+)
 from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.dropped_next import dropped_next
 from midstream.job.reconcile import refuse_other_host, refuse_other_streams, with_streams
 from midstream.job.static_tables import unread
 from midstream.language.job_file import JobFile
-from midstream.language.job_specs import QuerySpec
+from midstream.language.job_specs import QuerySpec, SourceSpec
+from midstream.language.toml_file import Path as Keys
 from midstream.model.allowed_sources import check_settings_of_spark
 from midstream.model.command import declare_operator
 from midstream.model.errors import MidstreamError
@@ -65,11 +76,15 @@ class CheckedJob:
             self.faults.append(type(error)(error.message, place=place + inner, remedy=error.remedy))
 
 
-def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
-    """All that is wrong with a job, as far as its files tell; nothing is written, and Spark is not needed."""
-    check = _Check(job, embedded)
+def checked_job(job: JobFile, embedded: bool, unread: Collection[Keys] = ()) -> CheckedJob:
+    """All that is wrong with a job, as far as its files tell; nothing is written, and Spark is not needed.
+
+    `unread` are the keys of the file that have faults already, for which the job has defaults.
+    """
+    check = _Check(job, embedded, unread)
     check.settings()
-    check.checkpoint()
+    if job.checkpoint:
+        check.checkpoint()
     streams = check.streams()
     check.changes_of_streams(streams)
     tables = check.tables()
@@ -81,11 +96,26 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
 class _Check:
     """A job file under examination, beside the checkpoint that it names; each part tells its faults to `found`."""
 
-    def __init__(self, job: JobFile, embedded: bool) -> None:
+    def __init__(self, job: JobFile, embedded: bool, unread: Collection[Keys]) -> None:
         self.job, self.embedded, self.found = job, embedded, CheckedJob()
+        self.unread = unread
         self.places = {**_PLACES, **job.places}
         self.folders: Folders | None = None
         self.newest: Manifest | None = None
+
+    def at(self, table: str, key: str = "") -> AbstractContextManager[None]:
+        """Within this block a `MidstreamError` is a fault of a key of a table, or of the table.
+
+        Where the key could not be read, it follows from that and is no fault of its own.
+        """
+        if self.is_unread(table, *([key] if key else ())):
+            return suppress(MidstreamError)
+        return self.found.at(self.places.get(f"{table}.{key}") or self.places[table])
+
+    def is_unread(self, table: str, *key: str) -> bool:
+        """Whether something in a table, or under a key of it, could not be read."""
+        within = (*table.split(".", 1), *key)
+        return any(path[: len(within)] == within for path in self.unread)
 
     def settings(self) -> None:
         """What holds for the job as a whole."""
@@ -93,10 +123,10 @@ class _Check:
             check_lanes(self.job.lanes)
         with self.found.at(self.places["sharing"]):
             scheme(self.job.sharing, self.places["sharing"])
-        with self.found.at(self.places["spark"]):
-            check_settings_of_spark(self.job.spark, "[spark]")
-        with self.found.at(self.places["optimizer"]):
-            declared_optimizer(with_unit_costs(replace(self.job, queries={})))
+        for setting in self.job.spark:
+            with self.at("spark", setting):
+                check_settings_of_spark([setting], "[spark]")
+        self.optimizer("optimizer", self.job.optimizer, lambda one: replace(self.job, queries={}, optimizer=one))
 
     def checkpoint(self) -> None:
         """Find what the job's checkpoint has, if there is one, and see that this job may go on with it."""
@@ -104,14 +134,17 @@ class _Check:
             self.folders = Folders(located(self.job.checkpoint))
             self.newest = self.folders.manifests.latest() if self.folders.storage.names() else None
             refuse_other_host(self.newest, EMBEDDED if self.embedded else SPARK, self.folders.root)
-            if self.newest is not None:
+            if self.newest is not None and not self.unread:
                 refuse_other_streams(self.newest.pushed_streams, self.job.streams, self.folders.root)
 
     def streams(self) -> dict[str, StreamSchema]:
         """The streams whose columns can be known here."""
         streams = {}
         for name, spec in self.job.streams.items():
-            with self.found.at(self.places[f"streams.{name}"]):
+            table = f"streams.{name}"
+            if not self.parts_of_stream(table, name, spec) or self.is_unread(table):
+                continue
+            with self.at(table):
                 newest = self.newest
                 known = None if newest is None or name not in newest.streams else newest.streams[name].columns
                 columns = source_columns(name, spec, known, self.embedded)
@@ -130,10 +163,23 @@ class _Check:
                     ).in_unit()
         return streams
 
+    def parts_of_stream(self, table: str, name: str, spec: SourceSpec) -> bool:
+        """Check each part of a stream's declaration; return whether all of them are right."""
+        before = len(self.found.faults)
+        for key, part in source_parts(spec, self.embedded):
+            with self.at(table, key):
+                check_part(name, part, self.embedded)
+            if key == "format" and len(self.found.faults) > before:
+                return False
+        if not self.embedded:
+            with self.at(table, "path"):
+                check_source_path(name, spec)
+        return len(self.found.faults) == before
+
     def changes_of_streams(self, streams: Mapping[str, StreamSchema]) -> None:
         """See that the checkpoint's queries can go on with its streams as they are declared now."""
         newest, folders = self.newest, self.folders
-        all_read = {*streams, *self.found.unknown} == self.job.streams.keys()
+        all_read = not self.unread and {*streams, *self.found.unknown} == self.job.streams.keys()
         if newest is None or folders is None or not all_read:
             return
         if newest.pushed_streams.keys() <= self.job.streams.keys():
@@ -145,9 +191,14 @@ class _Check:
         """The static tables whose rows can be read."""
         tables: dict[str, StaticTable] = {}
         for name, table in self.job.tables.items():
-            with self.found.at(self.places[f"tables.{name}"]):
+            at, before = f"tables.{name}", len(self.found.faults)
+            with self.at(at):
                 refuse_taken_name("table", name, {"stream": self.job.streams, "table": tables})
+            with self.at(at, "path"):
                 check_table_path(name, table.path)
+            if len(self.found.faults) > before or self.is_unread(at):
+                continue
+            with self.at(at):
                 tables[name] = unread(name, table_rows(name, table).schema)
         return tables
 
@@ -156,21 +207,64 @@ class _Check:
         job = self.job
         missing = (job.streams.keys() - manifest.streams.keys()) | (job.tables.keys() - manifest.tables.keys())
         for name, query in job.queries.items():
-            place = self.places[f"queries.{name}"]
-            with self.found.at(place):
-                declared_optimizer(with_unit_costs(replace(job, queries={name: query}, optimizer=None)))
-            with self.found.at(place):
-                # Together: the command allows its operator, so none may be made of one that this program has not
-                # allowed.
+            table = f"queries.{name}"
+            self.optimizer(table, query.optimizer, partial(_of_one_query, job, name, query))
+            allowed = query.operator is None
+            with self.at(table, "operator"):
                 if query.operator is not None:
                     OperatorSpec(query.operator, query.operator_options or {}).check_allowed()
-                if any(re.search(rf"\b{re.escape(stream)}\b", query.sql) for stream in missing):
-                    self.found.unchecked.append(name)
-                else:
-                    manifest = taken(manifest, _command(name, query))
-            with self.found.at(place):
+                    allowed = True
+            if any(re.search(rf"\b{re.escape(other)}\b", query.sql) for other in missing):
+                self.found.unchecked.append(name)
+                missing.add(name)
+            elif self.is_unread(table, "sql"):
+                missing.add(name)
+            else:
+                # A command allows its operator, so none may be made of one that this program has not allowed.
+                command = _command(name, query if allowed else replace(query, operator=None, operator_options=None))
+                added = self.added(manifest, table, command)
+                manifest = added or manifest
+                missing |= {name} if added is None else set()
+            with self.at(table, "sink"):
                 if self.folders is not None:
                     new_sink(self.folders, manifest, name, dict(query.sink))
+
+    def optimizer(
+        self, table: str, settings: Mapping[str, Any] | None, of: Callable[[dict[str, Any]], JobFile]
+    ) -> None:
+        """Check settings of the optimizer, each beside the policy whose options there are, then all together."""
+        before = len(self.found.faults)
+        policy = {} if settings is None or "policy" not in settings else {"policy": settings["policy"]}
+        for key, value in (settings or {}).items():
+            with self.at(table, key if table == "optimizer" else "optimizer"):
+                declared_optimizer(with_unit_costs(of({**policy, key: value})))
+        if settings is not None and len(self.found.faults) == before:
+            with self.at(table, "" if table == "optimizer" else "optimizer"):
+                declared_optimizer(with_unit_costs(of(dict(settings))))
+
+    def added(self, manifest: Manifest, table: str, command: AddQuery) -> Manifest | None:
+        """The manifest with a query; without what is wrong with its plan, operator and spread; None if its SQL is."""
+        try:
+            return taken(manifest, command)
+        except MidstreamError as error:
+            found, before = error, len(self.found.faults)
+        bare = AddQuery(command.query, command.sql, None, command.sink, None, command.history)
+        answer = None
+        with self.at(table, "sql"):
+            answer = taken(manifest, bare)
+        over = {"spread": command.spread, "nodes": command.nodes, "spread_options": command.spread_options}
+        parts: dict[str, dict[str, Any]] = {"plan": {"plan": command.plan}, "operator": {"operator": command.operator}}
+        for key, part in {**parts, "spread": over}.items() if answer is not None else ():
+            with self.at(table, key):
+                taken(manifest, replace(bare, **part))
+        if len(self.found.faults) == before:  # They are right each by itself, and not together.
+            with self.at(table):
+                raise found
+        return answer
+
+
+def _of_one_query(job: JobFile, name: str, query: QuerySpec, settings: dict[str, Any]) -> JobFile:
+    return replace(job, queries={name: replace(query, optimizer=settings)}, optimizer=None)
 
 
 def _as_declared(newest: Manifest, job: JobFile, known: Mapping[str, StreamSchema]) -> dict[str, StreamSchema]:

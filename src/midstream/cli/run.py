@@ -75,6 +75,8 @@ def run(
         raise WrongUse(f"{option} needs an end to look at", place=option, remedy="give --once too")
     job, found = looked_at(job_file, engine, allow_operator, allow_source)
     refuse(found)
+    if job is None:
+        raise typer.Exit(2)
     for warning in () if as_json else found.warnings:
         say(f"warning: {warning}")
     every = parse_duration(interval, what="the interval", place="--interval") / 1e6

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -65,6 +66,31 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
         return parse_ddl(_OWN[spec.format])
     # The types of other files Spark infers in its own way.
     return _of_files(name, spec, path) if spec.format == "parquet" and path is not None else None
+
+
+def source_parts(spec: SourceSpec, embedded: bool) -> Iterator[tuple[str, SourceSpec]]:
+    """Yield parts of a stream's declaration that can be checked by themselves, each with its key, the format first."""
+    here = "." if embedded else spec.path
+    bare = replace(spec, path=here, schema="k BIGINT", options={})
+    yield "format", bare
+    for option, value in spec.options.items():
+        yield "options", replace(bare, options={option: value})
+    if embedded:
+        yield "path", replace(bare, path=spec.path)
+
+
+def check_part(name: str, part: SourceSpec, embedded: bool) -> None:
+    """Raise a `MidstreamError` where a part of a stream's declaration is wrong."""
+    if not embedded:
+        check_spec(name, part)
+    elif part.format != OF_A_JOB:
+        FolderSource.of(name, part, None)
+
+
+def check_source_path(name: str, spec: SourceSpec) -> None:
+    """Raise where the files that Spark is to read are not there."""
+    if spec.format in (*SELF_DESCRIBING, "text"):
+        _check_path(name, spec, _path_here(spec.path))
 
 
 def _of_files(name: str, spec: SourceSpec, path: str) -> pa.Schema | None:
@@ -134,7 +160,7 @@ def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
         raise InputError(
             f"stream {name!r} reads {spec.path}, and there is no such file or folder",
             place=place,
-            remedy="correct the path, which counts from the folder that the command is given in, or make the folder",
+            remedy="correct the path, which counts from the folder of the file that names it, or make the folder",
         )
 
 
@@ -145,5 +171,5 @@ def check_table_path(name: str, path: str) -> None:
         raise InputError(
             f"table {name!r} reads {path}, and there is no such file or folder",
             place=f"[tables.{name}]",
-            remedy="correct the path, which counts from the folder that the command is given in",
+            remedy="correct the path: in a job file it counts from the folder of the file that names it",
         )

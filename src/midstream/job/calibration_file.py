@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from midstream.language.job_file import JobFile
+from midstream.language.job_specs import CALIBRATION
 from midstream.model.errors import InputError
 from midstream.optimizer.cost.calibration import units_from_json, units_to_json
-
-CALIBRATION = "calibration"
-"""What a job file calls it: `calibration = "units.json"` under `[optimizer]`."""
 
 MEASURE = "write it with midstream calibrate --out FILE"
 

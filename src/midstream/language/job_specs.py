@@ -11,6 +11,9 @@ from midstream.language.toml_file import TomlTable
 from midstream.model.errors import InputError
 from midstream.model.words import suggest
 
+CALIBRATION = "calibration"
+"""What the settings of the optimizer call the file of `midstream calibrate`: `calibration = "units.json"`."""
+
 
 @dataclass(frozen=True)
 class SourceSpec:
@@ -84,27 +87,27 @@ class QuerySpec:
 def spark_settings(top: TomlTable) -> dict[str, str]:
     """Settings of Spark by their full names; `packages` is a list of Maven coordinates."""
     table = top.get("spark", dict, "a table of Spark's settings", {})
-    found = dict(_flat(table))
+    found = dict(flat_settings(table))
     packages = found.pop("packages", None)
     if packages is not None:
         if not isinstance(packages, list) or not all(isinstance(one, str) for one in packages):
-            raise top.error("spark.packages", f"is {packages!r}", 'make it a list such as ["group:artifact:version"]')
-        found["spark.jars.packages"] = ",".join(packages)
+            top.fault("spark.packages", f"is {packages!r}", 'make it a list such as ["group:artifact:version"]')
+        else:
+            found["spark.jars.packages"] = ",".join(packages)
     for name, value in found.items():
         if not name.startswith("spark."):
-            raise top.error(
-                f"spark.{name}", "is no setting of Spark", "write packages, or a name such as 'spark.sql...'"
-            )
+            remedy = "write packages, or a name such as 'spark.sql...'"
+            top.fault(f"spark.{name}", "is no setting of Spark", remedy)
         if not isinstance(value, str | int | float):
-            raise top.error("spark", f"has {value!r} for {name}", "make it a text or a number")
+            top.fault("spark", f"has {value!r} for {name}", "make it a text or a number")
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in found.items()}
 
 
-def _flat(table: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+def flat_settings(table: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
     """The settings of a table; keys with dots that are not quoted are tables in tables."""
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{within}{key}.")
+            yield from flat_settings(value, f"{within}{key}.")
         else:
             yield f"{within}{key}", value
 
@@ -114,7 +117,7 @@ KAFKA_COLUMNS = {f"kafka_{name}": name for name in ("key", "topic", "partition",
 
 
 def source_spec(table: TomlTable) -> SourceSpec:
-    """The stream of a table `[streams.NAME]`; raises `LanguageError`."""
+    """The stream of a table `[streams.NAME]`."""
     kind, path = table.required("format"), table.get("path", str, "a text", None)
     schema, timestamp = table.get("schema", str, "a text", None), table.required("timestamp")
     lateness = table.duration("lateness") or 0
@@ -125,28 +128,30 @@ def source_spec(table: TomlTable) -> SourceSpec:
     on_bad_file = table.get("on_bad_file", str, "a text", "stop")
     table.close()
     if on_bad_file not in ("stop", "skip"):
-        raise table.error("on_bad_file", f"is {on_bad_file!r}", 'use "stop", or "skip" to go on without such files')
+        table.fault("on_bad_file", f"is {on_bad_file!r}", 'use "stop", or "skip" to go on without such files')
     if value is not None:
         _check_value(table, value, kind, schema)
     if schema is not None:
-        columns = table.within("schema", lambda: parse_ddl(schema)).names
+        declared = table.within("schema", lambda: parse_ddl(schema))
+        columns = () if declared is None else declared.names
         unknown = [name for name in columns if name.startswith("kafka_") and name not in KAFKA_COLUMNS]
         if value is not None and unknown:
             remedy = suggest(unknown[0], KAFKA_COLUMNS)
-            raise table.error("schema", f"has {unknown[0]!r}, of which Kafka says nothing", remedy)
-        if timestamp not in columns:
-            raise table.error("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
+            table.fault("schema", f"has {unknown[0]!r}, of which Kafka says nothing", remedy)
+        if columns and timestamp and timestamp not in columns:
+            table.fault("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
+    path = None if path is None else table.path_of(path)
     return SourceSpec(kind, path, schema, timestamp, lateness, idle, _texts(options), value, unit, on_bad_file, ahead)
 
 
 def table_spec(table: TomlTable) -> TableSpec:
-    """The static table of a table `[tables.NAME]`; raises `LanguageError`."""
+    """The static table of a table `[tables.NAME]`."""
     kind, path, schema = table.required("format"), table.required("path"), table.get("schema", str, "a text", None)
     options = table.get("options", dict, "a table", {})
     table.close()
     if schema is not None:
         table.within("schema", lambda: parse_ddl(schema))
-    return TableSpec(kind, path, schema, _texts(options))
+    return TableSpec(kind, table.path_of(path), schema, _texts(options))
 
 
 def _texts(options: Mapping[str, Any]) -> dict[str, str]:
@@ -155,27 +160,35 @@ def _texts(options: Mapping[str, Any]) -> dict[str, str]:
 
 def _check_value(table: TomlTable, value: str, kind: str, schema: str | None) -> None:
     if kind != "kafka":
-        raise table.error("value", f"says how to read messages of Kafka, and the format is {kind!r}", "leave it out")
-    if value != "json":
-        raise table.error("value", f"is {value!r}", 'use value = "json", or leave it and the schema out for bytes')
-    if schema is None:
-        raise table.error("schema", "is missing, of the JSON objects", 'add one such as "id BIGINT, ts TIMESTAMP"')
+        table.fault("value", f"says how to read messages of Kafka, and the format is {kind!r}", "leave it out")
+    elif value != "json":
+        table.fault("value", f"is {value!r}", 'use value = "json", or leave it and the schema out for bytes')
+    elif schema is None:
+        table.fault("schema", "is missing, of the JSON objects", 'add one such as "id BIGINT, ts TIMESTAMP"')
+
+
+def optimizer_table(table: TomlTable) -> dict[str, Any] | None:
+    """The settings of the optimizer that a table has, as they are written."""
+    found: dict[str, Any] | None = table.get("optimizer", dict, "a table", None)
+    if found and isinstance(found.get(CALIBRATION), str):
+        return {**found, CALIBRATION: table.path_of(found[CALIBRATION])}
+    return found
 
 
 def query_spec(table: TomlTable) -> QuerySpec:
-    """The query of a table `[queries.NAME]`; raises `LanguageError`."""
+    """The query of a table `[queries.NAME]`."""
     sql, plan = table.required("sql"), table.get("plan", str, "a text", None)
-    sink = table.get("sink", dict, "a table", None)
+    sink = table.required("sink", dict, "a table", '{ format = "parquet", path = "out" }')
     operator = table.get("operator", str, "a text such as 'package.module:Class'", None)
     options = table.get("operator_options", dict, "a table", None)
     history = table.get("history", bool, "true or false", True)
-    optimizer = table.get("optimizer", dict, "a table", None)
+    optimizer = optimizer_table(table)
     spread = table.get("spread", str, "a text such as 'psp_d'", None)
     nodes = table.get("nodes", int | str, "a whole number, or 'auto'", None)  # type: ignore[arg-type]
     spread_options = table.get("spread_options", dict, "a table", None)
     table.close()
     if spread is None and (nodes is not None or spread_options is not None):
-        raise table.error("spread", "is missing, of which nodes and spread_options are", 'add spread = "auto"')
-    if sink is None:
-        raise table.error("sink", "is missing", 'add one such as sink = { format = "parquet", path = "out" }')
+        table.fault("spread", "is missing, of which nodes and spread_options are", 'add spread = "auto"')
+    if isinstance(sink.get("path"), str):
+        sink = {**sink, "path": table.path_of(sink["path"])}
     return QuerySpec(sql, plan, sink, operator, options, history, optimizer, spread, nodes, spread_options)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from midstream.language.duration import parse_duration
 from midstream.model.errors import LanguageError
-from midstream.model.words import suggest
+from midstream.model.words import alike, suggest
 
 Path = tuple[str, ...]
 """The keys from the top of a file down to a table or a value."""
@@ -19,20 +20,25 @@ _VARIABLE = re.compile(r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})")
 _HEADER = re.compile(r"\s*\[\[?\s*(.+?)\s*\]?\]\s*(?:#.*)?$")
 _KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
 _NAME = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _QUOTES = re.compile(r'"""|\'\'\'')
 
 
 @dataclass(frozen=True)
 class TomlText:
-    """The content of a TOML file, what the file is called, and the line on which each key stands."""
+    """The content of a TOML file, what the file is called, the line of each key, and the faults found so far."""
 
     content: Mapping[str, Any]
     where: str
     lines: Mapping[Path, int] = field(default_factory=dict)
+    faults: list[tuple[Path, LanguageError]] = field(default_factory=list)
 
     @staticmethod
     def of(text: str, where: str, environ: Mapping[str, str]) -> TomlText:
-        """The content of a text, with the values of the environment that it names; raises `LanguageError`."""
+        """The content of a text, with the values of the environment that it names.
+
+        Raises a `LanguageError` where it is no TOML. A variable that is not set is one of the `faults`.
+        """
         try:
             content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -41,8 +47,42 @@ class TomlText:
             raise LanguageError(
                 f"the job file is no TOML: {message}", place=place, remedy="correct it there"
             ) from error
-        lines = key_lines(text)
-        return TomlText({k: _expanded(v, (k,), where, lines, environ) for k, v in content.items()}, where, lines)
+        found = TomlText({}, where, key_lines(text))
+        return replace(found, content={key: found._expanded(value, (key,), environ) for key, value in content.items()})
+
+    def _expanded(self, value: Any, path: Path, environ: Mapping[str, str]) -> Any:
+        """A value with `${NAME}` and `${NAME:-default}` replaced in its texts; `$$` is a dollar sign."""
+        if isinstance(value, dict):
+            return {key: self._expanded(one, (*path, key), environ) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self._expanded(one, path, environ) for one in value]
+        if not isinstance(value, str):
+            return value
+
+        def known(match: re.Match[str]) -> str:
+            name, default = match[1], match[2]
+            if name is None:
+                return "$"
+            if name in environ:
+                return environ[name]
+            if default is None:
+                line = _line_of(self.lines, path)
+                error = LanguageError(
+                    f"the environment has no variable {name}",
+                    place=", ".join(
+                        part for part in (self.where, f"line {line}" if line else "", ".".join(path)) if part
+                    ),
+                    remedy=f"set it, or write what it is without: ${{{name}:-...}}",
+                )
+                self.faults.append((path, error))
+                return match[0]
+            return default
+
+        return _VARIABLE.sub(known, value)
+
+    def faults_by_line(self) -> list[LanguageError]:
+        """The faults in the order of their lines; what is missing stands where its table does."""
+        return [fault for _, fault in sorted(self.faults, key=lambda one: _line_of(self.lines, one[0]) or 0)]
 
     def table(self, *path: str) -> TomlTable:
         """A table of it, at the top without a path."""
@@ -53,11 +93,20 @@ class TomlText:
 
 
 class TomlTable:
-    """A table under reading: its place, and the keys that are `known` because they have been asked for."""
+    """A table under reading: its place, and the keys that are `known` because they have been asked for.
+
+    What is wrong is added to the faults of the text, so that all of it is found.
+    """
 
     def __init__(self, content: Mapping[str, Any], text: TomlText, path: Path = ()) -> None:
         self.content, self.text, self.path = content, text, path
         self.known: list[str] = []
+        self._missing: dict[str, str] = {}  # By key an example of its value.
+
+    def has_fault(self, key: str) -> bool:
+        """Whether something is wrong with what stands under a key of it."""
+        within = (*self.path, key)
+        return any(path[: len(within)] == within for path, _ in self.text.faults)
 
     def place(self, key: str | None = None) -> str:
         """Where the table, or a key of it, stands: the file, the line, the table, the key."""
@@ -66,24 +115,30 @@ class TomlTable:
         parts = (self.text.where, f"line {line}" if line else "", table, key or "")
         return ", ".join(part for part in parts if part)
 
-    def error(self, key: str, message: str, remedy: str) -> LanguageError:
-        """The error of a key."""
-        return LanguageError(f"{key} {message}", place=self.place(key), remedy=remedy)
+    def fault(self, key: str, message: str, remedy: str) -> None:
+        """Note what is wrong with a key."""
+        error = LanguageError(f"{key} {message}", place=self.place(key), remedy=remedy)
+        self.text.faults.append(((*self.path, *key.split(".")), error))
 
     def get(self, key: str, kind: type, what: str, default: Any) -> Any:
-        """The value of a key, which must be of a kind; the default where the key is not there."""
+        """The value of a key, which must be of a kind; the default where it is not, or the key is not there."""
         self.known.append(key)
         value = self.content.get(key, default)
         if key in self.content and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
-            raise self.error(key, f"is {value!r}", f"make it {what}")
+            self.fault(key, f"is {value!r}", f"make it {what}")
+            return default
         return value
 
-    def required(self, key: str) -> str:
-        """A text that must be there."""
-        value = self.get(key, str, "a text", None)
-        if not value:
-            raise self.error(key, "is missing", f'add {key} = "..."')
-        return str(value)
+    def required(self, key: str, kind: type = str, what: str = "a text", example: str = '"..."') -> Any:
+        """A value that must be there; an empty one where it is not."""
+        value = self.get(key, kind, what, None)
+        if self.content.get(key, "") == "":
+            self._missing[key] = example
+        return kind() if value is None else value
+
+    def path_of(self, path: str) -> str:
+        """A path that the file names, which counts from the folder of the file; URLs stay as they are."""
+        return path if _SCHEME.match(path) or not path else os.path.join(os.path.dirname(self.text.where), path)
 
     def duration(self, key: str) -> int | None:
         """A length of time in microseconds, or None."""
@@ -94,23 +149,33 @@ class TomlTable:
         """The tables of a table of tables, by name."""
         found = self.get(key, dict, "a table of tables", {})
         for name, content in found.items():
-            if not isinstance(content, dict):
-                raise self.error(f"{key}.{name}", "is no table", f"write [{key}.{name}]")
-            yield name, TomlTable(content, self.text, (*self.path, key, name))
+            if isinstance(content, dict):
+                yield name, TomlTable(content, self.text, (*self.path, key, name))
+            else:
+                self.fault(f"{key}.{name}", "is no table", f"write [{key}.{name}]")
 
     def within(self, key: str, read: Callable[[], Any]) -> Any:
-        """What `read` gives; its errors get this table's place put before theirs."""
+        """What `read` gives, or None; its errors get this table's place put before theirs."""
         try:
             return read()
         except LanguageError as error:
             place = self.place(key) + (f", {error.place}" if error.place else "")
-            raise LanguageError(error.message, place=place, remedy=error.remedy) from error
+            fault = LanguageError(error.message, place=place, remedy=error.remedy)
+            self.text.faults.append(((*self.path, key), fault))
+            return None
 
-    def close(self) -> None:
-        """Refuse keys that nobody has asked for."""
+    def close(self, whole: bool = True) -> None:
+        """Note keys that nobody has asked for, and required ones that are missing if this is the `whole` table.
+
+        One that is misspelled is not missing.
+        """
         for key in self.content:
             if key not in self.known:
-                raise self.error(key, "is unknown here", suggest(key, self.known))
+                self.fault(key, "is unknown here", suggest(key, self.known))
+                for name in alike(key, self.known):
+                    self._missing.pop(name, None)
+        for key, example in self._missing.items() if whole else ():
+            self.fault(key, "is missing", f"add {key} = {example}")
 
 
 def key_lines(text: str) -> dict[Path, int]:
@@ -141,30 +206,3 @@ def _names(text: str) -> Path:
 def _line_of(lines: Mapping[Path, int], path: Path) -> int | None:
     """The line of a key, or of the nearest table around it that has one."""
     return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
-
-
-def _expanded(value: Any, path: Path, where: str, lines: Mapping[Path, int], environ: Mapping[str, str]) -> Any:
-    """A value with `${NAME}` and `${NAME:-default}` replaced in its texts; `$$` is a dollar sign."""
-    if isinstance(value, dict):
-        return {key: _expanded(one, (*path, key), where, lines, environ) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_expanded(one, path, where, lines, environ) for one in value]
-    if not isinstance(value, str):
-        return value
-
-    def known(match: re.Match[str]) -> str:
-        name, default = match[1], match[2]
-        if name is None:
-            return "$"
-        if name in environ:
-            return environ[name]
-        if default is None:
-            line = _line_of(lines, path)
-            raise LanguageError(
-                f"the environment has no variable {name}",
-                place=", ".join(part for part in (where, f"line {line}" if line else "", ".".join(path)) if part),
-                remedy=f"set it, or write what it is without: ${{{name}:-...}}",
-            )
-        return default
-
-    return _VARIABLE.sub(known, value)

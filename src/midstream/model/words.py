@@ -122,6 +122,15 @@ def suggest(name: str, names: Iterable[str]) -> str:
     return f"use one of: {shown}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
+def alike(name: str, names: Iterable[str]) -> list[str]:
+    """Return the names that an unknown one may be a slip of, the most alike first.
+
+    >>> alike("sinks", ["sql", "sink"])
+    ['sink']
+    """
+    return difflib.get_close_matches(name, list(names))
+
+
 def wrapped(head: str, text: str, wide: int = 80) -> str:
     """A text behind its head, broken between words; its further lines are set in as deep.
 

@@ -24,7 +24,11 @@ FAULTS = {
         "option 'maxFiles' of parquet is named by the job file alone",
         "[streams.A]",
     ),
-    "SELECT A.k, A.v": ("SELECT A.nothing, A.v", "unknown column 'A.nothing'", "[queries.triples], line 1, column 8"),
+    "SELECT A.k, A.v": (
+        "SELECT A.nothing, A.v",
+        "unknown column 'A.nothing'",
+        "[queries.triples], sql, line 1, col",
+    ),
     'plan = "((A B) C)"': ('plan = "((A B) D)"', "'D'", "[queries.triples]"),
     'format = "parquet", path = "out"': ('format = "cvs", path = "out"', "did you mean 'csv'?", "[queries.triples]"),
     'format = "parquet", path = "out" }': ('type = "files" }', "path", "[queries.triples]"),
@@ -51,7 +55,7 @@ FAULTS = {
     'sink = { format = "parquet"': (
         'optimizer = { mode = "sometimes" }\nsink = { format = "parquet"',
         "unknown mode 'sometimes'",
-        "[queries.triples], [queries.triples.optimizer]",
+        "[queries.triples], optimizer, [queries.triples.optimizer]",
     ),
 }
 DECLARED = 'schema = "k BIGINT, ts TIMESTAMP, v DOUBLE"\n'
@@ -110,6 +114,66 @@ def test_all_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("midstream: the job file has 3 faults:\n  1. 5000 lanes")
 
 
+MANY_FAULTS = """checkpoint = "ckpt"
+lanes = 5000
+sharing = "some"
+[spark]
+spark.plugins = "x.Y"
+spark.jars = "y.jar"
+[optimizer]
+mode = "sometimes"
+review = "1 fortnight"
+[streams.A]
+format = "parquet"
+path = "nowhere"
+schema = "k BIGINT, ts TIMESTAMP"
+timestamp = "ts"
+options = { maxFiles = 1, maxBites = 2 }
+[streams.B]
+format = "csv"
+path = "in/B"
+schema = "k BIGNT, ts TIMESTAMP"
+timestmp = "ts"
+lateness = "5 snds"
+[streams.C]
+format = "parquet"
+path = "in/A"
+schema = "k BIGINT, ts TIMESTAMP"
+timestamp = "ts"
+[queries.one]
+sql = "SELECT C.nothing FROM C"
+plan = 3
+[queries.two]
+sql = "SELECT C.nothing FROM C"
+optimizer = { mode = "never" }
+sink = { format = "cvs", path = "out" }
+[queries.three]
+sql = "SELECT C.k FROM C"
+plan = "(C D)"
+sink = { path = "${NOT_SET}" }
+[queries.four]
+sql = "SELECT C.k FROM C"
+plan = "(C D)"
+sink = { path = "ckpt/manifests" }
+[queries.five]
+sql = "SELECT A.k, B.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND"
+sink = { path = "five" }
+colour = "red"
+"""
+
+
+@pytest.mark.parametrize("engine", ["spark", "embedded"])
+def test_every_fault_of_every_table_at_once_with_its_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], engine: str
+) -> None:
+    (folder / "job.toml").write_text(MANY_FAULTS)
+    _, told = found("--engine", engine, capsys=capsys)
+    lines = [int(re.findall(r"line (\d+)", fault["place"])[0]) for fault in told["faults"]]
+    # Of nowhere the embedded engine waits for files.
+    nowhere = [12] if engine == "spark" else []
+    assert lines == [2, 3, 5, 6, 8, 9, *nowhere, 15, 15, 19, 20, 21, 27, 28, 29, 31, 32, 33, 36, 37, 40, 41, 45]
+
+
 def test_all_that_is_wrong_with_one_query(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = JOB
     for old in ("SELECT A.k, A.v", 'format = "parquet", path = "out"'):
@@ -117,7 +181,7 @@ def test_all_that_is_wrong_with_one_query(folder: Path, capsys: pytest.CaptureFi
     write(folder, text.replace("sink = {", 'optimizer = { mode = "sometimes" }\nsink = {'))
     _, told = found(capsys=capsys)
     messages = [fault["message"] for fault in told["faults"]]
-    assert [message.split("'")[0] for message in messages] == ["unknown mode ", "unknown column ", "unknown format "]
+    assert [message.split("'")[0] for message in messages] == ["unknown column ", "unknown mode ", "unknown format "]
 
 
 @pytest.mark.parametrize("path", ["gone/../names.csv", "names.csv/", "file:names.csv", "nam?s.csv"])
@@ -254,7 +318,7 @@ def paths() -> dict[str, str]:
 def test_run_tells_the_same_before_it_starts_spark(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(folder, JOB.replace("SELECT A.k", "SELECT A.nothing"))
     assert main(["run", "job.toml", "--once"]) == 2
-    assert "[queries.triples], line 1, column 8" in capsys.readouterr().err
+    assert "[queries.triples], sql, line 1, column 8" in capsys.readouterr().err
     assert not (folder / "ckpt").exists(), "Spark's log would be there"
 
 

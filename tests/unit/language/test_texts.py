@@ -121,15 +121,15 @@ def test_a_job_file(tmp_path: Path) -> None:
     path = tmp_path / "job.toml"
     path.write_text(JOB)
     job = read_job_file(path)
-    assert (job.checkpoint, job.lanes) == ("ckpt", 2)
+    assert (job.checkpoint, job.lanes) == (f"{tmp_path}/ckpt", 2)
     stream = job.streams["A"]
-    assert (stream.format, stream.path, stream.timestamp) == ("parquet", "in/A", "ts")
+    assert (stream.format, stream.path, stream.timestamp) == ("parquet", f"{tmp_path}/in/A", "ts")
     assert (stream.lateness, stream.idle_timeout) == (5 * SECOND, 60 * SECOND)
     assert stream.options == {"maxFilesPerTrigger": "1", "cleanSource": "true"}
     assert job.sharing == "auto" and job.queries["pairs"].history
     query = job.queries["pairs"]
     assert (query.sql, query.plan) == ("SELECT A.k FROM A", "A")
-    assert query.sink == {"format": "parquet", "path": "out/pairs"}
+    assert query.sink == {"format": "parquet", "path": f"{tmp_path}/out/pairs"}
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_all_faults_at_once_each_with_its_line() -> None:
         parse_job(text, "job.toml")
     assert [fault.place for fault in raised.value.faults] == [
         "job.toml, line 2, lanes",
-        "job.toml, line 3, [streams.A], timestamp",
+        "job.toml, line 6, [streams.A], timstamp",
         "job.toml, line 9, [queries.all], sinks",
     ]
     assert str(raised.value).startswith("the job file has 3 faults:\n  1. lanes is less than 1 (at job.toml, line 2,")
