@@ -233,12 +233,12 @@ def test_numbers_of_json_lose_no_digit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (('format = "parquet"', 'format = "kafka"'), ("kafka", "--engine spark")),
+        (('format = "parquet"', 'format = "avro"'), ("avro", "--engine spark")),
         (('path = "in/A"', 'path = "hdfs://host/in"'), ("hdfs://host/in", "--engine spark")),
         (("maxFilesPerTrigger", "mergeSchema"), ("mergeschema", "--engine spark")),
         (('path = "in/A"', 'path = "nowhere"'), ("none yet", "schema =")),
     ],
-    ids=["a broker", "another file system", "an option", "no columns"],
+    ids=["another format", "another file system", "an option", "no columns"],
 )
 def test_what_only_spark_can_do_is_refused(folder: Path, change: tuple[str, str], words: tuple[str, ...]) -> None:
     (folder / "job.toml").write_text(JOB.replace(*change))

@@ -91,7 +91,8 @@ def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
     header = {"header": "true", "inferSchema": "true"} if inferred and spec.format == "csv" else {}
     # A file whose header has another order would be read wrong without a word: Spark goes by positions.
     checked = {"enforceSchema": "false"} if spec.format == "csv" else {}
-    options = {**checked, **header, **spec.options}
+    lossy = {"failOnDataLoss": "false"} if spec.format == "kafka" and spec.on_data_loss == "skip" else {}
+    options = {**checked, **header, **lossy, **spec.options}
     reader = session.readStream.format(spec.format).options(**options)
     if spec.format == "kafka":
         return _from_kafka(reader, name, spec, declared)

@@ -13,6 +13,8 @@ import pyarrow as pa
 from midstream.cli.job import SELF_DESCRIBING, check_spec
 from midstream.engine.file_source import MOST_FILES
 from midstream.engine.folder_source import FolderSource, passed_over
+from midstream.engine.job_run import source_of
+from midstream.engine.kafka_source import KafkaSource
 from midstream.engine.results_source import ResultsSource
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import OF_A_JOB, SourceSpec
@@ -49,7 +51,10 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
     `known` are those that the checkpoint of an embedded engine has of it, whose files may be gone by now.
     """
     if embedded:
-        found = ResultsSource.of(name, spec) if spec.format == OF_A_JOB else FolderSource.of(name, spec, known)
+        found = source_of(name, spec, known)
+        if isinstance(found, KafkaSource):
+            found.check()
+            found.close()
         return found.columns
     check_spec(name, spec)
     if spec.format == OF_A_JOB:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -258,8 +258,22 @@ def _read_by_arrow(kind: pa.DataType) -> pa.DataType | None:
     return None if pt.is_nested(kind) or pt.is_binary(kind) else pa.string()
 
 
+def json_rows(values: Sequence[bytes | None], columns: pa.Schema) -> pa.Table:
+    """The rows of values each of which is one JSON object, such as those of messages."""
+    text = None if None in values else b"\n".join(values)  # type: ignore[arg-type]
+    if text is not None and text.count(b"\n") == len(values) - 1:
+        found = _plain_lines(pa.py_buffer(text), columns)
+        if found is not None and found.num_rows == len(values):
+            return found
+    return _one_by_one([b"" if value is None else value for value in values], columns, "the value is no JSON object")
+
+
 def _lines_one_by_one(data: pa.Buffer, columns: pa.Schema) -> pa.Table:
     lines = [line for line in data.to_pybytes().removeprefix(_BYTE_ORDER_MARK).split(b"\n") if line.strip()]
+    return _one_by_one(lines, columns, NO_OBJECT)
+
+
+def _one_by_one(lines: Sequence[bytes], columns: pa.Schema, reason: str) -> pa.Table:
     objects = [_object(line) for line in lines]
     found = {
         field.name: _column([None if one is None else one.get(field.name) for one in objects], field)
@@ -269,7 +283,7 @@ def _lines_one_by_one(data: pa.Buffer, columns: pa.Schema) -> pa.Table:
         return pa.table(found)
     first = columns.field(0)
     found[first.name] = with_reasons(
-        found[first.name], first, {at: NO_OBJECT for at, one in enumerate(objects) if one is None}
+        found[first.name], first, {at: reason for at, one in enumerate(objects) if one is None}
     )
     corrupt = [
         line.decode("utf-8", "replace") if one is None else None for line, one in zip(lines, objects, strict=True)

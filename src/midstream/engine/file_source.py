@@ -43,6 +43,14 @@ class FileSource(ABC):
         it cannot be told, a file is not among them: to know too much costs a little room, to know too little rows.
         """
 
+    def backlog(self, waiting: Sequence[str], taken: Sequence[str]) -> dict[str, int]:
+        """How much waits at the source once a step has taken what it reads, by part of it: "" is all of it."""
+        return {"": len(waiting) - len(taken)}
+
+    def close(self) -> None:
+        """Let go of what the source holds open."""
+        return
+
 
 def known_options(spec: SourceSpec, known: Set[str], place: str) -> dict[str, str]:
     """The options of a stream by their names in small letters; an `InputError` names one that only Spark knows."""

@@ -13,6 +13,7 @@ from midstream.engine.durable import READ
 from midstream.engine.engine import Engine
 from midstream.engine.file_source import FileSource
 from midstream.engine.folder_source import FolderSource
+from midstream.engine.kafka_source import KafkaSource
 from midstream.engine.results_source import ResultsSource
 from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
@@ -44,7 +45,7 @@ class FileJob:
         known = {} if newest is None else {name: stream.columns for name, stream in newest.pushed_streams.items()}
         if known:
             refuse_other_streams(known, file.streams, folders.root)
-        self._sources = {name: _source(name, spec, known.get(name)) for name, spec in file.streams.items()}
+        self._sources = {name: source_of(name, spec, known.get(name)) for name, spec in file.streams.items()}
         self._notes = {name: folders.sources(name) for name in file.streams}
         self._stepped = False
         self._took: float | None = None
@@ -77,7 +78,11 @@ class FileJob:
         self._note_newest()
         read = {name: files for name, files in found.items() if files}
         number, begun, took = self._engine.manifest.step + 1, time.monotonic(), self._took
-        backlog = {name: len(files) - len(found[name]) for name, files in waiting.items()}
+        backlog = {
+            f"{name}{part}": count
+            for name, files in waiting.items()
+            for part, count in self._sources[name].backlog(files, found[name]).items()
+        }
         watch.lap("read")
         try:
             self._engine.push(
@@ -113,8 +118,10 @@ class FileJob:
         self._stepped = self.step()
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Let go of the checkpoint, which notes a `failure`."""
+        """Let go of the checkpoint, which notes a `failure`, and of the sources."""
         self._engine.close(failure)
+        for source in self._sources.values():
+            source.close()
 
     def __enter__(self) -> Self:
         return self
@@ -185,5 +192,8 @@ class FileJob:
             self._read[name] = {file: step for file, step in read.items() if step not in gone}
 
 
-def _source(name: str, spec: SourceSpec, known: pa.Schema | None) -> FileSource:
+def source_of(name: str, spec: SourceSpec, known: pa.Schema | None) -> FileSource:
+    """The source of a stream of a job file; `known` are its columns where it ran before."""
+    if spec.format == "kafka":
+        return KafkaSource.of(name, spec)
     return ResultsSource.of(name, spec) if spec.format == OF_A_JOB else FolderSource.of(name, spec, known)

@@ -22,7 +22,8 @@ class SourceSpec:
     `lateness`, `idle_timeout` and `max_ahead` are microseconds; `schema` is DDL text, or None if the format brings its
     own. `value` is how a message of Kafka is to be read, which with a schema is `json`. `unit` is what an integer
     timestamp counts.
-    `on_bad_file` is what a file that cannot be read does: `stop` the job, or `skip`, where it is a dead letter.
+    `on_bad_file` is what a file that cannot be read does: `stop` the job, or `skip`, where it is a dead letter;
+    `on_data_loss` the same of messages that a topic of Kafka keeps no longer.
     """
 
     format: str
@@ -36,6 +37,7 @@ class SourceSpec:
     unit: str | None = None
     on_bad_file: str = "stop"
     max_ahead: int | None = None
+    on_data_loss: str = "stop"
 
 
 OF_A_JOB = "midstream"
@@ -126,7 +128,10 @@ def source_spec(table: TomlTable) -> SourceSpec:
     value = table.get("value", str, "the text 'json'", None)
     unit = table.get("unit", str, "a text such as 'ms'", None)
     on_bad_file = table.get("on_bad_file", str, "a text", "stop")
+    on_data_loss = table.get("on_data_loss", str, "a text", "stop")
     table.close()
+    if on_data_loss not in ("stop", "skip"):
+        table.fault("on_data_loss", f"is {on_data_loss!r}", 'use "stop", or "skip" to go on without the messages')
     if on_bad_file not in ("stop", "skip"):
         table.fault("on_bad_file", f"is {on_bad_file!r}", 'use "stop", or "skip" to go on without such files')
     if value is not None:
@@ -141,7 +146,10 @@ def source_spec(table: TomlTable) -> SourceSpec:
         if columns and timestamp and timestamp not in columns:
             table.fault("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
     path = None if path is None else table.path_of(path)
-    return SourceSpec(kind, path, schema, timestamp, lateness, idle, _texts(options), value, unit, on_bad_file, ahead)
+    given = _texts(options)
+    return SourceSpec(
+        kind, path, schema, timestamp, lateness, idle, given, value, unit, on_bad_file, ahead, on_data_loss
+    )
 
 
 def table_spec(table: TomlTable) -> TableSpec:

@@ -146,12 +146,21 @@ class LaneState(EncodedOnce):
 
 
 @dataclass(frozen=True)
+class PartProgress:
+    """The progress of a partition of a stream: the greatest event time it brought, and the job's event clock then."""
+
+    greatest: int
+    spoke_at: int
+
+
+@dataclass(frozen=True)
 class StreamProgress(EncodedOnce):
     """The progress of a stream in event time.
 
     `greatest`: the greatest event time seen. `spoke_at`: the job's event clock (greatest time over all streams) when
     this stream last brought a row. `floor`: what an idle stream's watermark was lifted to. Counts are of admitted, late
-    and rejected rows.
+    and rejected rows. Of a stream that comes in partitions, each in an order of its own, `parts` has those that brought
+    rows, and `held` is the least of their greatest times, partitions that are idle left out.
     """
 
     greatest: int | None = None
@@ -160,6 +169,8 @@ class StreamProgress(EncodedOnce):
     rows: int = 0
     late: int = 0
     rejected: int = 0
+    parts: Mapping[str, PartProgress] = field(default_factory=dict)
+    held: int | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from midstream.model.manifest import StreamProgress
+from midstream.model.manifest import PartProgress, StreamProgress
 from midstream.model.revised import revised
 from midstream.model.schema import StreamSchema
 
@@ -35,17 +35,25 @@ class StepClock:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a step brought of one stream: the greatest event time and how many rows of each kind."""
+    """What a step brought of one stream: the greatest event time and how many rows of each kind; of one that comes in
+    partitions also the greatest time of each.
+    """
 
     greatest: int | None = None
     rows: int = 0
     late: int = 0
     rejected: int = 0
+    parts: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Seen) -> Seen:
         times = [t for t in (self.greatest, other.greatest) if t is not None]
+        both = {**self.parts, **other.parts}
         return Seen(
-            max(times, default=None), self.rows + other.rows, self.late + other.late, self.rejected + other.rejected
+            max(times, default=None),
+            self.rows + other.rows,
+            self.late + other.late,
+            self.rejected + other.rejected,
+            {name: max(one.parts[name] for one in (self, other) if name in one.parts) for name in both},
         )
 
 
@@ -61,9 +69,13 @@ def watermark(schema: StreamSchema, progress: StreamProgress) -> int | None:
     >>> watermark(StreamSchema("A", pa.schema([("ts", pa.int64())]), "ts", lateness=5), StreamProgress(greatest=100))
     95
     """
-    pushed = progress.greatest is not None and not schema.answers_of
-    own = [progress.greatest - schema.lateness] if pushed and progress.greatest is not None else []
+    reached = _reached(progress)
+    own = [reached - schema.lateness] if reached is not None and not schema.answers_of else []
     return max([*own, *([] if progress.floor is None else [progress.floor])], default=None)
+
+
+def _reached(progress: StreamProgress) -> int | None:
+    return progress.greatest if progress.held is None else progress.held
 
 
 def watermarks(streams: Mapping[str, StreamSchema], progress: Mapping[str, StreamProgress]) -> dict[str, int]:
@@ -72,7 +84,7 @@ def watermarks(streams: Mapping[str, StreamSchema], progress: Mapping[str, Strea
     # Of many streams most are often silent: a step looks at each, and calls nothing.
     for name, schema in streams.items():
         if name in progress:
-            own, floor = progress[name].greatest, progress[name].floor
+            own, floor = _reached(progress[name]), progress[name].floor
             if own is not None and not schema.answers_of:
                 marks[name] = own - schema.lateness
             if floor is not None and floor > marks[name]:
@@ -112,7 +124,8 @@ def advance(
 
     A stream is idle when event time, as the whole job sees it, has moved by more than its `idle_timeout` since it last
     brought a row. An idle stream's watermark is lifted to the least watermark of the others in its queries, so that it
-    no longer holds them; rows it then brings from before are late.
+    no longer holds them; rows it then brings from before are late. So is a partition of a stream, which then no longer
+    holds the stream.
     """
     known = {name: progress[name] for name in streams if name in progress}
     moved = {**dict.fromkeys(streams, _NOTHING_YET), **known}
@@ -121,6 +134,7 @@ def advance(
         for name, one in seen.items()
         if name in moved and (one.rows or one.late or one.rejected or one.greatest is not None)
     }
+    before = {name: watermark(streams[name], one) for name, one in moved.items() if one.parts}
     times = [one.greatest for one in moved.values()] + [one.greatest for one in spoke.values()]
     clock = max([time for time in times if time is not None], default=None)
     for name, brought in spoke.items():
@@ -130,6 +144,9 @@ def advance(
     for name, one in moved.items():
         if one.spoke_at is None:
             moved[name] = revised(one, spoke_at=clock)
+    for name, one in moved.items():
+        if one.parts:
+            moved[name] = _with_parts_held(streams[name], one, clock, before.get(name))
     watched = {name: schema for name, schema in streams.items() if schema.idle_timeout is not None}
     idle = {name for name, schema in watched.items() if _is_idle(schema, moved[name], clock)}
     for name in idle:
@@ -146,7 +163,28 @@ def _moved(progress: StreamProgress, seen: Seen, clock: int | None) -> StreamPro
         progress.rows + seen.rows,
         progress.late + seen.late,
         progress.rejected + seen.rejected,
+        _moved_parts(progress.parts, seen.parts, clock) if seen.parts else progress.parts,
+        progress.held,
     )
+
+
+def _moved_parts(
+    parts: Mapping[str, PartProgress], seen: Mapping[str, int], clock: int | None
+) -> dict[str, PartProgress]:
+    moved = dict(parts)
+    for name, greatest in seen.items():
+        reached = max(greatest, parts[name].greatest) if name in parts else greatest
+        moved[name] = PartProgress(reached, greatest if clock is None else clock)
+    return moved
+
+
+def _with_parts_held(schema: StreamSchema, progress: StreamProgress, clock: int, before: int | None) -> StreamProgress:
+    """Hold a stream back by the slowest of its partitions that are not idle."""
+    limit = schema.idle_timeout
+    active = [one.greatest for one in progress.parts.values() if limit is None or clock - one.spoke_at <= limit]
+    # A partition that was idle, or is new, may lie behind: a watermark never goes back.
+    floors = [mark for mark in (progress.floor, before) if mark is not None]
+    return revised(progress, held=min(active, default=progress.greatest), floor=max(floors, default=None))
 
 
 def _is_idle(schema: StreamSchema, progress: StreamProgress, clock: int) -> bool:

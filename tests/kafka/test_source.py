@@ -1,0 +1,321 @@
+"""Topics as sources of the embedded engine, each message read once, by a real broker."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from midstream.engine.job_run import FileJob
+from midstream.engine.kafka_source import KafkaSource
+from midstream.language.job_file import parse_job
+from midstream.model.errors import CheckpointError, InputError
+from tests.kafka.broker import Broker, job_text, stream
+
+ALL = "SELECT k, v, _ts FROM A"
+PAIRS = "SELECT A.k, A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def row(k: int, seconds: float | None = None, v: str = "v") -> dict[str, Any]:
+    moment = k if seconds is None else seconds
+    return {"k": k, "v": v, "ts": f"2024-01-01T00:{int(moment // 60):02}:{moment % 60:09.6f}Z"}
+
+
+def job(streams: Mapping[str, Mapping[str, Any]], sql: str = ALL) -> FileJob:
+    return FileJob(parse_job(job_text(streams, sql, {"format": "parquet", "path": "out"})))
+
+
+def drain(streams: Mapping[str, Mapping[str, Any]], sql: str = ALL, steps: int = 100) -> int:
+    """Run until nothing waits; how many steps that took."""
+    with job(streams, sql) as running:
+        done = 0
+        while done < steps and running.step():
+            done += 1
+        return done
+
+
+def results() -> list[dict[str, Any]]:
+    return [one for file in sorted(Path("out").glob("step=*/*.parquet")) for one in pq.read_table(file).to_pylist()]
+
+
+def keys() -> list[int]:
+    return sorted(one["k"] for one in results())
+
+
+def dead(streams: Mapping[str, Mapping[str, Any]], sql: str = ALL) -> list[dict[str, Any]]:
+    with job(streams, sql) as running:
+        return [one for table in running.engine.dead_letters.values() for one in table.to_pylist()]
+
+
+def test_every_message_is_read_once_in_steps_of_the_size_that_is_given(kafka: Broker) -> None:
+    topic = kafka.topic("orders", 3)
+    for partition in range(3):
+        kafka.send(topic, [row(k) for k in range(partition, 30, 3)], partition)
+    streams = {"A": stream(kafka, topic, options={"maxOffsetsPerTrigger": 6})}
+    assert drain(streams, steps=2) == 2
+    assert keys() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], "each partition gives its share"
+    assert drain(streams) == 3
+    assert keys() == list(range(30))
+    kafka.send(topic, [row(k) for k in range(30, 33)], 1)
+    assert drain(streams) == 1
+    assert keys() == list(range(33))
+    assert drain(streams) == 0
+
+
+def test_a_step_has_no_more_bytes_than_are_asked_for(kafka: Broker) -> None:
+    topic = kafka.topic("orders")
+    kafka.send(topic, [row(k, v="x" * 1000) for k in range(20)])
+    assert drain({"A": stream(kafka, topic, options={"maxBytesPerTrigger": 5000})}) == 4
+    assert keys() == list(range(20))
+
+
+def test_messages_of_two_topics_are_joined(kafka: Broker) -> None:
+    topics = {name: kafka.topic(name, 2) for name in "AB"}
+    for topic in topics.values():
+        for partition in range(2):
+            kafka.send(topic, [row(k) for k in range(partition, 20, 2)], partition)
+    drain({name: stream(kafka, topic) for name, topic in topics.items()}, PAIRS)
+    assert keys() == list(range(20))
+
+
+def test_a_partition_that_comes_while_the_job_runs_is_read_from_its_beginning(
+    kafka: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = kafka.topic("orders", 3)
+    kafka.send(topic, [row(0)])
+    with job({"A": stream(kafka, topic, options={"startingOffsets": "latest"})}) as running:
+        with monkeypatch.context() as patched:
+            # No broker here adds partitions: all but the first are not shown at first.
+            patched.setattr(KafkaSource, "_partitions", lambda self: [0])
+            assert running.step(), "where the topic ends now is in the manifest"
+            assert not running.step()
+            kafka.send(topic, [row(1)])
+            kafka.send(topic, [row(2)], 2)
+            assert running.step()
+            assert not running.step()
+        assert running.step()
+        assert not running.step()
+    assert keys() == [1, 2]
+
+
+def test_latest_is_the_end_when_the_job_began_first(kafka: Broker) -> None:
+    topic = kafka.topic("orders", 2)
+    kafka.send(topic, [row(0)])
+    streams = {"A": stream(kafka, topic, options={"startingOffsets": "latest"})}
+    assert drain(streams) == 1
+    kafka.send(topic, [row(1)], 1)
+    assert drain(streams) == 1
+    assert keys() == [1]
+
+
+@pytest.mark.parametrize(
+    ("start", "found"),
+    [
+        ("earliest", [0, 1, 2, 3, 4]),
+        ('{"TOPIC": {"0": 3}}', [3, 4]),
+        ('{"TOPIC": {"0": -2}}', [0, 1, 2, 3, 4]),
+        ('{"TOPIC": {"0": -1}}', []),
+    ],
+)
+def test_where_a_job_begins(kafka: Broker, start: str, found: list[int]) -> None:
+    topic = kafka.topic("orders")
+    kafka.send(topic, [row(k) for k in range(5)])
+    drain({"A": stream(kafka, topic, options={"startingOffsets": start.replace("TOPIC", topic)})})
+    assert keys() == found
+
+
+def test_a_job_begins_at_a_time(kafka: Broker) -> None:
+    topic = kafka.topic("orders")
+    kafka.send(topic, [row(0)])
+    time.sleep(0.01)
+    kafka.send(topic, [row(1), row(2)])
+    moment = kafka.messages(topic)[1].timestamp()[1]
+    drain({"A": stream(kafka, topic, options={"startingTimestamp": moment})})
+    assert keys() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"startingOffsets": "yesterday"}, "startingOffsets is 'yesterday'"),
+        ({"startingOffsets": '{"TOPIC": {}}'}, "does not say where partition 0 begins"),
+        ({"maxOffsetsPerTrigger": 0}, "no whole number above 0"),
+        ({"subscribe": "a,b"}, "one topic in a stream"),
+        ({"minPartitions": 3}, "knows no option 'minpartitions'"),
+        ({"kafka.sasl.jaas.config": "x"}, "named by the job file alone"),
+        ({"kafka.bootstrap.servers": ""}, "not said where Kafka is"),
+    ],
+)
+def test_a_wrong_option_is_told_before_anything_is_read(kafka: Broker, options: dict[str, Any], says: str) -> None:
+    topic = kafka.topic("orders")
+    given = {name: str(value).replace("TOPIC", topic) for name, value in options.items()}
+    with pytest.raises(InputError, match=says):
+        drain({"A": stream(kafka, topic, options=given)})
+
+
+def test_a_topic_that_is_not_there(kafka: Broker) -> None:
+    kafka.topic("orders")
+    with pytest.raises(InputError, match="there is no topic 'order'"):
+        drain({"A": stream(kafka, "order")})
+
+
+def test_a_login_goes_to_no_other_servers(kafka: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIDSTREAM_KAFKA_SASL_PASSWORD", "secret")
+    monkeypatch.setenv("MIDSTREAM_KAFKA_BOOTSTRAP_SERVERS", "elsewhere:9092")
+    with pytest.raises(InputError, match="not for the servers"):
+        drain({"A": stream(kafka, "orders")})
+
+
+BAD = (
+    b'{"k": 1, "ts"',
+    b"3",
+    b"[]",
+    b"",
+    None,
+    b'{"k": 1, "v": "\xff", "ts": "2024-01-01T00:00:03Z"}',
+    b'{"k": "one", "ts": "2024-01-01T00:00:03Z"}',
+    b'{"k": 1, "ts": "soon"}',
+    b'{"k": 1}',
+)
+
+
+def test_what_cannot_be_decoded_is_a_dead_letter_with_its_message(kafka: Broker) -> None:
+    topic = kafka.topic("orders", 2)
+    kafka.send(topic, [row(0), *BAD, row(1)], 1)
+    streams = {"A": stream(kafka, topic)}
+    drain(streams)
+    assert keys() == [0, 1]
+    found = dead(streams)
+    assert [one["_offset"] for one in found] == list(range(1, 1 + len(BAD)))
+    assert {(one["_topic"], one["_partition"]) for one in found} == {(topic, 1)}
+    assert [one["_reason"] for one in found][:5] == ["column 'k': the value is no JSON object"] * 5 or all(
+        "no JSON object" in one["_reason"] for one in found[:5]
+    ), [one["_reason"] for one in found]
+    assert "cannot read 'one' as int64" in found[6]["_reason"]
+
+
+def test_a_value_on_several_lines_is_one_row(kafka: Broker) -> None:
+    topic = kafka.topic("orders")
+    kafka.send(topic, [json.dumps(row(1), indent=2).encode(), b'{"k": 7, "ts": "2024-01-01T00:00:03Z"}\n{}', row(2)])
+    drain({"A": stream(kafka, topic)})
+    assert keys() == [1, 2]
+
+
+def test_what_kafka_says_of_a_message(kafka: Broker) -> None:
+    topic = kafka.topic("orders", 2)
+    kafka.send(topic, [row(5)], 1, b"12")
+    schema = "k BIGINT, kafka_key BIGINT, kafka_topic VARCHAR, kafka_partition INT, kafka_offset BIGINT, "
+    given = stream(kafka, topic, schema=schema + "kafka_timestamp TIMESTAMP", timestamp="kafka_timestamp")
+    drain({"A": given}, "SELECT k, kafka_key, kafka_topic, kafka_partition, kafka_offset FROM A")
+    (found,) = results()
+    assert found == {"k": 5, "kafka_key": 12, "kafka_topic": topic, "kafka_partition": 1, "kafka_offset": 0}
+
+
+def test_bytes_without_a_schema(kafka: Broker) -> None:
+    topic = kafka.topic("orders")
+    kafka.send(topic, [b"\x00\xff", None], 0, b"k")
+    given = {name: one for name, one in stream(kafka, topic).items() if name not in ("schema", "value")}
+    drain({"A": {**given, "timestamp": "timestamp"}}, "SELECT key, value, partition, offset FROM A")
+    assert [(one["key"], one["value"], one["offset"]) for one in results()] == [(b"k", b"\x00\xff", 0), (b"k", None, 1)]
+
+
+def test_marks_of_transactions_are_no_messages(kafka: Broker) -> None:
+    topic = kafka.topic("orders")
+    for at in range(3):
+        kafka.send_in_transaction(topic, [row(2 * at), row(2 * at + 1)])
+    streams = {"A": stream(kafka, topic)}
+    assert drain(streams) == 1
+    assert keys() == list(range(6))
+    assert drain(streams) == 0
+
+
+def test_a_slow_partition_holds_back_the_watermark_and_an_idle_one_does_not(kafka: Broker) -> None:
+    topic = kafka.topic("orders", 2)
+    streams = {"A": stream(kafka, topic, idle_timeout="5 minutes")}
+    kafka.send(topic, [row(k) for k in (0, 100)], 0)
+    kafka.send(topic, [row(1)], 1)
+    drain(streams)
+    kafka.send(topic, [row(2)], 1)
+    drain(streams)
+    assert keys() == [0, 1, 2, 100], "2 is old, but not in its partition"
+    kafka.send(topic, [row(1000)], 0)
+    drain(streams)
+    kafka.send(topic, [row(3), row(1001)], 1)
+    drain(streams)
+    assert keys() == [0, 1, 2, 100, 1000, 1001], "3 is late: its partition had been idle for too long"
+
+
+def test_messages_that_the_topic_keeps_no_longer(kafka: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = kafka.topic("orders")
+    kafka.send(topic, [row(k) for k in range(6)])
+    streams = {"A": stream(kafka, topic, options={"maxOffsetsPerTrigger": 2})}
+    assert drain(streams, steps=1) == 1
+    # No broker here removes old messages: the topic is said to begin later.
+    bounds = KafkaSource._bounds
+    monkeypatch.setattr(KafkaSource, "_bounds", lambda self, one: (4, bounds(self, one)[1]))
+    with pytest.raises(InputError, match=r"offsets 2 to 3 of .* are gone"):
+        drain(streams)
+    skipping = {"A": {**streams["A"], "on_data_loss": "skip"}}
+    drain(skipping)
+    assert keys() == [0, 1, 4, 5]
+    (lost,) = dead(skipping)
+    assert "offsets 2 to 3" in lost["_reason"]
+
+
+def test_a_topic_that_was_made_anew_is_told(kafka: Broker) -> None:
+    topic = kafka.topic("orders", 2)
+    kafka.send(topic, [row(0), row(1)])
+    streams = {"A": stream(kafka, topic)}
+    drain(streams)
+    kafka.remove(topic)
+    kafka.admin.create_topics([_new(topic)])[topic].result(30)
+    with pytest.raises(CheckpointError, match="no partition 1 any more"):
+        drain(streams)
+
+
+def _new(topic: str) -> Any:
+    from confluent_kafka.admin import NewTopic
+
+    return NewTopic(topic, 1, 1)
+
+
+def test_the_lag_of_each_partition_is_in_the_times(kafka: Broker) -> None:
+    topic = kafka.topic("orders", 2)
+    kafka.send(topic, [row(k) for k in range(5)], 0)
+    kafka.send(topic, [row(k) for k in range(3)], 1)
+    with job({"A": stream(kafka, topic, options={"maxOffsetsPerTrigger": 4})}) as running:
+        running.step()
+        assert running.engine.times[-1].backlog == {"A[0]": 3, "A[1]": 1}
+
+
+def test_a_step_that_fails_reads_the_same_again(kafka: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = kafka.topic("orders")
+    kafka.send(topic, [row(0), row(1)])
+    with job({"A": stream(kafka, topic)}) as running:
+        pushed: list[Sequence[str]] = []
+        push = running.engine.push
+
+        def failing(tables: Any, **more: Any) -> Any:
+            pushed.append(more["read"]["A"])
+            if len(pushed) == 1:
+                raise OSError("no room")
+            return push(tables, **more)
+
+        monkeypatch.setattr(running.engine, "push", failing)
+        with pytest.raises(OSError):
+            running.step()
+        kafka.send(topic, [row(2)])
+        running.step()
+        running.step()
+    assert pushed[0] == pushed[1] == (f"{topic}[0]@0-2",)
+    assert keys() == [0, 1, 2]
