@@ -22,12 +22,14 @@ from midstream.dashboard.views import views
 from midstream.model.command import Command
 from midstream.model.events import CommandRefused
 from midstream.sharing.discovery import schemes
+from midstream.spark.driver import Driver
 from midstream.spark.run import Run
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.reshare import Reshare
+from midstream.step.commands.stop import Stop
 from tests.crash_case import STREAMS
 from tests.spark.crash_job import CASE
 from tests.spark.drive import Hooks, Place, finish, job, read_all
@@ -50,7 +52,9 @@ COMMANDS: list[tuple[Callable[[Run], int], Command]] = [
 ]
 
 
-def test_commands_go_to_the_command_log(spark: SparkSession, tmp_path: Path) -> None:
+def test_commands_go_to_the_command_log(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     place = Place(tmp_path)
     feed_step(place, 0)
     run = finish(job(spark, place, STREAMS, {"pairs": PAIRS}))
@@ -58,6 +62,27 @@ def test_commands_go_to_the_command_log(spark: SparkSession, tmp_path: Path) -> 
     assert [w["command"] for w in run.status()["waiting_commands"]] == [command.kind for _, command in COMMANDS]
     assert [command.kind for command in run.not_applied] == [command.kind for _, command in COMMANDS]
     assert [command for _, command in run._driver.folders.commands.after(0)] == [command for _, command in COMMANDS]
+    run._driver.folders.commands.append(Stop(run._driver.writer.claim.number))
+    assert not any(isinstance(command, Stop) for command in run.not_applied), "the next start does not stop for it"
+    assert main(["status", run._driver.folders.root]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "commands not taken yet: they wait for the next batch with data" in printed and " stop " not in printed
+
+
+def test_a_step_under_way_is_known_with_its_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, seen, commit = Place(tmp_path), [], Driver._commit
+    feed_step(place, 0)
+
+    def observed(driver: Driver, *given: Any) -> Any:
+        seen.append(driver.times.under_way)
+        return commit(driver, *given)
+
+    monkeypatch.setattr(Driver, "_commit", observed)
+    run = finish(job(spark, place, STREAMS, {"pairs": PAIRS}))
+    assert (seen[0].step, seen[0].rows) == (0, sum(run.times[0].rows.values()))
+    assert run.under_way is None
 
 
 def test_a_changed_query_brings_the_columns_it_reads(spark: SparkSession, tmp_path: Path) -> None:

@@ -21,12 +21,13 @@ from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, NoCheckpointError, SinkError
 from midstream.model.manifest import Manifest
-from midstream.model.step_time import StepTime, time_summary
+from midstream.model.step_time import StepTime, StepUnderWay, time_summary
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.storage import Storage
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import StepCommand, taken
+from midstream.step.commands.stop import Stop
 from midstream.step.plan_step import plan_step
 
 JsonObject = dict[str, Any]
@@ -90,12 +91,19 @@ class Checkpoint:
         if newest is None or (newest.job and newest.step < 0):
             refused = {} if newest is None else newest.refused
             why = "; ".join(f"query {name} was refused: {one.reason}" for name, one in refused.items())
+            under_way = self.under_way(-1)
+            so_far = "" if under_way is None else f": {under_way.sentence(time.time())}"
             raise CheckpointError(
-                f"the job has not finished a step yet{f': {why}' if why else ''}",
+                f"the job has not finished a step yet{f': {why}' if why else so_far}",
                 place=self.url,
                 remedy="mend the query, and start the job again" if why else "try again when its first step is done",
             )
         return newest
+
+    def under_way(self, newest: int) -> StepUnderWay | None:
+        """The step after the newest one that the job is doing, where it runs; a job writes it within some seconds."""
+        found = self.folders.times.under_way(newest)
+        return found if found is not None and self._liveness(()).takes_commands else None
 
     def liveness(self) -> Liveness:
         """Whether the job runs, by who holds the checkpoint and what its newest steps have told."""
@@ -109,8 +117,16 @@ class Checkpoint:
         return report(self.manifest())
 
     def waiting(self, seen: Manifest | Report) -> tuple[tuple[int, Command], ...]:
-        """The commands of the log, with their numbers, that had not been taken when the job was seen so."""
-        return self.commands.after(seen.last_command)
+        """The commands of the log, with their numbers, that had not been taken when the job was seen so.
+
+        A `stop` is for the driver that it was given to: where that has ended, nothing waits.
+        """
+        waiting = self.commands.after(seen.last_command)
+        if not any(isinstance(command, Stop) for _, command in waiting):
+            return waiting
+        claim = self.manifests.epochs.newest()
+        running = None if claim is None or claim.released else claim.number
+        return tuple(one for one in waiting if not isinstance(one[1], Stop) or one[1].epoch == running)
 
     def sinks(self) -> dict[str, JsonObject]:
         """By query where its results go, as the manifest describes it; nothing for a query of an engine."""
@@ -118,8 +134,8 @@ class Checkpoint:
 
     def status(self, found: Report) -> JsonObject:
         """Whether the job runs (`state`, `since`, `reason`, `process`), the report, the savepoints, the commands that
-        wait, the newest step's event, how the caches did, and as `time` what steps take (`time_summary`), as JSON
-        values.
+        wait, the newest step's event, how the caches did, as `time` what steps take (`time_summary`), and the step that
+        is `under_way`, as JSON values.
         """
         recent = self.last_events(RECENT)
         steps = [event for event in recent[-1:] if event["event"] == "step_done"]
@@ -128,7 +144,9 @@ class Checkpoint:
         savepoints = {name: manifest.step for name, manifest in self.folders.savepoints.all().items()}
         waiting = self.waiting(found)
         times = self.step_times()
-        life, took = self._liveness(times).to_json(), {"time": time_summary(times)}
+        under_way = self.under_way(found.step)
+        took = {"time": time_summary(times), "under_way": None if under_way is None else encode(under_way)}
+        life = self._liveness(times).to_json()
         whole = {**life, "savepoints": savepoints, **status(found, waiting, *steps), **cache, **took}
         return {"checkpoint": self.url, **whole}
 

@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from midstream.model.codec import decode, encode
 from midstream.model.errors import MidstreamError
-from midstream.model.step_time import StepTime
+from midstream.model.step_time import StepTime, StepUnderWay
 from midstream.model.time_line import TimeLine
 from midstream.state.store.storage import Storage
 
@@ -17,6 +18,7 @@ TIMES_KEPT = 500
 """Steps of which a job remembers the times, and of which an epoch's file has them."""
 
 _EPOCHS_KEPT = 4
+_UNDER_WAY = "under_way"
 _FILE = re.compile(r"(\d+)\.jsonl")
 
 
@@ -38,9 +40,21 @@ class TimeLog:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    def write(self, epoch: int, lines: Sequence[str]) -> None:
-        """Put an epoch's file in place, instead of the one that it had."""
-        self._storage.write(f"{epoch:06d}.jsonl", "".join(lines).encode())
+    def write(self, epoch: int, lines: Sequence[str], under_way: StepUnderWay | None = None) -> None:
+        """Put an epoch's file in place, instead of the one that it had; the step `under_way` is its last line."""
+        last = "" if under_way is None else json.dumps({_UNDER_WAY: encode(under_way)}) + "\n"
+        self._storage.write(f"{epoch:06d}.jsonl", ("".join(lines) + last).encode())
+
+    def under_way(self, after: int) -> StepUnderWay | None:
+        """The step of the newest epoch that had begun, and not ended, when its file was written; None up to `after`.
+
+        A driver that was killed leaves it there.
+        """
+        values = self._values(max(self._epochs(), default=-1))
+        with suppress(KeyError, TypeError, AttributeError, ValueError):
+            found = decode(StepUnderWay, values[-1][_UNDER_WAY]) if values else None
+            return found if found is not None and found.step > after else None
+        return None
 
     def tidy(self, epoch: int) -> None:
         """Remove the files of epochs of long ago."""
@@ -63,9 +77,14 @@ class TimeLog:
         return ",".join(f"{name}@{changed}" for changed, name in sorted(self._storage.changed()))
 
     def _read(self, epoch: int) -> list[StepTime]:
-        with suppress(MidstreamError, FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        with suppress(KeyError, TypeError, AttributeError, ValueError):
+            return [decode(StepTime, one) for one in self._values(epoch) if _UNDER_WAY not in one]
+        return []
+
+    def _values(self, epoch: int) -> list[Any]:
+        with suppress(MidstreamError, FileNotFoundError, ValueError):
             text = self._storage.read(f"{epoch:06d}.jsonl").to_pybytes().decode()
-            return [decode(StepTime, json.loads(one)) for one in text.splitlines()]
+            return [json.loads(one) for one in text.splitlines()]
         return []
 
     def _epochs(self) -> list[int]:

@@ -95,10 +95,7 @@ def run(
         return
     if left := report.get("not_applied"):
         names = ", ".join(f"{one['command']} {one['query'] or ''}".rstrip() for one in left)
-        say(
-            f"not applied yet: {names}: no batch brought data since; "
-            "the next start applies it with its first batch of data"
-        )
+        say(f"not applied yet: {names}: waits for the next batch with data, after the next start")
     for name, query in report["queries"].items():
         if query["part_of"]:
             continue
@@ -146,7 +143,7 @@ def _run_on_spark(
 
     settings = {"spark.ui.enabled": "true", **job.spark} | ({"spark.master": master} if master else {})
     checkpoint = Checkpoint(Folders(job.checkpoint))
-    with Told(quiet, "starting Spark") as told, warnings.catch_warnings():
+    with Told(quiet, "starting Spark", starting=True) as told, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # What they say of lost rows is printed.
         told.lost(before)
         # Spark takes the interrupt for itself when it starts, so ours is set after.

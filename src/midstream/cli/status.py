@@ -48,6 +48,7 @@ def _tell(checkpoint: Checkpoint, events: int, as_json: bool) -> None:
     from midstream.explain.event_sentence import event_sentence
     from midstream.model.codec import decode
     from midstream.model.events import Event
+    from midstream.model.step_time import StepUnderWay
 
     report = checkpoint.report()
     value = checkpoint.status(report) | ({"events": checkpoint.last_events(events)} if events else {})
@@ -57,12 +58,15 @@ def _tell(checkpoint: Checkpoint, events: int, as_json: bool) -> None:
     life = Liveness(value["state"], value["since"], value["reason"], value["process"])
     say(life.sentence(time.time()), bold=life.state == "failed")
     print_report(report, value["checkpoint"])
+    if value["under_way"]:
+        say(decode(StepUnderWay, value["under_way"]).sentence(time.time()))
     if value["time"]:
         say(time_line(value["time"]))
     if value["savepoints"]:
         say("savepoints: " + ", ".join(f"{name}: step {step:,}" for name, step in value["savepoints"].items()))
+    waits = ": they wait for the next batch with data" if checkpoint.manifest().is_on_spark else ""
     print_table(
-        "commands not taken yet",
+        f"commands not taken yet{waits}",
         ("id", "command", "what"),
         [(one["id"], one["command"], fields_text(one, "id", "command")) for one in value["waiting_commands"]],
     )
@@ -74,14 +78,16 @@ def time_line(time: Mapping[str, Any]) -> str:
     """What steps take, from a summary of their times, as one line.
 
     >>> time_line({"steps": 20, "seconds": 0.25, "last": 0.3, "phases": {"fold": 0.2}, "interval": 1.0,
-    ...     "rows_per_second": 1234.5, "watermark_lag": 5.0, "behind": 9.68e6, "backlog": {"A": 3, "B": 0}})
-    'a step takes 250 ms of 1 s (fold 200 ms), 1,234 rows/s, watermark 5 s behind the newest event, backlog 3 (A)'
+    ...     "rows_per_second": 1234.5, "watermark_lag": None, "behind": 9.68e6, "backlog": {"A": 3, "B": 0}})
+    'a step takes 250 ms (fold 200 ms), one begins every 1 s, 1,234 rows/s, backlog 3 (A)'
     """
     from midstream.explain.life_line import lags
+    from midstream.model.step_time import against_interval
 
     phases = ", ".join(f"{name} {brief_text(took)}" for name, took in time["phases"].items())
-    every = f" of {brief_text(time['interval'])}" if time["interval"] else ""
-    parts = [f"a step takes {brief_text(time['seconds'])}{every} ({phases})"]
+    parts = [f"a step takes {brief_text(time['seconds'])} ({phases})"]
+    if beside := against_interval(time["seconds"], time["interval"]):
+        parts.append(beside)
     if time["rows_per_second"] is not None:
         parts.append(f"{time['rows_per_second']:,.0f} rows/s")
     parts += lags(time["behind"], time["watermark_lag"])

@@ -21,11 +21,12 @@ PLAIN_EVERY = 10.0
 class Told:
     """Tells of a running job on standard output; use it as a context manager. `quiet` tells nothing.
 
-    On a terminal the last line is renewed, elsewhere one is written every 10 seconds in which a step was done.
+    On a terminal the last line is renewed, elsewhere one is written every 10 seconds in which a step was done or was
+    under way, after the `first` line if that says that the job is `starting`.
     """
 
-    def __init__(self, quiet: bool, first: str) -> None:
-        self._quiet = quiet
+    def __init__(self, quiet: bool, first: str, starting: bool = False) -> None:
+        self._quiet, self._first = quiet, first if starting else ""
         self._line = progress_line(quiet)
         self._task = self._line.add_task(first, total=None)
         self._in_place = not quiet and sys.stdout.isatty()
@@ -35,6 +36,8 @@ class Told:
 
     def __enter__(self) -> Self:
         self._line.start()
+        if self._first and not self._quiet and not self._in_place:
+            say(self._first)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -64,8 +67,12 @@ class Told:
         if self._lost is not None:
             for line in self._lost.news(running.report()):
                 say(line)
+        under_way = running.under_way
         waits = "" if delayed is None else event_sentence(delayed)
         line = life_line(running.times) if delayed is None else f"step {delayed.step:,} {waits}"
+        if under_way is not None and delayed is None:
+            so_far = under_way.sentence(time.time())
+            line = f"{line} · {so_far}" if running.times else so_far
         if self._in_place:
             self._line.update(self._task, description=line)
         elif self._is_due(running):
@@ -85,7 +92,7 @@ class Told:
     def _is_due(self, running: Reported) -> bool:
         times = running.times
         step, now = times[-1].step if times else -1, time.monotonic()
-        if step == self._shown or now < self._due:
+        if (step == self._shown and running.under_way is None) or now < self._due:
             return False
         self._shown, self._due = step, now + PLAIN_EVERY
         return True

@@ -62,4 +62,7 @@ def _json_line(checkpoint: Checkpoint) -> None:
 def _line(checkpoint: Checkpoint) -> None:
     from midstream.explain.life_line import life_line
 
-    say(f"{checkpoint.liveness().sentence(time.time())} · {life_line(checkpoint.step_times())}")
+    times = checkpoint.step_times()
+    under_way = checkpoint.under_way(times[-1].step if times else -1)
+    so_far = "" if under_way is None else f" · {under_way.sentence(time.time())}"
+    say(f"{checkpoint.liveness().sentence(time.time())} · {life_line(times)}{so_far}")

@@ -5,6 +5,7 @@ In: checkpoints and what a request asks for. Out: JSON values; there is no HTTP 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
@@ -43,22 +44,28 @@ class Api:
     def version(self, index: int, options: Mapping[str, str], view: str | None = None) -> str:
         """What an answer over this checkpoint changes with, or that of a view."""
         version, found = self._at(index).version(_step(options)), views().get(view or "")
+        if view is None:  # The step that is under way is in the overview.
+            return f"{version}+{self._at(index).checkpoint.folders.times.version()}"
         if found is None or found.also is nothing_else:
             return version
         return f"{version}+{crc32(found.also(self._reading(index, options)).encode()):x}"
 
     def overview(self, index: int, options: Mapping[str, str]) -> JsonObject:
-        """How the job stands; before its first step only `url` and `pending`, which says so.
+        """How the job stands; before its first step only `url` and `pending`, which says so, and how far that step is.
 
         `step`, `steps` (those kept), `host`, `lanes`, `queries` (their names), `migrating` (those that are carried to
         another plan), `waiting` (commands that no step has taken: `id`, `command`, its fields), `proposals` (`query`,
-        `plan`, `strategy`, `gain`; for lanes `lanes`, `gain`).
+        `plan`, `strategy`, `gain`; for lanes `lanes`, `gain`), `under_way` (the step that the job is doing: `step`,
+        `begun`, `rows`; or null).
         """
         readings = self._at(index)
         if not readings.has_begun:
-            return {"url": readings.checkpoint.url, "pending": "the job has not finished a step yet"}
+            under_way = readings.checkpoint.under_way(-1)
+            so_far = "" if under_way is None else f": {under_way.sentence(time.time())}"
+            return {"url": readings.checkpoint.url, "pending": f"the job has not finished a step yet{so_far}"}
         reading = self._reading(index, options)
         manifest, report = reading.manifest, reading.report
+        under_way = reading.checkpoint.under_way(reading.step) if reading.is_newest else None
         host = ("spark" if manifest.is_on_spark else "embedded") if manifest.job else "saved engine"
         waits = [(name, query.optimizer.proposal) for name, query in report.queries.items() if query.optimizer.waits]
         proposals: list[JsonObject] = [{"query": name, **encode(proposal)} for name, proposal in waits]
@@ -74,6 +81,7 @@ class Api:
             "migrating": sorted({name for one in report.migrations for name in one.queries}),
             "waiting": [{"id": number, **encode(command)} for number, command in reading.waiting],
             "proposals": proposals,
+            "under_way": None if under_way is None else encode(under_way),
         }
 
     def view(self, index: int, name: str, options: Mapping[str, str]) -> JsonObject:

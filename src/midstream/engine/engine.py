@@ -37,7 +37,7 @@ from midstream.model.lanes import StepTiming
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
-from midstream.model.step_time import StepTime
+from midstream.model.step_time import StepTime, StepUnderWay
 from midstream.sharing.discovery import scheme
 from midstream.sinks import Sink, SinkFunction
 from midstream.state.store.base import ChunkStore
@@ -236,6 +236,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         if self._checkpoint is not None:
             self._take_up(self._checkpoint)
             watch.lap("read")
+        self._times.begin(self._manifest.step + 1, sum(rows.num_rows for rows in given.values()))
         try:
             try:
                 with fault_located(place):
@@ -248,6 +249,9 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
             watch.lap("fold")
             with fault_located(place):
                 happened = self._keep(result, read, watch)
+        except BaseException:
+            self._times.end()
+            raise
         finally:
             self._store.retain(set(listed(self._manifest)))
         try:
@@ -267,6 +271,11 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
     def times(self) -> tuple[StepTime, ...]:
         """What the newest 500 steps took since the engine was made or opened, by phase, oldest first."""
         return self._times.newest
+
+    @property
+    def under_way(self) -> StepUnderWay | None:
+        """The step that another thread is doing; None between two pushes."""
+        return self._times.under_way
 
     @property
     def waits(self) -> bool:

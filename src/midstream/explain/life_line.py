@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from midstream.model.step_time import MINUTE, StepTime, rows_per_second
+from midstream.model.step_time import MINUTE, StepTime, against_interval, rows_per_second
 from midstream.model.words import brief_text, rough_span_text
 
 DAY = 86_400.0
@@ -25,26 +25,26 @@ def lags(behind: float | None, watermark_lag: float | None) -> list[str]:
 
 
 def life_line(times: Sequence[StepTime]) -> str:
-    """Of steps, oldest first, on one line: the newest step, and of the minute before it the rows and results a second,
-    how far results are behind, late and unreadable rows, and what waits at the sources.
+    """Of steps, oldest first, on one line: the newest step, and of the minute before it the rows and results a second
+    of work, how far results are behind, late and unreadable rows, and what waits at the sources.
 
     >>> before = StepTime(8, 100.0, 0.2, rows={"A": 500}, results=20)
     >>> newest = StepTime(9, 101.0, 0.3, rows={"A": 700}, results=40, late=3, newest=98_000_000, watermark=96_000_000)
     >>> life_line([before, newest])
-    'step 9 · 300 ms · 1,000 rows/s · 50 results/s · newest event 3 s ago · watermark 2 s behind it · 3 late'
+    'step 9 · 300 ms · 2,400 rows/s · 120 results/s · newest event 3 s ago · watermark 2 s behind it · 3 late'
     """
     if not times:
         return "the first step"
     last = times[-1]
     lately = [one for one in times if one.ended >= last.ended - MINUTE]
-    span = last.ended - lately[0].ended + lately[0].seconds
-    took = brief_text(last.seconds) + (f" of {brief_text(last.interval)}" if last.interval else "")
-    parts = [f"step {last.step:,}", took]
+    busy = sum(one.seconds for one in lately)
+    beside = against_interval(last.seconds, last.interval)
+    parts = [f"step {last.step:,}", brief_text(last.seconds) + (f" ({beside})" if beside else "")]
     rate = rows_per_second(lately)
     if rate is not None:
         parts.append(f"{rate:,.0f} rows/s")
-    if span > 0:
-        parts.append(f"{sum(one.results for one in lately) / span:,.0f} results/s")
+    if busy > 0:
+        parts.append(f"{sum(one.results for one in lately) / busy:,.0f} results/s")
     parts += lags(last.behind, last.watermark_lag)
     late, unread = sum(one.late for one in lately), sum(one.rejected for one in lately)
     parts += [f"{late:,} late"] * bool(late) + [f"{unread:,} unreadable"] * bool(unread)

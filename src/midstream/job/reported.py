@@ -15,7 +15,7 @@ from midstream.job.metrics_server import METRICS_PORT, MetricsServer
 from midstream.job.watch import Watch
 from midstream.model.events import Event, StopRequested
 from midstream.model.manifest import Manifest
-from midstream.model.step_time import StepTime, time_summary
+from midstream.model.step_time import StepTime, StepUnderWay, time_summary
 from midstream.model.words import counted
 from midstream.state.store.base import ChunkStore
 
@@ -27,6 +27,11 @@ class Reported(ABC):
     @abstractmethod
     def times(self) -> tuple[StepTime, ...]:
         """What the newest 500 steps took since this began or was opened, by phase, oldest first."""
+
+    @property
+    @abstractmethod
+    def under_way(self) -> StepUnderWay | None:
+        """The step that has begun and not ended."""
 
     @property
     @abstractmethod

@@ -15,7 +15,7 @@ from midstream.model.errors import MidstreamError
 from midstream.model.events import Event, MigrationBegun, ResultsRejected, RowsLate, RowsRejected, StepDone
 from midstream.model.manifest import Manifest
 from midstream.model.revised import revised
-from midstream.model.step_time import StepTime, StepTotals
+from midstream.model.step_time import StepTime, StepTotals, StepUnderWay
 from midstream.state.store.local import LocalStorage
 
 WRITTEN_EVERY, WRITTEN_EVERY_FAR = 2.0, 5.0
@@ -66,6 +66,28 @@ class StepTimes:
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._due: threading.Timer | None = None
         self._tidied = False
+        self._under_way: StepUnderWay | None = None
+        self._written: StepUnderWay | None = None
+
+    @property
+    def under_way(self) -> StepUnderWay | None:
+        """The step that has begun and not ended."""
+        return self._under_way
+
+    def begin(self, step: int, rows: int | None = None) -> None:
+        """Remember that a step has begun, or how many rows it has."""
+        with self._lock:
+            before = self._under_way
+            began = before.begun if before is not None and before.step == step else time.time()
+            self._under_way = StepUnderWay(step, began, rows)
+            self._have_written()
+
+    def end(self) -> None:
+        """Forget the step that had begun: it has ended, or failed."""
+        with self._lock:
+            if self._under_way is not None:
+                self._under_way = None
+                self._have_written()
 
     @property
     def newest(self) -> tuple[StepTime, ...]:
@@ -76,6 +98,7 @@ class StepTimes:
     def note(self, time: StepTime) -> None:
         """Remember a step's times."""
         with self._lock:
+            self._under_way = None
             self._totals = self._totals.plus(1, time.phases, time.migrations)
             self._noted.append(_Noted(revised(time, totals=self._totals)))
             self._have_written()
@@ -97,13 +120,15 @@ class StepTimes:
             with self._lock:
                 if self._due is not None:
                     self._due.cancel()
-                self._due, noted = None, list(self._noted)
-            if self._folders is None or all(one.text for one in noted) or not self._is_there():
+                self._due, noted, under_way = None, list(self._noted), self._under_way
+            same = under_way == self._written and all(one.text for one in noted)
+            if self._folders is None or same or not self._is_there():
                 return
             for one in noted:
                 one.text = one.text or text_of(one.time)
             try:
-                self._folders.times.write(self._epoch, [one.text for one in noted])
+                self._folders.times.write(self._epoch, [one.text for one in noted], under_way)
+                self._written = under_way
                 if not self._tidied:
                     self._folders.times.tidy(self._epoch)
                     self._tidied = True

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from midstream.model.words import brief_text, counted
+
 MINUTE = 60.0
 """The summary of a job's times is of the steps that ended in so many seconds before its newest."""
 
@@ -72,16 +74,46 @@ class StepTime:
         return None if self.newest is None else self.ended - self.newest / 1e6
 
 
-def rows_per_second(times: Sequence[StepTime]) -> float | None:
-    """The rows that steps, oldest first, took in by the second, pauses between them included; None where none is given.
+@dataclass(frozen=True)
+class StepUnderWay:
+    """A step that has begun and not ended: since when, by a wall clock, and its rows where they are known by now."""
 
-    >>> rows_per_second([StepTime(0, 10.0, 1.0, rows={"A": 30}), StepTime(1, 12.0, 1.0, rows={"A": 60})])
+    step: int
+    begun: float
+    rows: int | None = None
+
+    def sentence(self, now: float) -> str:
+        """Return how far it is at the time `now`, for a reader.
+
+        >>> StepUnderWay(0, 100.0, 1_036_222).sentence(112.0), StepUnderWay(7, 100.0).sentence(100.25)
+        ('step 0: 1,036,222 rows, 12 s so far', 'step 7: 250 ms so far')
+        """
+        rows = "" if self.rows is None else f"{counted(self.rows, 'row')}, "
+        return f"step {self.step:,}: {rows}{brief_text(max(now - self.begun, 0.0))} so far"
+
+
+def against_interval(seconds: float, interval: float | None) -> str:
+    """Return how a step's time stands to the trigger's interval, so that a longer step is not read as a part of it.
+
+    >>> against_interval(0.25, 1.0), against_interval(4.2, 1.0), against_interval(0.25, None)
+    ('one begins every 1 s', '4.2 times the interval of 1 s', '')
+    """
+    if not interval:
+        return ""
+    every = brief_text(interval)
+    if seconds <= interval:
+        return f"one begins every {every}"
+    return f"{seconds / interval:,.1f} times the interval of {every}"
+
+
+def rows_per_second(times: Sequence[StepTime]) -> float | None:
+    """Return the rows that steps took in by the second of their own time; None without a step. Pauses do not count.
+
+    >>> rows_per_second([StepTime(0, 10.0, 1.0, rows={"A": 30}), StepTime(1, 900.0, 2.0, rows={"A": 60})])
     30.0
     """
-    if not times:
-        return None
-    span = times[-1].ended - times[0].ended + times[0].seconds
-    return sum(sum(one.rows.values()) for one in times) / span if span > 0 else None
+    seconds = sum(one.seconds for one in times)
+    return sum(sum(one.rows.values()) for one in times) / seconds if seconds > 0 else None
 
 
 def time_summary(times: Sequence[StepTime]) -> dict[str, Any]:

@@ -176,10 +176,19 @@ def wanted(figures: LaneFigures) -> tuple[int, str]:
         if figures.uneven < UNEVEN:
             return figures.lanes, f"{load}, and no trigger's interval says that a step is late"
     else:
-        load = f"a step takes {figures.busy:.0%} of the trigger's interval"
+        load = f"a step takes {_share(figures.busy)} the trigger's interval"
         if figures.busy <= LATE:
             return _fewer(figures, load)
     return _more(figures, load)
+
+
+def _share(busy: float) -> str:
+    """Return a share of an interval as a reader takes it right.
+
+    >>> _share(0.5), _share(21.89)
+    ('50 % of', '21.9 times')
+    """
+    return f"{busy:.1f} times" if busy > 1 else f"{100 * busy:.0f} % of"
 
 
 def _more(figures: LaneFigures, load: str) -> tuple[int, str]:

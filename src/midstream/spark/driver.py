@@ -114,7 +114,11 @@ class Driver:
         the user's, or of Spark's, is an `InternalError`, which says what to report. What fails for a reason outside is
         done again while there is patience.
         """
-        self.patience.do(number, lambda: self._fold(batch, number))
+        self.times.begin(number)
+        try:
+            self.patience.do(number, lambda: self._fold(batch, number))
+        finally:
+            self.times.end()
 
     def _fold(self, batch: DataFrame, number: int) -> None:
         if number == self.manifest.step:
@@ -240,6 +244,8 @@ class Driver:
             files = self._files(plan, self._setting)
         if files is None and not self.brings_rows:
             raise RowsNeeded  # That the union has no rows says nothing of the batch.
+        if files is not None:
+            self.times.begin(plan.manifest.step, files.rows)
         if not plan.events and (partitions_of(batch) == 0 if files is None else not any(files.of.values())):
             return self._idle()
         writes = Writes(self.store, self.outputs.stage(self.manifest, plan.manifest), self._crash)

@@ -37,7 +37,7 @@ from midstream.model.errors import (
 from midstream.model.events import ChunksFetched, Event, StepDelayed, StepDone
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
-from midstream.model.step_time import StepTime, time_summary
+from midstream.model.step_time import StepTime, StepUnderWay, time_summary
 from midstream.spark.driver import Driver, OtherUnion, RowsNeeded
 from midstream.spark.failure import told_of
 from midstream.spark.feed import Feed
@@ -176,6 +176,11 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         return self._driver.times.newest
 
     @property
+    def under_way(self) -> StepUnderWay | None:
+        """The step that has begun and not ended."""
+        return self._driver.times.under_way
+
+    @property
     def state(self) -> str:
         """`running`, `stopped`, `failed` or `finished`."""
         if not self._ended.is_set():
@@ -190,7 +195,9 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         them, for without one Spark does no step.
         """
         driver = self._driver
-        return (*self._ahead(), *(one for _, one in driver.folders.commands.after(driver.manifest.last_command)))
+        waiting = [one for _, one in driver.folders.commands.after(driver.manifest.last_command)]
+        # A `stop` is for this run alone; the next one does not stop for it.
+        return (*self._ahead(), *(one for one in waiting if not isinstance(one, Stop)))
 
     @property
     def delayed(self) -> StepDelayed | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -80,6 +81,18 @@ def test_a_line_of_life_where_nothing_is_renewed_in_place(
         engine.push({"A": table([3], k=[9])})
         shown.of(engine, StepDelayed(2, "no space left", 3))
         assert lines(capsys) == ["step 2 could not be done and was tried 3 times: no space left"]
+
+
+def test_a_start_and_a_step_under_way_are_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(told, "PLAIN_EVERY", 0.0)
+    engine = ms.Engine()
+    with Told(quiet=False, first="starting Spark", starting=True) as shown:
+        assert lines(capsys) == ["starting Spark"]
+        engine._times.begin(0, 1_036_222)
+        shown.of(engine)
+        assert re.fullmatch(r"step 0: 1,036,222 rows, .* so far", *lines(capsys))
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

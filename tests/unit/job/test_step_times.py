@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import midstream as ms
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
+from midstream.cli.main import main
+from midstream.dashboard.api import Api
 from midstream.engine.job_run import FileJob
 from midstream.job.step_times import StepTimes
 from midstream.language.job_file import parse_job
@@ -177,10 +181,48 @@ def test_a_job_of_files_tells_interval_reading_and_backlog(tmp_path: Path) -> No
     assert [list(one.phases) for one in times] == [DURABLE] * 3
 
 
-def test_rows_a_second_count_pauses_and_the_summary_is_of_the_last_minute() -> None:
+def test_a_step_under_way_is_in_the_status_and_the_dashboard(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ms.Engine(checkpoint=tmp_path / "ckpt") as engine:
+        engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+        dashboard = Api([checkpoint := Checkpoint.open(tmp_path / "ckpt")])
+        engine._times.begin(0, 1_036_222)
+        engine._times.write()
+        with pytest.raises(ms.CheckpointError, match=r"not finished a step yet: step 0: 1,036,222 rows, .* so far"):
+            checkpoint.report()
+        assert "step 0: 1,036,222 rows" in dashboard.overview(0, {})["pending"]
+        engine._times.end()
+        engine.push({})
+        version = dashboard.version(0, {})
+        engine._times.begin(1)
+        engine._times.write()
+        assert dashboard.version(0, {}) != version
+        assert dashboard.overview(0, {})["under_way"]["step"] == 1
+        assert checkpoint.status(checkpoint.report())["under_way"]["step"] == 1
+        assert main(["status", str(tmp_path / "ckpt")]) == 0
+        assert re.search(r"(?m)^step 1: .* so far$", capsys.readouterr().out)
+        assert len(checkpoint.step_times()) == 1
+        engine.push({})
+        assert engine.under_way is None
+        assert checkpoint.status(checkpoint.report())["under_way"] is None, "it is over, whatever is written"
+        engine._times.begin(2)
+        engine._times.write()
+    assert checkpoint.status(checkpoint.report())["under_way"] is None, "no job runs"
+
+
+def test_a_step_that_fails_is_not_under_way() -> None:
+    engine = ms.Engine()
+    engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+    with pytest.raises(ms.MidstreamError):
+        engine.push({"A": pa.table({"other": [1]})})
+    assert engine.under_way is None
+
+
+def test_rows_a_second_leave_out_pauses_and_the_summary_is_of_the_last_minute() -> None:
     old = StepTime(0, ended=0.0, seconds=50.0, rows={"A": 1_000_000})
     times = [old, *(StepTime(s, 100.0 + s, 0.5, {"fold": 0.5}, rows={"A": 10, "B": 5}) for s in range(1, 5))]
     found = time_summary(times)
     assert (found["steps"], found["seconds"], found["phases"]) == (4, 0.5, {"fold": 0.5})
-    assert found["rows_per_second"] == rows_per_second(times[1:]) == 60 / 3.5
+    assert found["rows_per_second"] == rows_per_second(times[1:]) == 60 / 2
     assert rows_per_second([]) is None

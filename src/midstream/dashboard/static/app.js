@@ -1,7 +1,7 @@
 // The page: which job, query, step and view are shown, and how what is shown stays up to date. Views are modules of
 // their own, `views/NAME.js`, each with `render(element, data, context)`; the server says which there are.
 
-import { h } from "./lib.js";
+import { h, seconds } from "./lib.js";
 import { api, token, takeToken } from "./api.js";
 
 const POLL = 1000;
@@ -115,7 +115,8 @@ function drawFrame() {
   $("standing").textContent = [
     `step ${overview.step}`, overview.host,
     overview.migrating.length ? `${overview.migrating.length} migrating` : null,
-    overview.waiting.length ? `${overview.waiting.length} waiting` : null,
+    overview.waiting.length ? `${overview.waiting.length} waiting${overview.host === "spark" ? " for the next batch with data" : ""}` : null,
+    overview.under_way ? `step ${overview.under_way.step} under way for ${seconds(Date.now() / 1000 - overview.under_way.begun)}` : null,
     proposed ? `${proposed} to decide` : null,
     place.options.get("step") ? "as it was" : "live",
   ].filter(Boolean).join(" · ");

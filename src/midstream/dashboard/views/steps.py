@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 from midstream.dashboard.reading import JobReading
@@ -17,18 +16,15 @@ STEPS_SHOWN = 200
 def steps(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
     """`times`, oldest first, of the steps whose times are known: `step`, `ended`, `seconds`, `phases`, `interval`,
     `rows`, `results`, `late`, `rejected`, `backlog` (what waited at all sources), `behind`, `watermark_lag`, and
-    `rows_per_second` and `results_per_second` with the pause before the step. `phases`: their names, in order.
+    `rows_per_second` and `results_per_second` of the step's own time. `phases`: their names, in order.
     `summary`: as in the status. `work`, by step, of all steps that events are remembered of: `steps`, `rows_in`,
     `rows_out`, `comparisons`, `state_rows`.
     """
     log = reading.checkpoint.folders.times
-    found = log.newest(reading.manifest.time_line, reading.step, STEPS_SHOWN + 1)
-    first = found[:1] if len(found) <= STEPS_SHOWN else ()
-    times = [_time(one, one.seconds) for one in first]
-    times += [_time(one, _span(before, one)) for before, one in pairwise(found)]
+    found = log.newest(reading.manifest.time_line, reading.step, STEPS_SHOWN)
     done = reading.events_of("step_done")[-STEPS_SHOWN:]
     return {
-        "times": times,
+        "times": [_time(one) for one in found],
         "phases": list(dict.fromkeys(name for one in found for name in one.phases)),
         "summary": time_summary(found),
         "work": {
@@ -41,13 +37,7 @@ def steps(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _span(before: StepTime, one: StepTime) -> float:
-    """The seconds from the end of the step before; the step's own where that is not known, or the clock was set."""
-    span = one.ended - before.ended
-    return span if one.step == before.step + 1 and span > 0 else one.seconds
-
-
-def _time(one: StepTime, span: float) -> dict[str, Any]:
+def _time(one: StepTime) -> dict[str, Any]:
     rows = sum(one.rows.values())
     return {
         "step": one.step,
@@ -62,8 +52,8 @@ def _time(one: StepTime, span: float) -> dict[str, Any]:
         "backlog": sum(one.backlog.values()) if one.backlog else None,
         "behind": one.behind,
         "watermark_lag": one.watermark_lag,
-        "rows_per_second": rows / span if span > 0 else None,
-        "results_per_second": one.results / span if span > 0 else None,
+        "rows_per_second": rows / one.seconds if one.seconds > 0 else None,
+        "results_per_second": one.results / one.seconds if one.seconds > 0 else None,
     }
 
 

@@ -13,7 +13,7 @@ export function render(element, data, context) {
     times.length ? facts([
       ["a step takes", `${seconds(summary.seconds)}, mean of ${count(summary.steps, "step")}`], ["the last took", seconds(summary.last)],
       ["trigger", summary.interval === null ? "none: steps come as they are asked for" : `every ${seconds(summary.interval)}`],
-      summary.interval ? ["of the trigger", percent(summary.seconds / summary.interval)] : null,
+      summary.interval ? ["against the trigger", summary.seconds > summary.interval ? `${number(summary.seconds / summary.interval)} times its interval` : `${percent(summary.seconds / summary.interval)} of its interval`] : null,
       ["rows a second", number(summary.rows_per_second)], ["watermark behind the newest event", seconds(summary.watermark_lag)],
       ["newest event behind the clock", seconds(summary.behind)], ["waits at the sources", waits(summary.backlog)],
     ]) : h("p", { class: "empty" }, "The times of these steps are not known: a job writes those of its newest steps, within seconds."),
