@@ -76,7 +76,12 @@ class Broker:
 
     def messages(self, topic: str) -> list[Any]:
         """All messages of a topic, partition by partition, as a reader of what is committed gets them."""
-        settings = {"bootstrap.servers": self.servers, "group.id": "tests", "isolation.level": "read_committed"}
+        settings = {
+            "bootstrap.servers": self.servers,
+            "group.id": "tests",
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 5,
+        }
         reader = confluent_kafka.Consumer({**settings, "enable.partition.eof": True, **QUIET})
         try:
             partitions = reader.list_topics(topic, 30).topics[topic].partitions

@@ -6,6 +6,7 @@ There is no broker here: files of the very columns that Spark's connector has st
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,6 +160,7 @@ def dead_letters(checkpoint: Path, stream: str) -> list[dict[str, Any]]:
 
 def toml() -> str:
     (text,) = [piece for piece in Page(ROOT / "docs" / "kafka.md").fences("toml")]
+    text = re.sub(r"sink = .*", 'sink = { path = "out/paid" }', text)
     return text.replace("5 seconds", "5 minutes")
 
 

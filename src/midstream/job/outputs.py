@@ -118,7 +118,7 @@ class Outputs:
     def _refuse_shared(self, manifest: Manifest) -> None:
         found = list[tuple[JobOutput, Sink]]()
         self._for_each(manifest, lambda *one: found.append(one))
-        check_apart((output.place, sink.path) for output, sink in found if isinstance(sink, FileSink))
+        check_apart((output.place, sink.target) for output, sink in found if sink.target)
 
     def _check(self, output: JobOutput, sink: Sink, manifest: Manifest) -> None:
         stamp, line = sink.newest(output.name), manifest.time_line
@@ -210,10 +210,11 @@ class Outputs:
 
     def check_given(self, query: str, sink: Sink, manifest: Manifest, before: Manifest) -> None:
         """The same of a sink that is made already."""
-        if isinstance(sink, FileSink):
+        if sink.target:
             entries = [(name, entry.sink) for name, entry in manifest.queries.items() if entry.sink and name != query]
-            same = [name for name, other in entries if "type" not in other and other.get("path") == sink.path]
-            check_apart((f"query {name}", sink.path) for name in (*same, query))
+            others = [(name, restored(other, self.folders.results(name))) for name, other in entries]
+            same = [name for name, other in others if other is not None and other.target == sink.target]
+            check_apart((f"query {name}", sink.target) for name in (*same, query))
         sink.open()
         output = JobOutput(RESULTS, query)
         self._check(output, sink, before)

@@ -1,4 +1,4 @@
-"""Where results go: files, tables of Delta, Iceberg or PostgreSQL, any function, or a sink of another package.
+"""Where results go: files, tables of Delta, Iceberg or PostgreSQL, topics of Kafka, functions, or another package's.
 
 `midstream.sinks.files("/data/out/pairs")` keeps a folder per step, put in place at once; a function `f(results, step,
 query)` is called once a step that has results, with a DataFrame on Spark and an Arrow table embedded, and again if the
@@ -22,6 +22,7 @@ from midstream.sinks.delta import DeltaSink
 from midstream.sinks.file_sink import FileSink
 from midstream.sinks.function_sink import FunctionSink, SinkFunction
 from midstream.sinks.iceberg import IcebergSink
+from midstream.sinks.kafka import KafkaSink
 from midstream.sinks.merged import MergedResults
 from midstream.sinks.postgresql import PostgresqlSink
 from midstream.state.store.places import located
@@ -32,6 +33,7 @@ __all__ = [
     "Frames",
     "FunctionSink",
     "IcebergSink",
+    "KafkaSink",
     "PostgresqlSink",
     "Sink",
     "SinkFunction",

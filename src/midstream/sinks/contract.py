@@ -182,6 +182,11 @@ class Sink(ABC):
         """The sink as manifests and commands carry it: its name, and the options that `of` makes it again from."""
         return {"type": self.name, **vars(self)}
 
+    @property
+    def target(self) -> str:
+        """Where only one query may write: a path, or a URL; empty where several may."""
+        return ""
+
     def open(self) -> None:
         """Make ready, or raise a `SinkError` where results cannot be written.
 

@@ -62,6 +62,11 @@ class FileSink(Sink):
         """Path and format; a sink without a type is one of files."""
         return {"format": self.format, "path": self.path}
 
+    @property
+    def target(self) -> str:
+        """The folder."""
+        return self.path
+
     def open(self) -> None:
         """See now rather than in the middle of a step whether the folder can be written."""
         self._storage().prepare()
@@ -212,18 +217,19 @@ class FileSink(Sink):
 
 
 def check_apart(folders: Iterable[tuple[str, str]]) -> None:
-    """Raise where two outputs, of each its place for messages and its folder, go to files in one folder: of a step only
-    one of them would be put in place.
+    """Raise where two outputs, of each its place for messages and its folder or topic, go to one: of a step only one of
+    them would be put in place.
     """
     found = dict[str, str]()
     for place, path in folders:
         folder = path if "://" in path else os.path.realpath(path)
         other = found.setdefault(folder, place)
         if other != place:
+            what = "topic" if path.startswith("kafka:") else "folder"
             raise SinkError(
-                f"the results of {other} go to the same folder, {path}",
+                f"the results of {other} go to the same {what}, {path}",
                 place=place,
-                remedy="give each query a folder of its own",
+                remedy=f"give each query a {what} of its own",
             )
 
 

@@ -91,14 +91,19 @@ def failures(place: str, kind: type[MidstreamError]) -> Iterator[None]:
         yield
     except kafka().KafkaException as error:
         raise failed(error.args[0], place, kind) from error
+    except SystemError as error:  # The client raises a fatal error, and then calls back all the same.
+        if not isinstance(error.__cause__, kafka().KafkaException):
+            raise
+        raise failed(error.__cause__.args[0], place, kind) from error
     except ValueError as error:  # What the client says of values that it never sends.
         raise kind(f"Kafka: {error}", place=place, remedy="correct the settings of the client") from error
 
 
 def failed(error: Any, place: str, kind: type[MidstreamError]) -> MidstreamError:
-    """The error of midstream for one of the client."""
+    """The error of midstream for one of the client; what a sink is refused can be mended from outside."""
     name = str(error.name())
     said = re.sub(r"\s+", " ", str(error.str()))
+    kind = WriteError if issubclass(kind, SinkError) else kind
     if "FENCED" in name or "INVALID_PRODUCER_EPOCH" in name:
         return kind(
             f"Kafka: another driver of this job has taken its transactions over ({said})",
@@ -108,8 +113,5 @@ def failed(error: Any, place: str, kind: type[MidstreamError]) -> MidstreamError
     for part, remedy in _REMEDIES.items():
         if part in name:
             return kind(f"Kafka: {said}", place=place, remedy=remedy)
-    passing = WriteError if issubclass(kind, SinkError) else ReadError
-    remedy = "see that the broker runs, and can be reached"
-    if error.fatal():
-        return kind(f"Kafka: {said} ({name})", place=place, remedy="start the job again")
-    return passing(f"Kafka: {said} ({name})", place=place, remedy=remedy)
+    passing = kind if kind is WriteError else ReadError
+    return passing(f"Kafka: {said} ({name})", place=place, remedy="see that the broker runs, and can be reached")

@@ -1,0 +1,251 @@
+"""A topic of Kafka as a sink: the rows of a step, and the note that the topic has them, in one transaction.
+
+The note is the offset that the sink's consumer group commits for the topic, one more than the step; with it go the job
+and the epoch, where the broker keeps what goes with an offset. A restarted job reads the note, and sends no step twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from midstream.model.errors import SinkError
+from midstream.model.time_line import Stamp
+from midstream.sinks import formats
+from midstream.sinks.contract import Sink, StagedStep, anything
+from midstream.sinks.kafka_client import ANSWER, SERVERS, client_settings, failed, failures, kafka
+
+STEP_HEADER, ORDINAL_HEADER = "midstream.step", "midstream.ordinal"
+"""The headers of each message: `job/epoch/step`, and which row of the step it is."""
+
+SIGN = "_op"
+"""The column of a change log that says whether a row comes or goes."""
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_IN_TRANSACTION = 30.0
+_POLLED = 10_000
+
+
+@dataclass(frozen=True)
+class KafkaSink(Sink):
+    """Rows as messages of a topic, which must be there: JSON objects, with the values of `key` columns as keys.
+
+    A key of one column is its text, one of several a JSON object. With `tombstones`, a row of a change log that goes is
+    a message without a value. One query writes a topic: its transactions, and the consumer group that notes its steps,
+    have the name `transactional_id`, `midstream.TOPIC` if it is left out. Logins and TLS come from the environment.
+
+    >>> KafkaSink.of({"topic": "paid", "servers": "broker:9092", "key": "id"}).to_json()["key"]
+    ['id']
+    """
+
+    topic: str
+    servers: str = ""
+    key: tuple[str, ...] = ()
+    tombstones: bool = False
+    transactional_id: str = ""
+
+    name: ClassVar[str] = "kafka"
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """The sink of these options."""
+        key = options.get("key", ())
+        return super().of({**options, "key": (key,) if isinstance(key, str) else tuple(key)})
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.topic, str) or not _TOPIC.fullmatch(self.topic):
+            raise SinkError(f"{self.topic!r} names no topic", place="sink", remedy='write topic = "paid"')
+        if self.tombstones and not self.key:
+            raise SinkError("tombstones need a key", place=self.target, remedy='name its columns: key = ["id"]')
+
+    def to_json(self) -> dict[str, Any]:
+        """The sink as manifests carry it; nothing in it is secret."""
+        return {**super().to_json(), "key": list(self.key)}
+
+    @property
+    def target(self) -> str:
+        """The topic, which no other query writes."""
+        return f"kafka://{self.servers}/{self.topic}"
+
+    def open(self) -> None:
+        """See that the topic is there. Whoever writes it meanwhile is not disturbed: only a first step fences."""
+        with failures(self.target, SinkError):
+            topics = self._clients.reader.list_topics(self.topic, timeout=ANSWER).topics
+        error = topics[self.topic].error
+        if error is not None:
+            raise failed(error, self.target, SinkError)
+
+    def check_columns(self, columns: pa.Schema) -> None:
+        """Raise where the results lack a column of the key, or tombstones have no sign."""
+        needed = [*self.key, *([SIGN] if self.tombstones else [])]
+        if missing := [name for name in needed if name not in columns.names]:
+            raise SinkError(
+                f"the results have no column {missing[0]!r}",
+                place=self.target,
+                remedy=f"select it, or use columns of the results for the key: {', '.join(columns.names)}",
+            )
+
+    def write(self, staged: StagedStep) -> None:
+        """Send the rows and note the step, in one transaction; nothing where it is noted already.
+
+        The first call in a process, and one after a failure, fences other producers of the same transactional id and
+        ends what they have begun. So what the note says then holds until this call has ended.
+        """
+        rows, clients = staged.table(), self._clients
+        try:
+            with failures(self.target, SinkError):
+                producer = clients.producer()
+                if not staged.follows(self._newest(), self.target):
+                    return
+                producer.begin_transaction()
+                self._send(producer, rows, staged)
+                producer.send_offsets_to_transaction(
+                    [self._noted(staged.stamp)], clients.reader.consumer_group_metadata(), _IN_TRANSACTION
+                )
+                producer.commit_transaction(_IN_TRANSACTION)
+        except BaseException:
+            clients.give_up()
+            raise
+
+    def newest(self, name: str) -> Stamp | None:
+        """As the offset of the consumer group says."""
+        with failures(self.target, SinkError):
+            return self._newest()
+
+    def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
+        """Raise where the topic has later steps: messages cannot be taken back."""
+        newest = self.newest(name)
+        if newest is not None and newest.step > step and given_up(newest):
+            raise SinkError(
+                f"the messages of steps after {step} cannot be taken back, and the topic has those of {newest.step}",
+                place=self.target,
+                remedy="go back no further; or begin a job on a new topic",
+            )
+
+    def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
+        """Raise as `check_forget` does."""
+        self.check_forget(name, step, given_up)
+
+    def _newest(self) -> Stamp | None:
+        (found,) = self._clients.reader.committed([kafka().TopicPartition(self.topic, 0)], timeout=ANSWER)
+        if found.error is not None:
+            raise failed(found.error, self.target, SinkError)
+        if found.offset < 0:
+            return None
+        try:
+            job, epoch = json.loads(found.metadata or "")
+        except (ValueError, TypeError):
+            job = epoch = ""  # Not every broker keeps it.
+        return Stamp(job, epoch, found.offset - 1)
+
+    def _noted(self, stamp: Stamp) -> Any:
+        with_it = json.dumps([stamp.job, stamp.epoch])
+        return kafka().TopicPartition(self.topic, 0, stamp.step + 1, metadata=with_it)
+
+    def _send(self, producer: Any, rows: pa.Table, staged: StagedStep) -> None:
+        stamp, refused = staged.stamp, list[Any]()
+        step = (STEP_HEADER, f"{stamp.job}/{stamp.epoch}/{stamp.step}".encode())
+
+        def note(error: Any, message: Any) -> None:
+            if error is not None and not refused:
+                refused.append(error)
+
+        for ordinal, (key, value) in enumerate(zip(self._keys(rows), self._values(rows), strict=True)):
+            headers = [step, (ORDINAL_HEADER, b"%d" % ordinal)]
+            while True:
+                try:
+                    producer.produce(self.topic, value, key, headers=headers, on_delivery=note)
+                    break
+                except BufferError:  # The broker is slower than this loop.
+                    producer.poll(0.05)
+            if ordinal % _POLLED == 0:
+                producer.poll(0)
+        producer.flush(_IN_TRANSACTION)
+        if refused:
+            raise failed(refused[0], self.target, SinkError)
+
+    def _keys(self, rows: pa.Table) -> Sequence[bytes | None]:
+        if not self.key:
+            return [None] * rows.num_rows
+        if len(self.key) > 1:
+            return _lines(rows.select(list(self.key)))
+        column = rows.column(self.key[0])
+        if pt.is_binary(column.type) or pt.is_large_binary(column.type):
+            return column.to_pylist()  # type: ignore[no-any-return]
+        if pt.is_string(column.type):
+            return [None if one is None else one.encode() for one in column.to_pylist()]
+        return [None if one is None else one.strip('"').encode() for one in formats.json_texts(column).to_pylist()]
+
+    def _values(self, rows: pa.Table) -> Sequence[bytes | None]:
+        values: Sequence[bytes | None] = _lines(rows)
+        if not self.tombstones:
+            return values
+        signs = rows.column(SIGN).to_pylist()
+        return [None if sign == "-" else value for sign, value in zip(signs, values, strict=True)]
+
+    @property
+    def _clients(self) -> _Clients:
+        key = (os.getpid(), self.servers, self._id)
+        if key not in _CLIENTS:
+            settings = client_settings({SERVERS: self.servers} if self.servers else {}, self.target)
+            _CLIENTS[key] = _Clients(settings, self._id)
+        return _CLIENTS[key]
+
+    @property
+    def _id(self) -> str:
+        return self.transactional_id or f"midstream.{self.topic}"
+
+
+class _Clients:
+    """The connections of a sink, which stay from step to step: to begin transactions anew would fence others."""
+
+    def __init__(self, settings: Mapping[str, Any], id: str) -> None:
+        self._settings, self._id = dict(settings), id
+        self._reader: Any = None
+        self._producer: Any = None
+
+    @property
+    def reader(self) -> Any:
+        """The consumer that reads notes; it joins no group."""
+        if self._reader is None:
+            own = {"group.id": self._id, "isolation.level": "read_committed", "enable.auto.commit": False}
+            self._reader = kafka().Consumer({**self._settings, **own})
+        return self._reader
+
+    def producer(self) -> Any:
+        """The producer, which has fenced those before it."""
+        if self._producer is None:
+            own = {"transactional.id": self._id, "delivery.report.only.error": True, "linger.ms": 5}
+            # As Java's clients choose partitions, so that topics of several writers can be joined by partition.
+            made = kafka().Producer({"partitioner": "murmur2_random", **self._settings, **own})
+            made.init_transactions(_IN_TRANSACTION)
+            self._producer = made
+        return self._producer
+
+    def give_up(self) -> None:
+        """End what was begun; the next attempt finds out what the broker has of it."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with suppress(Exception):  # It may be fenced, or the broker gone.
+                producer.purge()
+                producer.abort_transaction(1.0)
+
+
+_CLIENTS: dict[tuple[int, str, str], _Clients] = {}
+
+
+def _lines(rows: pa.Table) -> list[bytes]:
+    """The rows as JSON objects.
+
+    >>> _lines(pa.table({"k": [1, 2], "v": ["a\\nb", None]}))
+    [b'{"k": 1, "v": "a\\\\nb"}', b'{"k": 2}']
+    """
+    return formats.written(rows, "json").to_pybytes().split(b"\n")[:-1]
