@@ -248,4 +248,5 @@ def _lines(rows: pa.Table) -> list[bytes]:
     >>> _lines(pa.table({"k": [1, 2], "v": ["a\\nb", None]}))
     [b'{"k": 1, "v": "a\\\\nb"}', b'{"k": 2}']
     """
-    return formats.written(rows, "json").to_pybytes().split(b"\n")[:-1]
+    found: bytes = formats.written(rows, "json").to_pybytes()
+    return found.split(b"\n")[:-1]
