@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,13 +49,11 @@ def test_once_it_is_hot_the_query_moves_and_saves_most_of_the_work(figures: Perf
     assert decided.foreseen[HEAT_LAST] < decided.foreseen[ACT.old_plan] and decided.real is not None
 
 
-def test_while_it_is_cold_every_review_stays(figures: Performance, weeks: int) -> None:
+def test_while_it_is_cold_every_review_stays(figures: Performance) -> None:
     before, after = figures.phases
     cold = [review for review in figures.reviews if review.step < after.first]
-    # Four weeks are cold for five steps, and the first two are too few to say anything of.
-    assert len(cold) > (2 if weeks > 4 else 1) and {(review.plan, review.decision) for review in cold} == {
-        (before.plan, "stay")
-    }
+    # A plan that keeps to what was foreseen is reviewed seldom: in the first steps, and where more than that is done.
+    assert len(cold) > 1 and {(review.plan, review.decision) for review in cold} == {(before.plan, "stay")}
 
 
 def test_the_screen_shows_what_was_proposed_and_why(
@@ -63,7 +62,12 @@ def test_the_screen_shows_what_was_proposed_and_why(
     verdict = AnswerCheck(1, 1, 0, 0, (), ())
     show_act(ACT, ACT.span(weeks), figures, verdict, {"auto": 1.0, "off": 2.0}, tmp_path)
     said = capsys.readouterr().out
-    assert f"{HEAT_LAST} instead of {ACT.old_plan}. Why: saves" in said and "ms of work by" in said
+    why = re.search(
+        rf"{re.escape(HEAT_LAST)} instead of {re.escape(ACT.old_plan)}. Why: a step takes ([\d.]+) ms, "
+        r"would take ([\d.]+) ms: saves \d+% of the join's work for [\d.]+ ms of work by",
+        said,
+    )
+    assert why is not None and float(why[2]) < 0.9 * float(why[1])
     assert "It saved" in said and f"foreseen {HEAT_LAST}" in said
 
 

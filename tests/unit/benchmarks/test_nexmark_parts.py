@@ -103,9 +103,11 @@ def test_all_answer_alike_over_the_day_and_the_page_says_what_they_did(
 
 
 def test_the_optimizer_follows_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(day, "FULL", replace(day.FULL, rate=500))
+    # With few rows the whole work of the plans differs by about the margin, a twentieth: no move is worth it.
+    monkeypatch.setattr(day, "FULL", replace(day.FULL, rate=5000))
     monkeypatch.setattr(day, "SCENARIOS", {"q9": day.SCENARIOS["q9"]})
     report = day.contest(Console(file=io.StringIO()), quick=False)
     adaptive = next(record for record in report.of("q9") if record.contestant == day.POLICY)
-    kept = min(record.comparisons for record in report.of("q9") if record.kind == "fixed")
-    assert adaptive.switches and adaptive.comparisons < kept
+    kept = [record for record in report.of("q9") if record.kind == "fixed"]
+    assert adaptive.switches and adaptive.comparisons < min(record.comparisons for record in kept)
+    assert sum(adaptive.work) < min(sum(record.work) for record in kept)
