@@ -78,7 +78,7 @@ def reviews(quick: bool) -> Iterator[tuple[str, float, float | None, str]]:
     """The same of reviews: one at small steps, and the share of all of them in large ones."""
     small, found = Kind(100), [0.0]
     engine = small.engine()
-    engine.optimize(policy="static")
+    engine.optimize(policy="static", mode="auto")
     for tables in islice(small.pushes(), 150 if quick else 1_000):
         with review_time() as spent:
             engine.push(tables)

@@ -43,5 +43,5 @@ def begun(course: Course, contestant: Contestant) -> ms.Engine:
     """An engine before the first step."""
     engine = course.engine(contestant.plan)
     if contestant.kind == "policy":
-        engine.optimize(policy=contestant.name, review=round(course.load.review * 1e6))
+        engine.optimize(policy=contestant.name, mode="auto", review=round(course.load.review * 1e6))
     return engine

@@ -64,7 +64,7 @@ def _job(course: Course, contestant: Contestant, spark: SparkSession, folder: Pa
     for name, sql in course.sqls.items():
         job.query(name, sql, plan=contestant.plan, sink=ms.sinks.files(folder / "answers" / name))
     if contestant.kind == "policy":
-        return job.optimize(policy=contestant.name, review=round(course.load.review * 1e6))
+        return job.optimize(policy=contestant.name, mode="auto", review=round(course.load.review * 1e6))
     return job.optimize(mode="off")
 
 

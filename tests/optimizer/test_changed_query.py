@@ -16,7 +16,7 @@ OTHER = "SELECT x.k FROM A x, B y, C z WHERE x.k = y.k AND y.k = z.k WINDOW 12 S
 
 def test_plans_that_are_allowed_are_read_in_the_new_aliases() -> None:
     made = engine(plan=BAD)
-    made.optimize("q", allow=["((A C) B)", "parallel_track"])
+    made.optimize("q", allow=["((A C) B)", "parallel_track"], mode="auto")
     run(made, range(3))
     made.change_query("q", OTHER)
     run(made, range(3, 30))

@@ -57,9 +57,11 @@ def test_it_counts_until_a_command_says_otherwise(root: Path) -> None:
     assert settings_of(opened(root, FIRST.replace('"suggest"', '"ask"')), "q").mode == "ask"
 
 
-def test_a_table_without_a_mode_lets_it_move_queries() -> None:
+def test_a_table_without_a_mode_takes_that_of_the_job() -> None:
     file = parse_job(JOB.format(root="x") + "[optimizer]")
-    assert declared_optimizer(file)[""].mode == "auto" and "q" not in declared_optimizer(file)
+    assert declared_optimizer(file)[""].mode == "suggest" and "q" not in declared_optimizer(file)
+    own = parse_job(JOB.format(root="x") + '[optimizer]\nmode = "ask"\n[queries.q.optimizer]\nreview = "1 minute"')
+    assert declared_optimizer(own)["q"].mode == "ask"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def two_chains(plan: str, other: str = "((B C) D)", window: int = 10) -> ms.Engi
         "other", f"SELECT B.k FROM B, C, D WHERE B.k = C.k AND C.k = D.k WINDOW {window} SECONDS", other
     )  # fmt: skip
     made.pin("other")
-    made.optimize("q", review="2 seconds")
+    made.optimize("q", review="2 seconds", mode="auto")
     return made
 
 

@@ -120,7 +120,7 @@ def test_where_lanes_cannot_help_it_is_said() -> None:
     for name in "AB":
         made.create_stream(name, COLUMNS, timestamp="ts")
     made.add_query("q", "SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 2 SECONDS")
-    made.optimize(lanes="auto", review="2 seconds")
+    made.optimize(lanes="auto", review="2 seconds", mode="auto")
     for step in range(10):
         made.push(rows(step, {"A": 9, "B": 9}, rate=3), **LATE)
     assert made.manifest.lanes == 1
@@ -208,8 +208,8 @@ def test_the_interval_of_spark_is_its_triggers() -> None:
 def test_bad_settings_are_refused() -> None:
     made = engine()
     with pytest.raises(ms.QueryError, match="unknown mode 'always' of lanes"):
-        made.optimize(lanes="always")
+        made.optimize(lanes="always", mode="auto")
     with pytest.raises(ms.QueryError, match="lanes belong to the job"):
-        made.optimize("q", lanes="auto")
+        made.optimize("q", lanes="auto", mode="auto")
     with pytest.raises(ms.QueryError, match="no other number of lanes is proposed"):
         made.approve(lanes=2)

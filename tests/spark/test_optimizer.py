@@ -41,7 +41,7 @@ def test_200_queries_under_auto_in_one_run(spark: SparkSession, tmp_path: Path) 
         engine.create_stream(name, COLUMNS, timestamp="ts")
     for name, sql in QUERIES.items():
         engine.add_query(name, sql, BAD)
-    settings = {"review": "1 second", "horizon": "1 hour", "effort": 1.0}
+    settings = {"mode": "auto", "review": "1 second", "horizon": "1 hour", "effort": 1.0}
     engine.optimize(**settings)  # type: ignore[arg-type]
     for step in range(STEPS):
         tables = rows(step, BAD_FIRST, rate=30)

@@ -15,7 +15,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.optimization import OptimizerSettings, Proposal
 from midstream.model.words import counted
 from midstream.state.store.base import ChunkStore
-from midstream.step.reviewing.carry_out import figures, table
+from midstream.step.reviewing.carry_out import decide, figures, table
 from midstream.step.reviewing.plan_group import plan_group, query_time, without_choice
 from midstream.step.reviewing.review import Reviewing
 
@@ -64,7 +64,7 @@ def plans_report(manifest: Manifest, query: str, store: ChunkStore) -> PlansRepo
         known = ", ".join(manifest.asked_queries) or "none is running"
         raise QueryError(f"there is no query {query!r}", place=f"{query}", remedy=f"use one of: {known}")
     one, now = plan_group(manifest, query), query_time(manifest, query)
-    last = f"{one.kept.decision}: {one.kept.reason}" if one.kept.decision else ""
+    last = f"{one.kept.decision}: {one.kept.reason} (in step {one.kept.reviewed_in})" if one.kept.decision else ""
     plan = manifest.queries[one.lead].plan
     known_already = PlansReport(
         one.lead, one.queries, plan, one.settings, one.pinned,
@@ -76,7 +76,7 @@ def plans_report(manifest: Manifest, query: str, store: ChunkStore) -> PlansRepo
     if why_none:
         return replace(known_already, why_none=why_none)
     reviewing = Reviewing(manifest, one, now or 0, store)
-    decision = reviewing.decide()
+    decision, _ = decide(reviewing)
     cheapest = next(iter(reviewing.alternatives), None)
     moved_to = decision.plan or (cheapest.plan if cheapest else None)
     switch = None if moved_to is None else reviewing.predict(moved_to)

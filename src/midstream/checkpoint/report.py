@@ -156,8 +156,9 @@ def _migration(query: str, queries: tuple[str, ...], mark: str, record: Mapping[
 def _optimizer(one: PlanGroup) -> OptimizerReport:
     settings, kept = one.settings, one.kept
     return OptimizerReport(
-        settings.mode, settings.policy, one.pinned, kept.decision, kept.reason, kept.proposal, kept.foreseen, kept.real
-    )
+        settings.mode, settings.policy, one.pinned, kept.decision, kept.reason, kept.reviewed_in,
+        kept.proposal, kept.foreseen, kept.real,
+    )  # fmt: skip
 
 
 def _queries(manifest: Manifest, unit: Unit, optimizers: Mapping[str, OptimizerReport]) -> dict[str, QueryReport]:

@@ -98,6 +98,8 @@ class MigrationReport(ReportValue):
 class OptimizerReport(ReportValue):
     """What the optimizer may do with a query, and what it last did: a decision, for a reason, and its proposal.
 
+    That was in the step `reviewed_in`; asked now it may decide otherwise.
+
     `foreseen` and `real` are what the plan was to cost and did, in nanoseconds of work for a second of event time.
     """
 
@@ -106,6 +108,7 @@ class OptimizerReport(ReportValue):
     pinned: bool
     decision: str
     reason: str
+    reviewed_in: int
     proposal: Proposal | None
     foreseen: float | None
     real: float | None

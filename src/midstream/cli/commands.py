@@ -110,8 +110,11 @@ def migrate(
         str, typer.Argument(metavar="PLAN", help="The new plan, such as '((A B) C)'; optional with --operator.")
     ] = "",
     strategy: Annotated[
-        str, typer.Option("--strategy", metavar="S", help="How kept rows get there, or auto; see docs/strategies.md.")
-    ] = "moving_state",
+        str,
+        typer.Option(
+            "--strategy", metavar="S", help="How kept rows get there; auto: what suits best. See docs/strategies.md."
+        ),
+    ] = "auto",
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="An option of the strategy; may be repeated."),

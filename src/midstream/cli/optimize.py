@@ -33,9 +33,13 @@ def optimize(
         str, typer.Argument(metavar="QUERY", help="One query; without it, all that have no settings of their own.")
     ] = "",
     mode: Annotated[
-        str,
-        typer.Option("--mode", metavar="M", help="off, suggest (tell of better plans), ask, or auto (move by itself)."),
-    ] = "auto",
+        str | None,
+        typer.Option(
+            "--mode",
+            metavar="M",
+            help="off, suggest (report better plans), ask, or auto (move by itself). Default: the job's.",
+        ),
+    ] = None,
     policy: Annotated[
         str, typer.Option("--policy", metavar="P", help="What decides when to move; see docs/optimizer.md.")
     ] = "adaptive",
@@ -88,7 +92,7 @@ def optimize(
 
     given = {
         "policy": policy,
-        "mode": mode,
+        **({} if mode is None else {"mode": mode}),
         "objective": objective,
         "weights": named_values(weight, "--weight"),
         "allow": tuple(allow or ()),
@@ -100,7 +104,8 @@ def optimize(
         "units": {} if calibration is None else unit_costs(calibration, "--calibration"),
         "options": named_values(option, "--option"),
     }
-    send(path, Optimize(query, settings_of_values(given, f"query {query}" if query else "optimize")), wait, as_json)
+    settings = settings_of_values(given, f"query {query}" if query else "optimize")
+    send(path, Optimize(query, settings, mode is None), wait, as_json)
 
 
 def approve(
@@ -227,8 +232,7 @@ def _show(report: PlansReport) -> None:
             f"{switch.get('silence', 0.0):.3g} s of silence"
         )
     say(f"asked now: {report.would}")
-    # What the last review found is older than what is asked now; where these differ the next review says so.
-    if report.last.startswith("stay") == report.would.startswith("stay") and report.last:
+    if report.last:
         say(f"last review: {report.last}")
     if report.proposal is not None:
         proposal = report.proposal

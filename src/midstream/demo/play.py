@@ -45,7 +45,7 @@ def play(
         job.stream(name, frame, timestamp="ts", lateness=LATENESS)
     job.query(QUERY, act.sql, act.old_plan, ms.sinks.files(folder / "results"), **_one_node(act))
     if act.is_optimized:
-        job.optimize(QUERY)
+        job.optimize(QUERY, mode="auto")
     run = job.start(trigger={"availableNow": True})
     manifests, changed = Folders(str(checkpoint)).manifests, False
     while not run.await_termination(POLL_SECONDS):

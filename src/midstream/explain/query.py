@@ -165,7 +165,7 @@ def _is_worth_it(value: dict[str, Any]) -> bool:
 
 def _optimizer(value: dict[str, Any], *, analyzed: bool) -> str:
     """What the last review decided, and what the plan was to cost beside what it did."""
-    said = f"{value['mode']}, {value['policy']}: {value['decision']}, {value['reason']}"
+    said = f"{value['mode']}, {value['policy']}, in step {value['reviewed_in']}: {value['decision']}, {value['reason']}"
     if not analyzed:
         return said
     real = "unknown" if value["real"] is None else f"{value['real'] / 1e6:.3g} ms"

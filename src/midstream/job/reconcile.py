@@ -36,7 +36,7 @@ from midstream.step.commands.reshare import Reshare
 from midstream.step.commands.set_table import SetTable
 from midstream.step.commands.spread import Spread
 
-STRATEGY, OPERATOR_STRATEGY = "moving_state", "gms"
+OPERATOR_STRATEGY = "gms"
 
 SPREAD = "spread"
 """Under it a query is declared to be spread over nodes."""
@@ -149,7 +149,7 @@ def redeclared(manifest: Manifest, declared: AddQuery) -> tuple[Command, ...]:
         return tuple(found)
     query = parse_query(declared.sql, manifest.streams, tables=manifest.table_schemas)
     plan = parse_plan(declared.plan, query).notation()
-    return tuple(found) if plan == running.plan else (*found, Migrate(name, plan, STRATEGY))
+    return tuple(found) if plan == running.plan else (*found, Migrate(name, plan))
 
 
 def with_declared(

@@ -188,13 +188,16 @@ class Job:
         self._queries[name] = added
         return self
 
-    def optimize(self, query: str | None = None, policy: str = "adaptive", mode: str = "auto", **settings: Any) -> Job:
+    def optimize(
+        self, query: str | None = None, policy: str = "adaptive", mode: str | None = None, **settings: Any
+    ) -> Job:
         """Let the optimizer look after a query, or after all that have no settings of their own.
 
-        `settings` are as those of `Run.optimize`, and the policy's own options are in a mapping `options`. A job that
-        says nothing of it suggests: nothing moves unasked.
+        `settings` are as those of `Run.optimize`, and the policy's own options are in a mapping `options`. Where no
+        mode is given a query takes that which was declared for the job, and the job suggests: nothing moves unasked.
         """
         place = f"query {query}" if query else "optimize"
+        mode = mode or self._optimizer.get("", OptimizerSettings()).mode
         return self.declare_optimizer(
             query or "", settings_of_values({"policy": policy, "mode": mode, **settings}, place)
         )

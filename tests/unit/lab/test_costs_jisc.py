@@ -68,7 +68,7 @@ def test_the_engine_rebuilds_as_many_states(i: int, j: int) -> None:
     made.push({name: table([1], k=[1]) for name in names})
     before = intermediate(made)
     names[i], names[j] = names[j], names[i]
-    made.migrate("q", left_deep(names).notation())
+    made.migrate("q", left_deep(names).notation(), "moving_state")
     made.push()
     assert len(intermediate(made)) == len(before) == 4
     assert 5 - len(intermediate(made) - before) == jisc.c(i, j, n=5)

@@ -68,7 +68,7 @@ def test_equation_8_is_equations_1_to_3_with_the_doubled_state() -> None:
 def test_moving_state_s_comparisons_are_equation_1() -> None:
     """One missing state over nested loops: |S_C||S_D| comparisons, within what Poisson arrivals allow."""
     made = warm(THETA, "(((A B) C) D)", RATES, KEYS, until=3 * W)
-    made.migrate("q", "((A B) (C D))")
+    made.migrate("q", "((A B) (C D))", "moving_state")
     advance(made, RATES, KEYS, 3 * W, 3 * W + 1)
     assert ended(made).comparisons == approx(zhu.t_s_ab(8, 3, W, t_j=1, t_s=0, sigma_ab=SIGMA_CD), rel=0.25)
 
@@ -76,7 +76,7 @@ def test_moving_state_s_comparisons_are_equation_1() -> None:
 def test_moving_state_s_comparisons_are_equation_8_put_right() -> None:
     """Two missing states, one over the other: the counters tell the factor of two apart."""
     made = warm(THETA, "(((A B) C) D)", RATES, KEYS, until=3 * W)
-    made.migrate("q", "(A ((B C) D))")
+    made.migrate("q", "(A ((B C) D))", "moving_state")
     advance(made, RATES, KEYS, 3 * W, 3 * W + 1)
     right = zhu.t_ms_left_deep(6, 8, 3, W, 1, 0, SIGMA_BC, SIGMA_CD)
     printed = zhu.t_ms_left_deep_as_printed(6, 8, 3, W, 1, 0, SIGMA_BC, SIGMA_CD)

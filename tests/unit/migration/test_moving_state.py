@@ -59,7 +59,7 @@ def test_the_rebuild_is_charged_to_its_step_exactly_and_nothing_after(
     sql: str, old: str, new: str, names: str, cost: int
 ) -> None:
     made = prepared(sql, old, names)
-    made.migrate("q", new)
+    made.migrate("q", new, "moving_state")
     made.push()
     made.push()
     made.push()
@@ -72,7 +72,7 @@ def test_the_rebuild_is_charged_to_its_step_exactly_and_nothing_after(
 def test_the_whole_of_what_lies_below_is_computed() -> None:
     """(((A B) C) D) to (A (B (C D))): CD from bases, then BCD from B and CD."""
     made = prepared(FOUR, "(((A B) C) D)", "ABCD")
-    made.migrate("q", "(A (B (C D)))")
+    made.migrate("q", "(A (B (C D)))", "moving_state")
     made.push()
     third = sum(b == c == d for b in KEYS["B"] for c in KEYS["C"] for d in KEYS["D"])
     assert steps(made)[-1] == pairs("C", "D") + third
@@ -81,7 +81,7 @@ def test_the_whole_of_what_lies_below_is_computed() -> None:
 def test_matching_states_are_shared_by_name() -> None:
     made = prepared(CLASS, "((A B) C)")
     before = chunks(made)
-    made.migrate("q", "(A (B C))")
+    made.migrate("q", "(A (B C))", "moving_state")
     made.push()
     after = chunks(made)
     matched = before.keys() & after.keys()
@@ -97,7 +97,7 @@ def test_matching_states_are_shared_by_name() -> None:
 def test_the_shared_subplan_of_figure_3_is_listed_as_it_was() -> None:
     made = prepared(FOUR, "(((A B) C) D)", "ABCD")
     before = chunks(made)
-    made.migrate("q", "((A B) (C D))")
+    made.migrate("q", "((A B) (C D))", "moving_state")
     made.push()
     after = chunks(made)
     (shared,) = [state for state in before if state.startswith("A+B.")]
@@ -111,7 +111,7 @@ def test_a_state_under_another_key_is_only_sorted_anew() -> None:
     """B is indexed by k in the old plan and by j in the new one: no comparison, for its rows are there."""
     made = prepared(CHAIN, "((A B) C)")
     before = {state for state in chunks(made) if state.startswith("B.")}
-    made.migrate("q", "(A (B C))")
+    made.migrate("q", "(A (B C))", "moving_state")
     made.push()
     after = {state for state in chunks(made) if state.startswith("B.")}
     assert len(before) == len(after) == 2
@@ -125,7 +125,7 @@ def test_rows_without_the_old_key_are_there_under_the_new_one() -> None:
     made.add_query("p", "SELECT B.k FROM B, C WHERE B.j = C.j AND B.v < C.v WINDOW 60 SECONDS", plan="(B C)")
     made.add_query("q", CHAIN)
     made.push({"B": table([1], k=[None], j=[7], v=[0.0])})
-    made.migrate("q", "(A (B C))")
+    made.migrate("q", "(A (B C))", "moving_state")
     made.push()
     assert made.push({"C": table([1], j=[7], v=[1.0])})["p"].num_rows == 1
 
@@ -133,7 +133,7 @@ def test_rows_without_the_old_key_are_there_under_the_new_one() -> None:
 def test_a_trivial_migration_changes_no_state() -> None:
     made = prepared(CLASS, "((A B) C)")
     before = chunks(made)
-    made.migrate("q", "(C (A B))")
+    made.migrate("q", "(C (A B))", "moving_state")
     made.push()
     assert chunks(made) == before
     assert steps(made)[-1] == 0
@@ -143,9 +143,9 @@ def test_a_trivial_migration_changes_no_state() -> None:
 def test_there_and_back_again() -> None:
     made = prepared(CLASS, "((A B) C)")
     before = chunks(made)
-    made.migrate("q", "(A (B C))")
+    made.migrate("q", "(A (B C))", "moving_state")
     made.push()
-    made.migrate("q", "((A B) C)")
+    made.migrate("q", "((A B) C)", "moving_state")
     made.push()
     assert chunks(made).keys() == before.keys()
     assert steps(made)[-2:] == [pairs("B", "C"), pairs("A", "B")]
@@ -154,8 +154,8 @@ def test_there_and_back_again() -> None:
 
 def test_in_one_step_each_migration_is_done_and_charged() -> None:
     made = prepared(CLASS, "((A B) C)")
-    made.migrate("q", "(A (B C))")
-    made.migrate("q", "((A C) B)")
+    made.migrate("q", "(A (B C))", "moving_state")
+    made.migrate("q", "((A C) B)", "moving_state")
     made.push()
     assert steps(made)[-1] == pairs("B", "C") + pairs("A", "C")
     begun = [event for event in made.events if isinstance(event, MigrationBegun)]
@@ -169,14 +169,14 @@ def test_in_one_step_each_migration_is_done_and_charged() -> None:
 def test_dead_rows_are_not_moved() -> None:
     made = prepared(CLASS, "((A B) C)")
     made.push({name: table([100], k=[5], j=[5]) for name in "ABC"})
-    made.migrate("q", "(A (B C))")
+    made.migrate("q", "(A (B C))", "moving_state")
     made.push()
     assert steps(made)[-1] == 1, "the one living pair of B and C"
 
 
 def test_every_lane_moves_its_own_state() -> None:
     made = prepared(CLASS, "((A B) C)", lanes=3)
-    made.migrate("q", "(A (B C))")
+    made.migrate("q", "(A (B C))", "moving_state")
     made.push()
     (ended,) = [event for event in made.events if isinstance(event, MigrationEnded)]
     assert ended.comparisons == steps(made)[-1] == pairs("B", "C")
@@ -189,7 +189,7 @@ def test_a_query_beside_it_is_left_alone() -> None:
     for name in "ABC":
         made.push({name: table([1] * len(KEYS[name]), k=KEYS[name])})
     before = chunks(made)
-    made.migrate("q", "(A (B C))")
+    made.migrate("q", "(A (B C))", "moving_state")
     made.push()
     assert before.items() <= chunks(made).items()
     assert made.explain("p", format="json")["plan"] == "((A B) C)"

@@ -68,7 +68,7 @@ def test_what_a_migration_compared_is_counted_once() -> None:
             made.add_query(f"q{window}", sql)
         for at in range(12):
             made.push(both("ABC", table([at, at], j=[1, 2], k=[1, at], v=[1.0, at])))
-        made.migrate("q11", "(A (B C))", together=True)
+        made.migrate("q11", "(A (B C))", "moving_state", together=True)
         made.push()
         spent[sharing] = sum(e.comparisons for e in made.events if isinstance(e, MigrationEnded))
     assert spent["mem_opt"] == spent["pull_up"] > 0

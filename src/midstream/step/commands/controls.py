@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from midstream.model.command import declare_operator
 from midstream.model.errors import QueryError
+from midstream.step.choose import AUTO
 from midstream.step.commands.answer_lanes import ApproveLanes, RejectLanes
 from midstream.step.commands.approve import Approve
 from midstream.step.commands.base import StepCommand
@@ -39,7 +40,7 @@ class Controls(ABC, Generic[Receipt]):
         self,
         name: str,
         plan: str | None = None,
-        strategy: str = "moving_state",
+        strategy: str = AUTO,
         *,
         operator: str | None = None,
         operator_options: Mapping[str, Any] | None = None,
@@ -48,7 +49,8 @@ class Controls(ABC, Generic[Receipt]):
     ) -> Receipt:
         """Carry a query to another plan, to another `UserOperator` on top, or both, beginning with the next step.
 
-        It leaves the plan it shares with other queries; `together` carries the shared plan under all of them.
+        By `auto` the strategy is the one predicted to suit the move best. The query leaves the plan it shares with
+        other queries; `together` carries the shared plan under all of them.
         """
         above = declare_operator(operator, operator_options)
         return self._command(Migrate(name, plan or "", strategy, options, above, together))
@@ -101,7 +103,7 @@ class Controls(ABC, Generic[Receipt]):
         self,
         query: str | None = None,
         policy: str = "adaptive",
-        mode: str = "auto",
+        mode: str | None = None,
         *,
         objective: str = "work",
         weights: Mapping[str, float] | None = None,
@@ -117,18 +119,19 @@ class Controls(ABC, Generic[Receipt]):
         """Let the optimizer look after a query, or after all that have no settings of their own.
 
         By its `mode` it does nothing (`off`), says which plan would be better (`suggest`), waits for `approve` or
-        `reject` (`ask`) or moves the query itself (`auto`), together with all that share its plan. `policy` decides
-        when, by `options` of its own. Every `review` of event time it looks at the plans in `allow`, or at all; a
-        strategy in that list may carry the query, without one any may. Where that would take more than a hundredth of
-        a second it waits until the queries have worked so long that it is the share `effort` of that. `horizon` is for
-        how long a gain counts, and in `quiet` hours of event time, such as "22:00-06:00", nothing is looked at.
+        `reject` (`ask`) or moves the query itself (`auto`), together with all that share its plan. Where no mode is
+        given the job's counts, which is `suggest` at first. `policy` decides when, by `options` of its own. Every
+        `review` of event time it looks at the plans in `allow`, or at all, and at once where a plan does more than was
+        foreseen; a strategy in that list may carry the query, without one any may. Reviews take the share `effort` of
+        the queries' work. `horizon` is for how long a gain counts, and in `quiet` hours of event time, such as
+        "22:00-06:00", nothing is looked at.
 
         `units` are the unit costs that `midstream calibrate` measures.
         For all queries, the number of lanes is looked after in the same mode, or in that of `lanes`.
         """
         given = {
             "policy": policy,
-            "mode": mode,
+            **({} if mode is None else {"mode": mode}),
             "objective": objective,
             "weights": weights or {},
             "allow": allow,
@@ -141,7 +144,7 @@ class Controls(ABC, Generic[Receipt]):
             "options": options,
         }
         return self._command(
-            Optimize(query or "", settings_of_values(given, f"query {query}" if query else "optimize"))
+            Optimize(query or "", settings_of_values(given, f"query {query}" if query else "optimize"), mode is None)
         )
 
     def approve(self, query: str = "", plan: str = "", *, lanes: int | None = None) -> Receipt:

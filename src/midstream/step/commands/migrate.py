@@ -36,7 +36,7 @@ class Migrate(StepCommand):
 
     query: str
     plan: str
-    strategy: str = "moving_state"
+    strategy: str = AUTO
     options: dict[str, Any] = field(default_factory=dict)
     operator: dict[str, Any] | None = None
     together: bool = False
@@ -52,7 +52,7 @@ class Migrate(StepCommand):
             check_named(start)
         if start.strategy == AUTO and entry.nodes is not None:
             # There is nothing to carry: base rows are all that nodes keep.
-            start = replace(start, strategy=Migrate.strategy)
+            start = replace(start, strategy="moving_state")
         known = live_statistics(draft.manifest, self.query, draft.chunks) if entry.nodes is None else None
         if start.strategy == AUTO and known is not None:
             start, predicted, considered = resolve(draft.manifest, start, known)

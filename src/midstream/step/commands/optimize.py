@@ -28,25 +28,27 @@ class Optimize(StepCommand):
 
     query: str = ""
     settings: OptimizerSettings = field(default_factory=OptimizerSettings)
+    as_job: bool = False  # users named no mode: the job's counts
 
     @override
     def apply(self, draft: Draft) -> None:
         place = f"query {self.query}" if self.query else "optimize"
-        check_settings(self.settings, place)
+        settings = self._settings(draft.manifest)
+        check_settings(settings, place)
         if self.query:
             draft.entry(self.query)
-            check_lanes_of_job(self.settings, place)
-            check_allowed(draft.manifest, self.query, self.settings)
+            check_lanes_of_job(settings, place)
+            check_allowed(draft.manifest, self.query, settings)
             kept = draft.manifest.optimizations.get(self.query, Optimization())
-            optimizations = {**draft.manifest.optimizations, self.query: replace(kept, settings=self.settings)}
+            optimizations = {**draft.manifest.optimizations, self.query: replace(kept, settings=settings)}
             draft.manifest = replace(draft.manifest, optimizations=optimizations)
             withdraw(draft, self.query, "the optimizer was set anew")
         else:
-            check_allowed_anywhere(self.settings, place)
-            draft.manifest = replace(draft.manifest, optimizer=self.settings)
+            check_allowed_anywhere(settings, place)
+            draft.manifest = replace(draft.manifest, optimizer=settings)
             withdraw_without_own_settings(draft, "the optimizer was set anew")
             withdraw_lanes(draft, "the optimizer was set anew")
-        draft.events.append(OptimizerSet(draft.manifest.step, self.query, self.settings.mode, self.settings.policy))
+        draft.events.append(OptimizerSet(draft.manifest.step, self.query, settings.mode, settings.policy))
 
     @override
     def is_done_by(self, event: Event) -> bool:
@@ -55,5 +57,8 @@ class Optimize(StepCommand):
     @override
     def is_met(self, manifest: Manifest) -> bool:
         if not self.query:
-            return manifest.optimizer == self.settings
-        return self.query in manifest.queries and settings_of(manifest, self.query) == self.settings
+            return manifest.optimizer == self._settings(manifest)
+        return self.query in manifest.queries and settings_of(manifest, self.query) == self._settings(manifest)
+
+    def _settings(self, manifest: Manifest) -> OptimizerSettings:
+        return replace(self.settings, mode=manifest.optimizer.mode) if self.as_job else self.settings

@@ -31,6 +31,9 @@ DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
 LEAST = 0.03
 """What saves a smaller share of a step than this is not suggested."""
 
+ALIKE = 0.05
+"""A plan that saves a greater share of the present cost than the proposed one by no more than this is not proposed."""
+
 CHANGED = 1 / 3
 """A proposal whose gain has changed by less than this share is not reported again."""
 
@@ -94,16 +97,7 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         )
         keep(draft, one.lead, goes_on)
         return
-    shown_to = reviewing.review
-    decision = reviewing.decide()
-    if decision.plan == reviewing.running.plan:
-        decision = replace(decision, plan=None)
-    if decision.plan is not None and shown_to.weighed(decision.plan) is None:
-        decision = replace(decision, plan=None, reason=f"the policy chose {decision.plan}, which is not allowed")
-    cost = None if decision.plan is None else reviewing.predict(decision.plan)
-    if decision.plan is not None and cost is None:
-        decision = replace(decision, plan=None, reason=f"no strategy that is allowed carries it to {decision.plan}")
-    decision = _felt(draft.manifest, _unless_rejected(one, decision, reviewing), reviewing)
+    decision, cost = decide(reviewing)
     entry = draft.manifest.queries[one.lead]
     decided = "stay" if decision.plan is None else DECIDED[one.settings.mode]
     kept = replace(
@@ -118,7 +112,7 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         decision=decided,
         reason=decision.reason,
         foreseen=reviewing.running.cost,
-        real=shown_to.real,
+        real=reviewing.review.real,
     )
     if decided == "switch":
         # The pace of the new plan is learnt from the next look on.
@@ -128,6 +122,30 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
     keep(draft, one.lead, _proposed(draft, reviewing, kept, decision, cost))
     if decided == "switch" and decision.plan is not None and cost is not None:
         Migrate(one.lead, decision.plan, cost.strategy, {}, None, together=True).apply(draft)
+
+
+def decide(reviewing: Reviewing) -> tuple[Decision, SwitchCost | None]:
+    """Decide as the policy does, where users would feel it and have not refused it, and foresee what a move costs."""
+    decision, cost = reviewing.decide(), None
+    if decision.plan == reviewing.running.plan:
+        decision = replace(decision, plan=None)
+    if decision.plan is not None and reviewing.review.weighed(decision.plan) is None:
+        decision = replace(decision, plan=None, reason=f"the policy chose {decision.plan}, which is not allowed")
+    decision = _as_proposed(decision, reviewing)
+    if decision.plan is not None and (cost := reviewing.predict(decision.plan)) is None:
+        decision = replace(decision, plan=None, reason=f"no strategy that is allowed carries it to {decision.plan}")
+    return _felt(_unless_rejected(reviewing.one, decision, reviewing), reviewing), cost
+
+
+def _as_proposed(decision: Decision, reviewing: Reviewing) -> Decision:
+    """The decision for the plan that is proposed already, where another one is hardly better."""
+    known, running = reviewing.one.kept.proposal, reviewing.running
+    if decision.plan is None or known is None or known.state != "waits" or reviewing.one.settings.mode == "auto":
+        return decision
+    chosen, proposed = (reviewing.review.weighed(plan) for plan in (decision.plan, known.plan))
+    if known.old != running.plan or chosen is None or proposed is None:
+        return decision
+    return replace(decision, plan=known.plan) if proposed.cost - chosen.cost <= ALIKE * running.cost else decision
 
 
 def _unless_rejected(one: PlanGroup, decision: Decision, reviewing: Reviewing) -> Decision:
@@ -141,14 +159,14 @@ def _unless_rejected(one: PlanGroup, decision: Decision, reviewing: Reviewing) -
     return replace(decision, plan=None, reason=reason)
 
 
-def _felt(manifest: Manifest, decision: Decision, reviewing: Reviewing) -> Decision:
+def _felt(decision: Decision, reviewing: Reviewing) -> Decision:
     """The decision with what a step gains; to stay, where users are asked and that is too little to be felt."""
     chosen = None if decision.plan is None else reviewing.review.weighed(decision.plan)
     if chosen is None:
         return decision
     saved = (reviewing.running.work - chosen.work) * reviewing.estimate.statistics.step
-    usual = max(usual_step(manifest), reviewing.running.work * reviewing.estimate.statistics.step)
-    share, lanes = saved / usual, manifest.lane_optimization
+    usual = max(usual_step(reviewing.manifest), reviewing.running.work * reviewing.estimate.statistics.step)
+    share, lanes = saved / usual, reviewing.manifest.lane_optimization
     if 0 <= share < LEAST and reviewing.one.settings.mode != "auto" and reviewing.one.settings.counts_time_alone:
         return replace(
             decision, plan=None, reason=f"{chosen.plan} saves {share:.1%} of a step, which nobody would feel"
@@ -221,7 +239,7 @@ def answer_text(query: str, plan: str, decided: str) -> str:
     yes = f"midstream approve CKPT {query}, or engine.approve({query!r})"
     if decided == "ask":
         return f"{yes}; to say no: midstream reject CKPT {query}, or engine.reject({query!r})"
-    auto = f"midstream optimize CKPT {query} --mode auto, or engine.optimize({query!r})"
+    auto = f"midstream optimize CKPT {query} --mode auto, or engine.optimize({query!r}, mode='auto')"
     return f"{yes}; to have such moves made from now on: {auto}"
 
 

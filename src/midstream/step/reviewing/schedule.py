@@ -108,12 +108,13 @@ def in_turn(manifest: Manifest, wanted: Iterable[Candidate]) -> list[Candidate]:
     """Choose what is reviewed in this step: what can be paid, by who has waited longest.
 
     Together they take no more than a usual step, but for one. Where the first in turn cannot be paid yet, only those
-    go before it that a change of their streams pays for: so none starves.
+    go before it that a change of their streams pays for: so none starves. For a change the budget is overdrawn once.
     """
     usual, spent, poor, chosen = usual_step(manifest) + SHORT, 0.0, False, list[Candidate]()
     for one in sorted(wanted, key=lambda c: (not c.one.kept.urgent, c.one.kept.reviewed_in, c.one.kept.reviewed or 0)):
         left = _left(manifest, one.one.settings.effort)
-        if not one.one.kept.urgent and one.price and (poor or (left is not None and spent + one.price > left)):
+        spared = one.price if one.called and not spent else 0.0  # A change overdraws the budget, once.
+        if not one.one.kept.urgent and one.price and (poor or (left is not None and spent + one.price > left + spared)):
             poor = True
         elif chosen and spent + one.one.kept.price > usual:
             break

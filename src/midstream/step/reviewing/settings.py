@@ -66,12 +66,13 @@ def settings_of_values(given: Mapping[str, Any], place: str) -> OptimizerSetting
 def declared_optimizer(file: JobFile) -> dict[str, OptimizerSettings]:
     """What a job file says of the optimizer, by query; under "" for those that have no settings of their own.
 
-    As with `optimize`, the mode is `auto` where none is written.
+    A query whose table names no mode takes that of the job, which is `suggest` where none is written.
     """
     tables = {name: query.optimizer for name, query in file.queries.items()} | {"": file.optimizer}
     places = {name: f"[queries.{name}.optimizer]" if name else "[optimizer]" for name in tables}
+    mode = (file.optimizer or {}).get("mode", OptimizerSettings.mode)
     return {
-        name: settings_of_values({"mode": "auto", **table}, places[name])
+        name: settings_of_values({"mode": mode, **table}, places[name])
         for name, table in tables.items()
         if table is not None
     }

@@ -137,7 +137,7 @@ def test_what_was_seen_survives_a_restart(tmp_path: Path) -> None:
         assert hops(again) == hops(made), "the same draws from the same sightings"
     (lane,) = made.manifest.lane_states.values()
     assert [id for id in lane.states if id.endswith(".table")]
-    made.migrate("q", "((A B) C)")
+    made.migrate("q", "((A B) C)", "moving_state")
     made.push()
     (lane,) = made.manifest.lane_states.values()
     assert not [id for id in lane.states if id.endswith(".table")]
