@@ -27,7 +27,7 @@ def streams_for(
     """
     check_text(query.sql)
     nothing = Manifest(job="declared", streams=dict(streams), tables=dict(tables), published={HOST: host})
-    has_parts = bool(parts_of(query.sql).queries) or may_join(query.sql)
+    has_parts = bool(parts_of(query.sql).queries) or may_join(parts_of(query.sql).text)
     if not has_parts and not _named(query.sql, declared) and not _named(query.sql, tables):
         return nothing
     return taken(_with_named(nothing, query.sql, declared), query)

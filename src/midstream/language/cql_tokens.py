@@ -31,6 +31,7 @@ STAND_INS = {
 WINDOW_REMEDY = "write [RANGE n unit], such as [RANGE 20 SECONDS], or [ROWS n]"
 _ENDS_OPERAND = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN}
 _ENDS_OPERAND |= {TokenType.R_BRACKET, TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.STAR, TokenType.END}
+_ENDS_OPERAND |= {TokenType.ASC, TokenType.DESC}
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def moments(
     clause = tree.args.get("group")
     if clause is None or found.every is not None or len(sources) > 1 or sources[0].window is not None:
         return sources, None
-    known = columns_of_time(streams[sources[0].stream])
+    known = columns_of_time(streams[sources[0].stream]) | {TIME_COLUMN}
     if not any(_column(binder, node) in known for node in clause.expressions):
         return sources, None
     return (replace(sources[0], window=_MOMENT),), GroupWindow(1, 1, tree)
@@ -64,6 +64,8 @@ def _column(binder: Binder, node: exp.Expr) -> str:
         bound = binder.bind(node)
     except LanguageError:
         return ""  # Perhaps the name of an item of the select list.
+    if isinstance(bound, Call) and bound.function == "moment":
+        (bound,) = bound.arguments
     return bound.name if isinstance(bound, Column) else ""
 
 

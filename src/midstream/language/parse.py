@@ -22,7 +22,7 @@ from midstream.language.join_parts import JoinPart, may_join
 from midstream.language.join_times import whole
 from midstream.language.moments import moments
 from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
-from midstream.language.parts import errors_placed
+from midstream.language.parts import errors_placed, parts_of
 from midstream.language.predicates import classify
 from midstream.language.query import Query, Source
 from midstream.language.result_time import result_time
@@ -101,7 +101,7 @@ def derived_parts(manifest: Manifest, sql: str) -> tuple[EnrichedStream | JoinPa
     """The parts of a query that stand in no brackets, each before those that read its answers: they look rows up in
     static tables, or join for joins and aggregates above. Raises LanguageError.
     """
-    if not any(name.lower() in sql.lower() for name in manifest.tables) and not may_join(sql):
+    if not any(name.lower() in sql.lower() for name in manifest.tables) and not may_join(parts_of(sql).text):
         return ()
     streams, tables = tuple(manifest.streams.values()), tuple(manifest.table_schemas.values())
     with errors_placed(sql):

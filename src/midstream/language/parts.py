@@ -22,6 +22,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from midstream.language.expression import TIME_COLUMN
+from midstream.language.latest_rows import with_latest_rows
 from midstream.language.place import place
 from midstream.language.ranked_groups import with_groups_apart
 from midstream.language.set_operations import OPERATIONS, SetOperation, set_operation
@@ -33,7 +34,9 @@ _CLAUSES = {
     TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.WITH,
     TokenType.QUALIFY, TokenType.ON, TokenType.USING,
 }  # fmt: skip
-_PERHAPS = re.compile(r"\(\s*(select|with)\b|\b(union|intersect|except|over)\b", re.IGNORECASE)
+_PERHAPS = re.compile(
+    r"\(\s*(select|with)\b|\b(union|intersect|except|over|asof|system_time|distinct\s+on)\b", re.IGNORECASE
+)
 """What stands in every text that has parts, and in few others: most texts need no second look."""
 _OWN_STATE = {TokenType.JOIN, TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY, *OPERATIONS}
 _KEPT_BLANKS = re.compile(r"""['"`]|--|/\*""")
@@ -163,7 +166,7 @@ class _Finder:
     """Goes through the words of a text once; what stands in brackets is a text of its own."""
 
     def __init__(self, text: Traced, common: tuple[tuple[str, Traced], ...] = ()) -> None:
-        self.text = with_groups_apart(text)
+        self.text = with_latest_rows(with_groups_apart(text))
         self.tokens = tokens_of(self.text.text)
         self.common = list(common)
         self.queries: dict[str, Traced] = {}
@@ -222,7 +225,10 @@ class _Finder:
         return any(token.token_type == TokenType.OVER or token.text.lower() in ranking for token in tokens_of(text))
 
     def _part(self, name: str, text: Traced) -> str:
-        """The name of a part with this text."""
+        """The name of a part with this text; where the text stands in two places, they are one part."""
+        known = next((one for one, other in self.queries.items() if other.text == text.text), None)
+        if known is not None:
+            return known
         found = f"{name.lower()}-{_digest(text.text)}"
         self.queries[found] = text
         return found

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from midstream.language.coerce import cast
+from midstream.language.coerce import cast, literal
 from midstream.language.expression import Call, Expression
 from midstream.language.functions import always, asks_user, call
 from midstream.language.linear import EXACT, Sum, linear, widens
@@ -60,6 +60,17 @@ def predicate(conjunct: Expression) -> Predicate:
         left, right = conjunct.arguments
         if len(left.aliases()) == len(right.aliases()) == 1 and left.aliases() != right.aliases():
             return EquiPredicate(conjunct, *_keys(left, right))
+    if isinstance(conjunct, Call) and conjunct.function == "not":
+        inner = conjunct.arguments[0]
+        sides = inner.arguments if isinstance(inner, Call) and inner.function == "distinct" else ()
+        if (
+            sides
+            and family(sides[0].type) not in ("binary", "other", "null")
+            and len(sides[0].aliases()) == len(sides[1].aliases()) == 1
+            and len(conjunct.aliases()) == 2
+        ):
+            left, right = map(_key_with_null, sides)
+            return EquiPredicate(call("eq", left, right), left, right)
     return band(conjunct) or Predicate(conjunct)
 
 
@@ -75,6 +86,13 @@ def _keys(left: Expression, right: Expression) -> tuple[Expression, Expression]:
                 keys = narrow, Call(narrow.type, "try_cast", (other,))
                 return keys if one is left else keys[::-1]
     return left, right
+
+
+def _key_with_null(side: Expression) -> Expression:
+    """A side of IS NOT DISTINCT FROM as a text that is never NULL: equal texts are equal values, or both NULL."""
+    if family(side.type) == "float":
+        side = call("add", cast(side, DOUBLE), literal(0.0))  # Zero has one sign then.
+    return call("coalesce", call("join", literal("="), side), literal(""))
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,27 @@ CASES = [
     ("SELECT round(v, k) FROM A", "no constant", "line 1, column 8", "whole number"),
     ("SELECT CURRENT_TIMESTAMP FROM A", "reads a clock", "line 1, column", "[RANGE 1 DAY]"),
     ("SELECT k FROM A WHERE ts > now() - INTERVAL 1 DAY", "NOW() reads a clock", "line 1, column 28", "[RANGE 1 DAY]"),
+    (
+        "SELECT A.k FROM A ASOF JOIN B ON A.k = B.k AND A.ts >= B.ts",
+        "without a window",
+        "line 1, column 29",
+        "WINDOW n",
+    ),
+    ("SELECT A.k FROM A ASOF JOIN B [NOW] ON A.k = B.k", "compares no times", "line 1, column 29", "A.ts >= B.ts"),
+    (
+        "SELECT A.k FROM A ASOF JOIN B [NOW] ON A.k < B.k AND A.ts >= B.ts",
+        "is no equality",
+        "line 1, column 29",
+        "A.ts >= B.ts",
+    ),
+    (
+        "SELECT A.k FROM A ASOF FULL JOIN B [NOW] ON A.ts >= B.ts",
+        "other than JOIN and LEFT",
+        "line 1, column 34",
+        "write A ASOF",
+    ),
+    ("SELECT DISTINCT ON (k) k FROM A", "for ever", "line 1, column 31", "[RANGE 1 HOUR]"),
+    ("SELECT DISTINCT ON (k) k FROM A [NOW] ORDER BY v, x", "another order", "line 1, column 31", "[RANGE 1 HOUR]"),
     ("SELECT k FROM A WHERE (k, v) = (1, 2, 3)", "row values of 2 and 3", "line 1, column 24", "as many values"),
     ("SELECT k FROM A WHERE (k, v) = k", "row value beside a single", "line 1, column 24", "as many values"),
     ("SELECT CAST(k AS FOO) FROM A", "unknown type FOO", "line 1, column 13", "use BOOLEAN"),
@@ -176,8 +197,7 @@ CASES = [
     ),
     ("SELECT A.k FROM A JOIN B USING (zz) WINDOW 5 SECONDS", "'zz', which", "line 1, column", "write ON"),
     (
-        "SELECT 1 AS c FROM A JOIN (SELECT x AS z FROM B) AS y ON k = z NATURAL JOIN (SELECT x AS w FROM B) AS q WINDOW 5 "
-        "SECONDS",
+        "SELECT 1 AS c FROM A NATURAL JOIN (SELECT x AS w FROM B) AS q WINDOW 5 SECONDS",
         "no column in common",
         "line 1, column",
         "write JOIN ... ON",
