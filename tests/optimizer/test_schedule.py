@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
+from midstream.language.parse import parse_query
 from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.schema import StreamSchema
@@ -102,10 +103,12 @@ def test_a_join_that_makes_little_does_not_matter_and_little_is_left_to_chance()
 
 def job(queries: int, effort: float = 0.03) -> Manifest:
     names = [f"q{at:04d}" for at in range(queries)]
+    streams = {name: StreamSchema(name, COLUMNS, "ts") for name in "ABC"}
+    bound = parse_query(query("ABC"), streams)
     return Manifest(
         step=5,
-        streams={name: StreamSchema(name, COLUMNS, "ts") for name in "ABC"},
-        queries={name: QueryEntry(query("ABC"), "((A B) C)", since=0) for name in names},
+        streams=streams,
+        queries={name: QueryEntry(bound, "((A B) C)", since=0) for name in names},
         optimizations={name: Optimization(reviewed=0) for name in names},
         optimizer=OptimizerSettings(effort=effort),
         progress={"A": StreamProgress(greatest=20 * SECOND)},

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime
 from tests.oracle.compare import assert_each_step_same
@@ -41,7 +41,7 @@ def moves(draw: st.DrawFn, case: Case) -> tuple[Action, ...]:
     engine = start(case.streams)
     for query in case.queries:
         engine.add_query(query.name, query.spec.cql())
-    read = {name: parsed(engine.manifest, entry.sql).aliases for name, entry in engine.manifest.queries.items()}
+    read = {name: query_of(entry).aliases for name, entry in engine.manifest.queries.items()}
     able = sorted(name for name, aliases in read.items() if len(aliases) > 1)
     found: list[Action] = []
     for _ in range(draw(st.integers(0, 3)) if able else 0):

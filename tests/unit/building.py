@@ -30,6 +30,11 @@ def query(sql: str, names: Iterable[str] = "ABCDE") -> Query:
     return parse_query(sql, schemas(names))
 
 
+def unbound(sql: str) -> Query:
+    """A query whose text alone counts: it reads nothing."""
+    return Query(sql, (), (), (), ())
+
+
 def plan(notation: str) -> Plan:
     """A plan over any aliases, by way of a query that has them all."""
     aliases = sorted({letter for letter in notation if letter.isupper()})

@@ -19,7 +19,7 @@ from midstream.checkpoint.report_values import (
     TableReport,
 )
 from midstream.checkpoint.running import lanes_of_group, rows_by_slice, running_boxes, running_units, state_names
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.codec import decode
 from midstream.model.ids import StateId
 from midstream.model.manifest import ChunkRef, Manifest, QueryEntry, StateListing, StreamProgress
@@ -106,7 +106,7 @@ def _held_back(manifest: Manifest) -> dict[str, tuple[str, ...]]:
     clock = _clock(manifest)
     silent = {name for name in marks if _is_silent(manifest.progress.get(name), clock)}
     for name, entry in manifest.queries.items():
-        read = {source.stream for source in parsed(manifest, entry.sql).sources}
+        read = {source.stream for source in query_of(entry).sources}
         slowest = min(read, key=lambda stream: (marks[stream], stream))
         behind = slowest in silent and all(marks[slowest] < marks[other] for other in read - {slowest})
         if behind and len(read) > 1 and not entry.part:

@@ -10,13 +10,14 @@ from typing import Any
 from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.running import operators_of
 from midstream.language.expression import conjunction
+from midstream.language.query import query_of
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.operators.window_join import WindowJoin
 from midstream.runtime.box import Box
 from midstream.sharing.discovery import scheme
-from midstream.sharing.shape import shape_in
+from midstream.sharing.shape import shape_of
 from midstream.step.chain_unit import ChainUnit
 
 
@@ -48,7 +49,7 @@ class ChainView:
             for label, demand in entry.demands.items():
                 known = found[label].get(demand.filter)
                 if known is None or known[2] < demand.size:
-                    conditions = shape_in(self.manifest, entry.sql).filters[label]
+                    conditions = shape_of(query_of(entry)).filters[label]
                     parts = frozenset(condition.text() for condition in conditions)
                     found[label][demand.filter] = parts, conjunction(conditions), demand.size
         return found

@@ -13,8 +13,7 @@ from midstream.explain.chain_view import ChainView
 from midstream.explain.drawing import draw_chain, reads_text
 from midstream.explain.nodes import draw_nodes, node_values
 from midstream.language.expression import infix
-from midstream.language.parse import parsed
-from midstream.language.query import Query
+from midstream.language.query import Query, query_of
 from midstream.migration.under_way.transition import Transition
 from midstream.model.codec import encode
 from midstream.model.errors import QueryError
@@ -54,7 +53,7 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         "migration": query.migration_json(),
         "operators": [_operator(found, unit.group, root, analyze) for root in boxes[0].operators()],
     }
-    value |= _text_values(parsed(manifest, query.sql))
+    value |= _text_values(query_of(manifest.queries[name]))
     if slow := next((stream for stream in found.streams.values() if name in stream.holds_back), None):
         value["held_back_by"] = {"stream": slow.name, "since": slow.since}
     if query.operator is not None:

@@ -16,6 +16,7 @@ from midstream.job.absent_function import not_here, refusing
 from midstream.job.dropped_next import dropped_next
 from midstream.job.left_by import left_by
 from midstream.job.left_staged import clear_former, clear_later
+from midstream.language.query import query_of
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
@@ -227,7 +228,7 @@ class Outputs:
         entry, checks = manifest.queries[output.name], type(sink).check_columns is not Sink.check_columns
         typed = new and entry.operator is None  # An operator would be asked for its columns.
         if checks or typed:
-            columns = result_columns(manifest, entry)
+            columns = result_columns(query_of(entry), entry.operator)
             if typed:
                 check_types(columns, self._staging(output, sink).format, output.place)
             if checks:

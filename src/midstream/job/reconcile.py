@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.language.parse import checked, parse_query, parsed
-from midstream.language.query import Query
+from midstream.language.parse import check_registered, parse_query
+from midstream.language.query import Query, query_of
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, InputError, LanguageError, MidstreamError
@@ -23,7 +23,7 @@ from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.runtime.watermark import watermark
-from midstream.step.answers import with_answers_widened
+from midstream.step.answers import cannot_be_taken_up, with_streams_changed
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.add_stream import names_of, refuse_taken_name
 from midstream.step.commands.base import taken
@@ -237,8 +237,8 @@ def with_streams(
     known = manifest.pushed_streams
     refuse_other_streams(known, streams, place)
     read: dict[str, set[str]] = {name: set() for name in manifest.streams}
-    for query_name, entry in manifest.queries.items():
-        query = _taken_up(manifest, query_name, entry.sql, dropped)
+    for query_name in manifest.queries:
+        query = _taken_up(manifest, query_name, dropped)
         for source in query.sources:
             read[source.stream] |= set(query.columns_of(source.alias))
     for name, old in known.items():
@@ -256,7 +256,8 @@ def with_streams(
     found = replace(manifest, streams={**now, **streams}, progress=progress)
     if found.streams == manifest.streams:
         return found
-    found = with_answers_widened(found)
+    changed = {name for name in known if known[name] != streams[name]}
+    found = with_streams_changed(found, changed)
     _check_groups(manifest, found, place, dropped)
     return found
 
@@ -266,7 +267,7 @@ def _check_groups(before: Manifest, now: Manifest, place: str, dropped: DroppedN
     for name, entry in before.queries.items():
         if "*" not in entry.sql:
             continue  # Its columns have names, which stand for what they stood for.
-        kept, meant = (_taken_up(one, name, entry.sql, dropped).aggregate for one in (before, now))
+        kept, meant = (_taken_up(one, name, dropped).aggregate for one in (before, now))
         if kept is not None and meant is not None and kept.groups != meant.groups:
             raise CheckpointError(
                 f"the columns that * stands for in query {name!r} are others now, and its groups go by them",
@@ -293,15 +294,15 @@ def with_stream(
     return replace(manifest, streams={**manifest.streams, name: stream})
 
 
-def _taken_up(manifest: Manifest, name: str, sql: str, dropped: DroppedNext) -> Query:
-    """A running query's text; it is known to be right, but may ask a predicate that this program does not have."""
+def _taken_up(manifest: Manifest, name: str, dropped: DroppedNext) -> Query:
+    """A running query; it is known to be right, but may ask a predicate that this program does not have."""
+    query = query_of(manifest.queries[name])
     try:
-        return checked(manifest, sql)
+        check_registered(manifest, query)
     except LanguageError as error:
-        if name in dropped(manifest):
-            return parsed(manifest, sql)
-        message = f"the checkpoint has a query that cannot be taken up: {error.message}"
-        raise CheckpointError(message, place=f"query {name}, {error.place}", remedy=error.remedy) from error
+        if name not in dropped(manifest):
+            raise cannot_be_taken_up(name, error) from error
+    return query
 
 
 def refuse_other_streams(known: Collection[str], declared: Collection[str], place: str) -> None:

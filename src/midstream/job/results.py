@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
+from midstream.language.parse import bind_query
+from midstream.language.query import query_of
 from midstream.model.errors import QueryError, SinkError
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.sinks import FileSink, restored
@@ -45,4 +47,5 @@ def committed_results(
             place=f"query {query}",
             remedy=f"give it a sink of files in the format {STREAMED_FORMAT}, or read its sink by Spark's own source",
         )
-    return CommittedResults(sink, result_columns(manifest, entry))
+    asked = query_of(entry) if isinstance(entry, QueryEntry) else bind_query(manifest, entry.sql)
+    return CommittedResults(sink, result_columns(asked, entry.operator))

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from midstream.language.coerce import cast, literal, name, number, plain
 from midstream.language.duration import parse_duration, unit_size
-from midstream.language.expression import Call, Column, Expression, Literal
+from midstream.language.expression import MOST_DEPTH, Call, Column, Expression, Literal
 from midstream.language.function_nodes import HANDLERS, NODES
 from midstream.language.functions import CATALOGUE, INTERNAL, call
 from midstream.language.kernels.cast import PARTS
@@ -55,9 +55,6 @@ def _of_a_clock(node: exp.Expr) -> LanguageError:
         "1 DAY for how far two may be apart, or EVERY 1 MINUTE for an answer from time to time",
     )
 
-
-MOST_DEPTH = 220
-"""So deep may an expression be: Python computes some of what is known of one with three calls a level, of 1,000."""
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.DPipe)
 

@@ -5,27 +5,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.model.codec import OwnForm, type_of, type_text
 from midstream.model.words import span_text
 
 TIME_COLUMN = "_ts"
 """The pseudo-column that names a result's time when a query selects it."""
 
 
+MOST_DEPTH = 220
+"""So deep may an expression be: Python computes some of what is known of one with three calls a level, of 1,000."""
+
+
 @dataclass(frozen=True)
-class Expression:
+class Expression(OwnForm):
     """A node of an expression tree; `type` is the Arrow type of its value."""
 
     type: pa.DataType
+
+    @override
+    def to_json(self) -> list[list[Any]]:
+        """The nodes of the tree in postfix order: a column, a constant, or a call with its number of arguments.
+
+        >>> Column(pa.int64(), "A", "k").to_json()
+        [['A', 'k', 'int64']]
+        """
+        # A list, because a tree is deeper than a JSON parser may recurse.
+        nodes, waiting = list[Expression](), list[Expression]([self])
+        while waiting:
+            nodes.append(waiting.pop())
+            waiting += nodes[-1].children()
+        return [node._own_json() for node in reversed(nodes)]
+
+    @classmethod
+    @override
+    def from_json(cls, value: Any) -> Expression:
+        made = list[Expression]()
+        for node in value:
+            match node:
+                case [str(alias), str(name), str(kind)]:
+                    made.append(Column(type_of(kind), alias, name))
+                case [str(kind), constant]:
+                    made.append(Literal(type_of(kind), _constant_of(constant)))
+                case [str(kind), str(function), int(count)] if 0 <= count <= len(made):
+                    arguments = tuple(made[len(made) - count :])
+                    del made[len(made) - count :]
+                    made.append(Call(type_of(kind), function, arguments))
+                case _:
+                    raise ValueError(f"{node!r} is no node of an expression")
+        (found,) = made
+        # What is made of a bound expression adds some levels, and far from as many again.
+        if found.depth > 2 * MOST_DEPTH:
+            raise ValueError(f"{found.depth} calls stand one in the other")
+        if not isinstance(found, cls):
+            raise ValueError(f"{found.text()!r} is no {cls.__name__}")
+        return found
+
+    def _own_json(self) -> list[Any]:
+        raise NotImplementedError
 
     def children(self) -> tuple[Expression, ...]:
         """The expressions this one is made of, left to right."""
@@ -74,6 +122,10 @@ class Column(Expression):
     def text(self) -> str:
         return f"{self.alias}.{self.name}" if self.alias else self.name
 
+    @override
+    def _own_json(self) -> list[Any]:
+        return [self.alias, self.name, type_text(self.type)]
+
 
 def is_result_time(expression: Expression) -> bool:
     """Whether an expression is the pseudo-column of the result's time."""
@@ -89,6 +141,49 @@ class Literal(Expression):
     @override
     def text(self) -> str:
         return f"{self.value!r}::{self.type}"
+
+    @override
+    def _own_json(self) -> list[Any]:
+        return [type_text(self.type), _constant_json(self.value, self.type)]
+
+
+_CONSTANTS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
+    "float": (float, repr, float),
+    "decimal": (Decimal, str, Decimal),
+    "date": (date, date.isoformat, date.fromisoformat),
+    "time": (time, time.isoformat, time.fromisoformat),
+    "bytes": (bytes, lambda value: base64.b64encode(value).decode(), base64.b64decode),
+}
+"""How constants are written that JSON has no values for, by the name of their kind."""
+
+
+def _constant_json(value: Any, kind: pa.DataType) -> Any:
+    if value is None or type(value) in (bool, int, str) or (type(value) is float and isfinite(value)):
+        return value
+    for name, (of, write, _) in _CONSTANTS.items():
+        if type(value) is of:
+            return {name: write(value)}
+    if type(value) is timedelta:
+        return {"microseconds": value // timedelta(microseconds=1)}
+    if type(value) is datetime and value.tzinfo is None:
+        return {"datetime": value.isoformat()}
+    batch = pa.record_batch([pa.array([value], kind)], [""])
+    written = (batch.schema.serialize(), batch.serialize())
+    return {"arrow": [base64.b64encode(part.to_pybytes()).decode() for part in written]}
+
+
+def _constant_of(written: Any) -> Any:
+    if not isinstance(written, dict):
+        return written
+    ((name, value),) = written.items()
+    if name == "microseconds":
+        return timedelta(microseconds=value)
+    if name == "datetime":
+        return datetime.fromisoformat(value)
+    if name == "arrow":
+        schema, batch = (pa.py_buffer(base64.b64decode(part)) for part in value)
+        return pa.ipc.read_record_batch(batch, pa.ipc.read_schema(schema)).column(0)[0].as_py()
+    return _CONSTANTS[name][2](value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +236,10 @@ class Call(Expression):
     @override
     def text(self) -> str:
         return self._known[2]
+
+    @override
+    def _own_json(self) -> list[Any]:
+        return [type_text(self.type), self.function, len(self.arguments)]
 
     # Signatures ask for these of every condition, state by state, whenever a plan is compiled.
     @cached_property

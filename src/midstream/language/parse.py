@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from math import inf
 from types import MappingProxyType
 
@@ -32,11 +31,8 @@ from midstream.language.sources import check_predicates, check_rows_windows, che
 from midstream.language.static_tables import LookedUp, keys_of_streams, looked_up
 from midstream.language.top_n import ranked
 from midstream.language.types import BOOLEAN
-from midstream.model.manifest import Manifest, StaticTable
+from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema, TableSchema
-
-Streams = tuple[StreamSchema, ...]
-Tables = tuple[TableSchema, ...]
 
 
 def parse_query(
@@ -61,40 +57,22 @@ def parse_query(
         return replace(_parse(text, streams, tables, registered), text=text)
 
 
-def parsed(manifest: Manifest, sql: str) -> Query:
-    """A query's text over a manifest's streams, parsed once."""
-    global _latest
-    streams, tables, queries = _latest
-    same = streams is manifest.streams and tables is manifest.tables
-    if not same or len(queries) >= _REMEMBERED:
-        streams, tables, queries = _latest = manifest.streams, manifest.tables, {}
-    if sql not in queries:
-        queries[sql] = parsed_over(tuple(streams.values()), sql, tuple(manifest.table_schemas.values()))
-    return queries[sql]
+def bind_query(manifest: Manifest, sql: str) -> Query:
+    """Bind a text to a manifest's streams and static tables; predicates of users need not be registered here."""
+    return parse_query(sql, manifest.streams, registered=False, tables=manifest.table_schemas)
 
 
-_REMEMBERED = 1 << 14
-
-_latest: tuple[Mapping[str, StreamSchema], Mapping[str, StaticTable], dict[str, Query]] = ({}, {}, {})
-"""Streams stay for many steps, in each of which a query is looked up often: to compare them all would take longer."""
-
-
-def checked(manifest: Manifest, sql: str) -> Query:
-    """The same of a query that is to run here: the predicates of users that it asks must be registered, and fit."""
-    query = parsed(manifest, sql)
-    return (
-        parse_query(sql, manifest.streams, tables=manifest.table_schemas)
-        if any(map(asks_user, query.expressions()))
-        else query
-    )
+def bind_to_run(manifest: Manifest, sql: str) -> Query:
+    """Bind a text that is to run here: the predicates of users that it asks must be registered, and fit."""
+    query = bind_query(manifest, sql)
+    check_registered(manifest, query)
+    return query
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def parsed_over(streams: Streams, sql: str, tables: Tables = ()) -> Query:
-    """A query's text over these streams, parsed once; predicates of users need not be registered here."""
-    known = {table.name: table for table in tables}
-    over = {stream.name: stream for stream in streams}
-    return parse_query(sql, over, registered=False, tables=known)
+def check_registered(manifest: Manifest, query: Query) -> None:
+    """Raise LanguageError unless the predicates of users that a query asks are registered here, and fit."""
+    if any(map(asks_user, query.expressions())):
+        parse_query(query.text, manifest.streams, tables=manifest.table_schemas)
 
 
 def derived_parts(manifest: Manifest, sql: str) -> tuple[EnrichedStream | JoinPart, ...]:
@@ -103,16 +81,8 @@ def derived_parts(manifest: Manifest, sql: str) -> tuple[EnrichedStream | JoinPa
     """
     if not any(name.lower() in sql.lower() for name in manifest.tables) and not may_join(parts_of(sql).text):
         return ()
-    streams, tables = tuple(manifest.streams.values()), tuple(manifest.table_schemas.values())
     with errors_placed(sql):
-        return _derived_parts(streams, sql, tables)
-
-
-@lru_cache(maxsize=1 << 8)
-def _derived_parts(streams: Streams, sql: str, tables: Tables) -> tuple[EnrichedStream | JoinPart, ...]:
-    """Those of a text over these streams, found once: engines are started again, and forked, with texts they had."""
-    known, over = {table.name: table for table in tables}, {stream.name: stream for stream in streams}
-    return clauses_of(sql, over, known, Scope((), registered=False)).parts
+        return clauses_of(sql, manifest.streams, manifest.table_schemas, Scope((), registered=False)).parts
 
 
 def _parse(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, cast
 
 import pyarrow as pa
 
 from midstream.language.expression import TIME_COLUMN, Column, Expression
 from midstream.language.types import TIMESTAMP
+from midstream.model.codec import Tagged
+from midstream.model.manifest import BoundQuery, QueryEntry
 from midstream.model.window import Window
 
 
@@ -31,7 +33,12 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Predicate:
+class Conjunct(Tagged, tag="predicate", brief=True):
+    """The base of the kinds of predicates."""
+
+
+@dataclass(frozen=True)
+class Predicate(Conjunct):
     """A conjunct of the WHERE clause over two or more sources: a theta predicate unless it is of a better kind."""
 
     expression: Expression
@@ -186,7 +193,7 @@ class Lookup:
 
 
 @dataclass(frozen=True)
-class Query:
+class Query(BoundQuery):
     """A continuous query. `sources` are in FROM order, subtrahends of EXCEPT after them.
 
     `selections` holds for each alias its single-source conjuncts; a conjunct without any column stands under ''. For a
@@ -203,7 +210,6 @@ class Query:
     Rows for which something cannot be evaluated are dead letters; the query `rejects` where there may be such rows.
     """
 
-    text: str
     sources: tuple[Source, ...]
     outputs: tuple[Output, ...]
     selections: tuple[tuple[str, Expression], ...]
@@ -217,6 +223,9 @@ class Query:
     tables: tuple[str, ...] = ()
     timed: tuple[int, int] | None = None
     time: pa.DataType = TIMESTAMP
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # Without what is kept beside.
 
     @property
     def plain(self) -> bool:
@@ -252,3 +261,8 @@ class Query:
             parts += self.aggregate.read()
             parts += [] if self.aggregate.having is None else [self.aggregate.having]
         return parts
+
+
+def query_of(entry: QueryEntry) -> Query:
+    """Return the query of an entry."""
+    return cast(Query, entry.query)

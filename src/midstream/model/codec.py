@@ -26,7 +26,8 @@ class Tagged:
     """The base of values of several kinds, each a dataclass that derives from one base named with its `tag`.
 
     The kind is the class's name in snake case; written, a value carries it under the tag. Its fields are written out in
-    full, because programs other than this one read them too.
+    full, because programs other than this one read them too; those of a `brief` family only where they differ from
+    their default.
 
     >>> from midstream.model.events import LanesRescaled
     >>> encode(LanesRescaled(7, 1, 2))
@@ -36,12 +37,13 @@ class Tagged:
     tag: ClassVar[str]
     kind: ClassVar[str]
     kinds: ClassVar[dict[str, type[Any]]]
+    _brief: ClassVar[bool] = False
 
-    def __init_subclass__(cls, tag: str = "", family: bool = False) -> None:
+    def __init_subclass__(cls, tag: str = "", family: bool = False, brief: bool = False) -> None:
         """`tag` makes the base of new kinds, `family` a base among them that is no kind itself."""
         cls.kind = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
         if tag:
-            cls.tag, cls.kinds = tag, {}
+            cls.tag, cls.kinds, cls._brief = tag, {}, brief
         elif not family:
             cls.kinds[cls.kind] = cls
 
@@ -59,6 +61,19 @@ class Text:
     @classmethod
     def parse(cls, text: str) -> Self:
         """The value whose text it is."""
+        raise NotImplementedError
+
+
+class OwnForm:
+    """The base of values that define their own JSON, where fields would be too deep or too long."""
+
+    def to_json(self) -> Any:
+        """The value as JSON values."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_json(cls, value: Any) -> Any:
+        """The value that `to_json` wrote; raises as `decode` does for what it cannot have written."""
         raise NotImplementedError
 
 
@@ -132,7 +147,7 @@ class _Record:
     @cached_property
     def _writers(self) -> list[tuple[str, Callable[[Any], Any] | None, Any]]:
         """For each field its name, how it is written, and the value that need not be."""
-        full = self._complete or self._tag
+        full = self._complete or (self._tag and not self._kind._brief)
         return [(name, form and form.encode, MISSING if full else _default(f)) for f, name, form in self._fields]
 
     @cached_property
@@ -213,8 +228,12 @@ def _form(hint: Any) -> _Form | None:
         return None
     if hint is pa.Schema:
         return _Form(_schema_text, _schema_of)
+    if hint is pa.DataType:
+        return _Form(type_text, type_of)
     if isinstance(hint, type) and issubclass(hint, Text):
         return _Form(str, hint.parse)
+    if isinstance(hint, type) and issubclass(hint, OwnForm):
+        return _Form(hint.to_json, hint.from_json)
     if isinstance(hint, type) and is_dataclass(hint):
         return _Form(_record(hint).encode, _record(hint).decode)
     origin, arguments = get_origin(hint), get_args(hint)
@@ -286,3 +305,35 @@ def _schema_text(schema: pa.Schema) -> str:
 
 def _schema_of(text: str) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+
+
+_UNITS = ("s", "ms", "us", "ns")
+_TYPES: dict[str, pa.DataType] = {
+    str(one): one
+    for one in (
+        *(pa.null(), pa.bool_(), pa.string(), pa.large_string(), pa.binary(), pa.large_binary()),
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.date32(), pa.date64()),
+        *(pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")),
+        *(pa.timestamp(unit, zone) for unit in _UNITS for zone in (None, "UTC")),
+        *(pa.duration(unit) for unit in _UNITS),
+        *(pa.decimal128(precision, scale) for precision in range(1, 39) for scale in range(precision + 1)),
+    )
+}
+"""The types whose names identify them; all others are written in Arrow's own encoding."""
+
+
+def type_text(kind: pa.DataType) -> str:
+    """An Arrow type as a text.
+
+    >>> type_text(pa.decimal128(10, 2)), type_of("timestamp[us, tz=UTC]")
+    ('decimal128(10, 2)', TimestampType(timestamp[us, tz=UTC]))
+    """
+    text = str(kind)
+    return text if _TYPES.get(text) == kind else _schema_text(pa.schema([pa.field("", kind)]))
+
+
+def type_of(text: str) -> pa.DataType:
+    """The Arrow type that `type_text` wrote."""
+    found = _TYPES.get(text)
+    return _schema_of(text).field(0).type if found is None else found

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
-from midstream.model.codec import WRITTEN, Complete, EncodedOnce
+from midstream.model.codec import WRITTEN, Complete, EncodedOnce, Tagged
 from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
@@ -174,8 +174,18 @@ class StreamProgress(EncodedOnce):
 
 
 @dataclass(frozen=True)
+class BoundQuery(Tagged, EncodedOnce, tag="bound", brief=True):
+    """A query's SQL, for people, and, in kinds of it, what it means over the streams that it reads, for the machine.
+
+    Only commands parse a text. Readers of a manifest find the query bound.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True)
 class QueryEntry(EncodedOnce):
-    """A running query: its text, its plan, since which step it sees rows, its lane group and where its results go.
+    """A running query, bound: its plan, since which step it sees rows, its lane group and where its results go.
 
     Queries of one group spread their rows over lanes by the same keys; those of the group `single` have one lane.
     `plan` is the plan the query moves to; `migrations` has those under way by their mark, with what they cost so far.
@@ -191,7 +201,7 @@ class QueryEntry(EncodedOnce):
     subquery that aggregates, is there as long as one of them reads its answers.
     """
 
-    sql: str
+    query: BoundQuery
     plan: str
     since: int
     group: str = "single"
@@ -211,6 +221,11 @@ class QueryEntry(EncodedOnce):
     rejects: bool = False
     rejected: int = 0
     part: bool = False
+
+    @property
+    def sql(self) -> str:
+        """The text that the user wrote."""
+        return self.query.text
 
     @property
     def shares(self) -> bool:

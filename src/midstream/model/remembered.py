@@ -1,8 +1,25 @@
-"""What is remembered of values in a mapping of bounded size, which threads of a process may fill at the same time."""
+"""What is remembered: beside a frozen value for as long as it lives, or of values in a mapping of bounded size, which
+threads of a process may fill at the same time.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+Value = TypeVar("Value")
+Found = TypeVar("Found")
+
+
+def kept_with(value: Value, name: str, find: Callable[[Value], Found]) -> Found:
+    """Return what is found of a frozen value, and keep it beside the fields of the value.
+
+    Copies and pickles of the value must leave it out.
+    """
+    beside = value.__dict__
+    if name not in beside:
+        beside[name] = find(value)
+    return cast(Found, beside[name])
 
 
 def make_room(remembered: dict[Any, Any], most: int) -> None:

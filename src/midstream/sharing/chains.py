@@ -8,6 +8,7 @@ from itertools import count
 from math import prod
 from typing import Any
 
+from midstream.language.query import Query, query_of
 from midstream.model.errors import QueryError, StrategyError
 from midstream.model.manifest import Manifest
 from midstream.model.sharing import Chain
@@ -68,11 +69,11 @@ def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[M
     with the others.
     """
     entry = manifest.queries[name]
-    notation, chain = canonical_plan(manifest, entry.sql, plan), manifest.chains[entry.chain]
+    notation, chain = canonical_plan(query_of(entry), plan), manifest.chains[entry.chain]
     mates = members(manifest, entry.chain)
     if together or len(mates) == 1:
         chains = {**manifest.chains, entry.chain: replace(chain, plan=notation)}
-        moved = {mate: own_plan(manifest, manifest.queries[mate].sql, notation) for mate in mates}
+        moved = {mate: own_plan(query_of(manifest.queries[mate]), notation) for mate in mates}
         queries = {k: replace(v, plan=moved[k]) if k in moved else v for k, v in manifest.queries.items()}
         return replace(manifest, chains=chains, queries=queries), entry.chain
     own_name = new_chain_name(manifest, name)
@@ -81,13 +82,11 @@ def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[M
     return left.with_query(name, replace(entry, plan=plan, chain=own_name, migrations={})), own_name
 
 
-def reworded(
-    manifest: Manifest, migrations: Mapping[str, Mapping[str, Any]], sql: str, other: str
-) -> dict[str, Mapping[str, Any]]:
+def reworded(migrations: Mapping[str, Mapping[str, Any]], query: Query, other: Query) -> dict[str, Mapping[str, Any]]:
     """The records of a query's migrations, with their plans in the aliases of another text of the same join."""
 
     def own(plan: str) -> str:
-        return own_plan(manifest, other, canonical_plan(manifest, sql, plan))
+        return own_plan(other, canonical_plan(query, plan))
 
     return {mark: {**of, "old": own(of["old"]), "plan": own(of["plan"])} for mark, of in migrations.items()}
 

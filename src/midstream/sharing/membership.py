@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from midstream.language.parse import checked, parsed
+from midstream.language.query import Query, query_of
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.sharing import ALWAYS, Chain, Demand, SharedSource
 from midstream.sharing.chains import new_chain_name, renamed, reworded
 from midstream.sharing.coverage import coverage_of, extended, horizon, next_time, purged_to, visible_past
 from midstream.sharing.discovery import scheme
-from midstream.sharing.shape import Shape, can_share, canonical_plan, own_plan, shape_in
+from midstream.sharing.shape import Shape, can_share, canonical_plan, own_plan, shape_of
 from midstream.state.lineage import MOST_FILTERS
 
 
@@ -28,7 +28,7 @@ def enrol(
     The entry's `sees`, `from_step` and `exact_from` say what it reads of the past; without `history` that is nothing
     from before this step. Where a source has no bit left for one more filter, the query runs by itself.
     """
-    shape = shape_in(manifest, entry.sql)
+    shape = shape_of(query_of(entry))
     names = {label: f"{entry.group} {base}" for label, base in shape.bases.items()}
     if any(_is_full(manifest, shape, label, source) for label, source in names.items()):
         return unshared(manifest, name, replace(entry, chain="", demands={}))
@@ -37,7 +37,7 @@ def enrol(
     for label, coverage in coverages.items():
         sources[names[label]] = extended(manifest, shape, label, names[label], coverage)
     past = visible_past(manifest, shape, coverages, history)
-    notation = canonical_plan(manifest, entry.sql, entry.plan)
+    notation = canonical_plan(query_of(entry), entry.plan)
     chain = chain or _chain_for(manifest, name, shape.family, entry.group, notation)
     chains = {**manifest.chains}
     if chain not in chains:
@@ -94,14 +94,13 @@ def settled(manifest: Manifest, touched: Iterable[Demand]) -> Manifest:
     return replace(manifest, shared_sources=sources, chains=kept_chains)
 
 
-def change(manifest: Manifest, name: str, sql: str) -> Manifest:
+def change(manifest: Manifest, name: str, query: Query) -> Manifest:
     """The manifest with a query of a chain reading something else of it, from this step on.
 
     What it read before is still kept until the manifest is `settled`. Raises where the new text is of another join,
     or has other columns.
     """
     entry = manifest.queries[name]
-    query = checked(manifest, sql)
     if not entry.shares:
         alone = "runs by itself" if entry.nodes is None else "is spread over nodes"
         raise QueryError(
@@ -109,23 +108,24 @@ def change(manifest: Manifest, name: str, sql: str) -> Manifest:
             place=f"query {name}",
             remedy="drop it and add it anew",
         )
-    old = shape_in(manifest, entry.sql)
-    if not can_share(query) or shape_in(manifest, sql).family != old.family:
+    old = shape_of(query_of(entry))
+    if not can_share(query) or shape_of(query).family != old.family:
         raise QueryError(
             f"the new text of query {name!r} joins something else",
             place=f"query {name}",
             remedy="change windows, filters and what columns are made of; for another join drop it and add it anew",
         )
-    new = shape_in(manifest, sql)
+    new = shape_of(query)
     if _columns_of(new) != _columns_of(old):
         raise QueryError(
             f"the new text of query {name!r} has other columns",
             place=f"query {name}",
             remedy="keep their names and types",
         )
-    plan = own_plan(manifest, sql, manifest.chains[entry.chain].plan)
-    moving = reworded(manifest, entry.migrations, entry.sql, sql)
-    changed = enrol(manifest, name, replace(entry, sql=sql, plan=plan, migrations=moving), chain=entry.chain)
+    plan = own_plan(query, manifest.chains[entry.chain].plan)
+    moving = reworded(entry.migrations, query_of(entry), query)
+    reworded_entry = replace(entry, query=query, rejects=query.rejects, plan=plan, migrations=moving)
+    changed = enrol(manifest, name, reworded_entry, chain=entry.chain)
     if not changed.queries[name].demands:
         raise QueryError(
             f"a source has no room for one more filter: {MOST_FILTERS} are the most", place=f"query {name}",
@@ -136,7 +136,7 @@ def change(manifest: Manifest, name: str, sql: str) -> Manifest:
 
 def unshared(manifest: Manifest, name: str, entry: QueryEntry) -> Manifest:
     """The manifest with a query that runs by itself: it sees what comes from this step on."""
-    query = parsed(manifest, entry.sql)
+    query = query_of(entry)
     heard = any(next_time(manifest, s.stream) != ALWAYS for s in query.sources)
     alone = replace(
         entry,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from midstream.language.expression import Expression
-from midstream.language.parse import Streams, Tables, parsed_over
 from midstream.language.query import Query
-from midstream.model.manifest import Manifest
+from midstream.model.remembered import kept_with
 from midstream.model.window import Clock, Window, WindowKind
 from midstream.operators.binding import stored_columns
 from midstream.plan.notation import parse_plan
@@ -60,8 +58,12 @@ def can_share(query: Query) -> bool:
     )
 
 
-def shape_of(user: Query) -> Shape:
-    """The shape of a query that `can_share`."""
+def shape_of(query: Query) -> Shape:
+    """The shape of a query that `can_share`, found once for each query."""
+    return kept_with(query, "_shape", _shape_of)
+
+
+def _shape_of(user: Query) -> Shape:
     query, names = canonical(user)
     labels = query.aliases
     filters = {a: tuple(e for alias, e in query.selections if alias in (a, "")) for a in labels}
@@ -98,25 +100,14 @@ def _columns(conditions: tuple[Expression, ...], label: str) -> set[str]:
     return {c.name for condition in conditions for c in condition.columns() if c.alias == label}
 
 
-def shape_in(manifest: Manifest, sql: str) -> Shape:
-    """What of a query's text matters to sharing."""
-    tables = tuple(manifest.table_schemas.values())
-    return _shape(tuple(manifest.streams.values()), sql, tables)
-
-
-def canonical_plan(manifest: Manifest, sql: str, plan: str) -> str:
+def canonical_plan(query: Query, plan: str) -> str:
     """A query's plan in terms of the labels it shares with others."""
-    shape = shape_in(manifest, sql)
+    shape = shape_of(query)
     return relabel_plan(parse_plan(plan, shape.user), shape.names).notation()
 
 
-def own_plan(manifest: Manifest, sql: str, notation: str) -> str:
+def own_plan(query: Query, notation: str) -> str:
     """A plan in terms of labels, as the query itself would write it."""
-    shape = shape_in(manifest, sql)
+    shape = shape_of(query)
     back = {label: alias for alias, label in shape.names.items()}
     return relabel_plan(parse_plan(notation, shape.query), back).notation()
-
-
-@lru_cache(maxsize=1 << 14)
-def _shape(streams: Streams, sql: str, tables: Tables) -> Shape:
-    return shape_of(parsed_over(streams, sql, tables))

@@ -26,8 +26,8 @@ from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
 from midstream.job.step_times import StepTimes, timed
 from midstream.job.stopwatch import Stopwatch
-from midstream.language.parse import parsed
-from midstream.language.query import Query
+from midstream.language.parse import bind_query
+from midstream.language.query import Query, query_of
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, InternalError, MidstreamError, fault_located
 from midstream.model.events import EVENTS_KEPT, ChunksFetched, Event
@@ -164,21 +164,22 @@ class Driver:
         One whose subqueries are not queries yet is known from the step that would have begun it.
         """
         if self._coming is not None:
-            return [parsed(self._coming, entry.sql) for entry in self._coming.queries.values()]
-        entries = [entry.sql for entry in self.manifest.queries.values()]
-        entries += [query.sql for query in self.declared.queries.values()]
+            return [query_of(entry) for entry in self._coming.queries.values()]
+        running = [query_of(entry) for entry in self.manifest.queries.values()]
+        texts = [query.sql for query in self.declared.queries.values()]
         waiting = self.folders.commands.after(self.manifest.last_command)
-        entries += [command.sql for _, command in waiting if isinstance(command, AddQuery | ChangeQuery)]
-        return list(self._parsed(self.manifest, entries))
+        texts += [command.sql for _, command in waiting if isinstance(command, AddQuery | ChangeQuery)]
+        known = {query.text for query in running}
+        return [*running, *self._bound(text for text in dict.fromkeys(texts) if text not in known)]
 
     def streams_to_come(self) -> tuple[str, ...]:
         """The pushed streams that the next step knows."""
         return tuple((self._coming or self.manifest).pushed_streams)
 
-    def _parsed(self, manifest: Manifest, texts: Iterable[str]) -> Iterable[Query]:
-        for text in dict.fromkeys(texts):
+    def _bound(self, texts: Iterable[str]) -> Iterator[Query]:
+        for text in texts:
             try:
-                yield parsed(manifest, text)
+                yield bind_query(self.manifest, text)
             except MidstreamError:
                 continue  # The step will refuse it.
 
@@ -211,7 +212,7 @@ class Driver:
             return True
         if not plan.manifest.pushed_streams.keys() <= set(self.layout.streams):
             return False
-        queries = self._parsed(plan.manifest, (entry.sql for entry in plan.manifest.queries.values()))
+        queries = map(query_of, plan.manifest.queries.values())
         return self.layout.covers(needs(queries, plan.manifest.streams))
 
     def may_read(self, layout: StepLayout) -> bool:

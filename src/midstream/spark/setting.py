@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from midstream.language.functions import predicates_asked
-from midstream.language.parse import parsed
-from midstream.language.query import Query
+from midstream.language.query import Query, query_of
 from midstream.model.manifest import QueryEntry
 from midstream.spark.exchange import Exchange, Group, row_filters
 from midstream.spark.layout import StepLayout
@@ -60,7 +59,7 @@ def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: b
         )
         partitions = max(1, min(parallelism, sum(group.lanes for group in groups)))
         exchanges.append(Exchange(layout, groups, partitions))
-    asked = tuple(sorted(_asked(parsed(manifest, entry.sql) for entry in manifest.queries.values())))
+    asked = tuple(sorted(_asked(query_of(entry) for entry in manifest.queries.values())))
     setting = Setting(
         key, exchanges[0], tuple(exchanges[1:]), programs, counted_streams(plan), plan.needs_watermarks, asked
     )

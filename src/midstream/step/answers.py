@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from midstream.language.answers import Answering, answers_as_stream, streams_named
-from midstream.language.parse import parsed
+from midstream.language.parse import bind_query
 from midstream.language.parts import Parts, errors_placed, parts_of
-from midstream.language.query import Query
+from midstream.language.query import Query, query_of
 from midstream.language.scope import find_name
-from midstream.model.errors import InternalError, LanguageError, QueryError, fault_located
+from midstream.model.errors import CheckpointError, InternalError, LanguageError, QueryError, fault_located
 from midstream.model.ids import LaneId, StateKind
 from midstream.model.manifest import Manifest, StreamProgress
 from midstream.model.schema import StreamSchema
@@ -60,12 +60,14 @@ def with_answers_of(manifest: Manifest, names: Iterable[str], reader: str, whole
     return manifest
 
 
-def with_answers_widened(manifest: Manifest) -> Manifest:
-    """The manifest with the columns that streams of answers have once `SELECT *` stands for other columns than before.
+def with_streams_changed(manifest: Manifest, changed: Set[str]) -> Manifest:
+    """Bind the queries that read the streams `changed`, now declared otherwise, and those that read their answers.
 
-    A query that reads them goes by the names of the columns, as it does where a pushed stream gets another one. The
-    SELECTs of a UNION over several streams agree again once all of these are declared.
+    `SELECT *` stands for other columns than before, so that streams of answers may have others too. A query that reads
+    them goes by the names of the columns, as it does where a pushed stream gets another one. The SELECTs of a UNION
+    over several streams agree again once all of these are declared.
     """
+    manifest = _bound_anew(manifest, changed)
     for name in [stream.name for level in streams_by_level(manifest) for stream in level]:
         former = manifest.streams[name]
         try:
@@ -74,20 +76,41 @@ def with_answers_widened(manifest: Manifest) -> Manifest:
         except LanguageError:
             continue
         if now.columns.names != former.columns.names:
-            manifest = replace(manifest, streams={**manifest.streams, name: replace(former, columns=now.columns)})
+            streams = {**manifest.streams, name: replace(former, columns=now.columns)}
+            manifest = _bound_anew(replace(manifest, streams=streams), {name})
     return manifest
+
+
+def _bound_anew(manifest: Manifest, changed: Set[str]) -> Manifest:
+    queries = {**manifest.queries}
+    for name, entry in manifest.queries.items():
+        if not any(source.stream in changed for source in query_of(entry).sources):
+            continue
+        try:
+            queries[name] = replace(entry, query=bind_query(manifest, entry.sql))
+        except LanguageError as error:
+            if "*" in entry.sql:
+                raise cannot_be_taken_up(name, error) from error
+            # Its columns have names, which stand for what they stood for.
+    return replace(manifest, queries=queries)
+
+
+def cannot_be_taken_up(name: str, error: LanguageError) -> CheckpointError:
+    """The error of a query that was right, and is none over the streams or the predicates that there are now."""
+    message = f"the checkpoint has a query that cannot be taken up: {error.message}"
+    return CheckpointError(message, place=f"query {name}, {error.place}", remedy=error.remedy)
 
 
 def _answering(manifest: Manifest, name: str, place: str) -> Answering:
     entry = manifest.queries[name]
-    return Answering(name, parsed(manifest, entry.sql), result_columns(manifest, entry), place)
+    return Answering(name, query_of(entry), result_columns(query_of(entry), entry.operator), place)
 
 
 def without_unread(manifest: Manifest) -> Manifest:
     """The manifest without streams of answers that no query reads any more."""
     if not any(stream.answers_of for stream in manifest.streams.values()):
         return manifest
-    read = {source.stream for entry in manifest.queries.values() for source in parsed(manifest, entry.sql).sources}
+    read = {source.stream for entry in manifest.queries.values() for source in query_of(entry).sources}
     kept = {name: stream for name, stream in manifest.streams.items() if not stream.answers_of or name in read}
     progress = {name: one for name, one in manifest.progress.items() if name in kept}
     return manifest if len(kept) == len(manifest.streams) else replace(manifest, streams=kept, progress=progress)
@@ -104,7 +127,7 @@ def readers(manifest: Manifest, name: str) -> tuple[str, ...]:
     streams = {stream.name for stream in manifest.streams.values() if name in stream.answers_of}
     if not streams:
         return ()
-    texts = ((reader, parsed(manifest, entry.sql)) for reader, entry in manifest.queries.items())
+    texts = ((reader, query_of(entry)) for reader, entry in manifest.queries.items())
     return tuple(reader for reader, query in texts if streams & {source.stream for source in query.sources})
 
 
@@ -131,8 +154,8 @@ def level_of(manifest: Manifest, query: Query, known: dict[str, int] | None = No
 
 def _level_of_stream(manifest: Manifest, stream: str, known: dict[str, int]) -> int:
     if stream not in known:
-        texts = [manifest.queries[query].sql for query in manifest.streams[stream].answers_of]
-        known[stream] = max((1 + level_of(manifest, parsed(manifest, sql), known) for sql in texts), default=0)
+        queries = [query_of(manifest.queries[query]) for query in manifest.streams[stream].answers_of]
+        known[stream] = max((1 + level_of(manifest, query, known) for query in queries), default=0)
     return known[stream]
 
 
@@ -145,7 +168,7 @@ def pushed_below(
     for name in streams:
         queries = manifest.streams[name].answers_of
         if queries and name not in known:
-            read = {s.stream for q in queries for s in parsed(manifest, manifest.queries[q].sql).sources}
+            read = {s.stream for q in queries for s in query_of(manifest.queries[q]).sources}
             known[name] = pushed_below(manifest, read, known)
         found |= known[name] if queries else {name}
     return frozenset(found)
@@ -223,7 +246,7 @@ def answered(
     watermark of the answers stands.
     """
     before, marks = progress.get(stream.name, StreamProgress()), watermarks(manifest.streams, progress)
-    sources = {s.stream for q in stream.answers_of for s in parsed(manifest, manifest.queries[q].sql).sources}
+    sources = {s.stream for q in stream.answers_of for s in query_of(manifest.queries[q]).sources}
     least = min(marks[source] for source in sources)
     if times.least is not None and before.floor is not None and times.least < before.floor:
         raise InternalError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
@@ -100,12 +100,12 @@ def _levels(manifest: Manifest) -> dict[str, int]:
     if len(manifest.pushed_streams) == len(manifest.streams):
         return {}
     known: dict[str, int] = {}
-    return {e.group: level_of(manifest, parsed(manifest, e.sql), known) for e in manifest.queries.values()}
+    return {e.group: level_of(manifest, query_of(e), known) for e in manifest.queries.values()}
 
 
 def _read(manifest: Manifest) -> tuple[frozenset[str], ...]:
-    alone = [entry.sql for entry in manifest.queries.values() if not entry.shares]
-    queries = [frozenset(s.stream for s in parsed(manifest, sql).sources) for sql in alone]
+    alone = [query_of(entry) for entry in manifest.queries.values() if not entry.shares]
+    queries = [frozenset(s.stream for s in query.sources) for query in alone]
     queries += [frozenset(chain.streams) for chain in manifest.chains.values()]
     if len(manifest.pushed_streams) == len(manifest.streams):
         return tuple(queries)

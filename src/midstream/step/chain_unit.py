@@ -9,6 +9,7 @@ from functools import cached_property
 from typing_extensions import override
 
 from midstream.language.expression import Expression
+from midstream.language.query import query_of
 from midstream.migration.base import Strategy
 from midstream.model.ids import OperatorId, StateId
 from midstream.model.manifest import Manifest
@@ -29,7 +30,7 @@ from midstream.sharing.coverage import lineage_of
 from midstream.sharing.discovery import scheme
 from midstream.sharing.partition import can_partition, partition_joins
 from midstream.sharing.results import Member
-from midstream.sharing.shape import SCOPE, Shape, representative, shape_in
+from midstream.sharing.shape import SCOPE, Shape, representative, shape_of
 from midstream.state.combinations import Combinations
 from midstream.state.specs import RowsSpec
 from midstream.step.draft import MigrationStart
@@ -130,7 +131,7 @@ def chain_units(manifest: Manifest, group: str) -> list[ChainUnit]:
     for name, entry in sorted(manifest.queries.items()):
         if entry.shares and entry.group == group:
             names.setdefault(entry.chain, []).append(name)
-    shapes = {name: shape_in(manifest, manifest.queries[name].sql) for held in names.values() for name in held}
+    shapes = {name: shape_of(query_of(manifest.queries[name])) for held in names.values() for name in held}
     columns: dict[str, set[str]] = {}
     conditions: dict[tuple[str, str], tuple[Expression, ...]] = {}
     for name, shape in shapes.items():

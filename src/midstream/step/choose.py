@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from midstream.language.parse import parsed
-from midstream.language.query import Query
+from midstream.language.query import Query, query_of
 from midstream.migration.base import MigrationRequest
 from midstream.migration.discovery import discovered
 from midstream.model.errors import StrategyError
@@ -50,7 +49,7 @@ def resolve(
     objective = start.options.get("objective", "latency")
     checked(objective)
     entry = manifest.queries[start.query]
-    query, new = parsed(manifest, entry.sql), parse_plan(start.plan, parsed(manifest, entry.sql))
+    query, new = query_of(entry), parse_plan(start.plan, query_of(entry))
     bare = query.plain
     stateful = len(query.sources) > 1 or query.aggregate is not None
     move = MigrationRequest(start.query, entry.plan, new, stateful, {}, bare and entry.operator is None)
@@ -73,7 +72,7 @@ def foreseen(manifest: Manifest, start: MigrationStart, known: Statistics) -> di
 def situation_of(manifest: Manifest, start: MigrationStart, known: Statistics) -> Situation:
     """Live figures, both plans and the tasks of a requested migration."""
     entry = manifest.queries[start.query]
-    query = parsed(manifest, entry.sql)
+    query = query_of(entry)
     old, new = parse_plan(entry.plan, query), parse_plan(start.plan, query)
     # A migration on demand keeps no states of the plan that it leaves.
     left = [(parse_plan(one["old"], query), one.get("old_serves") != "nothing") for one in entry.migrations.values()]

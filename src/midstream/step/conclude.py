@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.counters import NOTHING, Counters
 from midstream.model.events import Event, ResultsRejected, RowsLate, RowsRejected, StepDone, TimesDoubtful
 from midstream.model.ids import CounterKey, LaneId, OperatorId, StateKind
@@ -124,7 +124,7 @@ _LIKELY = (0, 4_102_444_800_000_000)
 
 def _widest(manifest: Manifest) -> int:
     """Return the widest window of time of all queries, in microseconds."""
-    windows = [source.window for entry in manifest.queries.values() for source in parsed(manifest, entry.sql).sources]
+    windows = [source.window for entry in manifest.queries.values() for source in query_of(entry).sources]
     return max((window.size for window in windows if window is not None and window.kind == "range"), default=0)
 
 

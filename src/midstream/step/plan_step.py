@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import MidstreamError, fault_located
@@ -96,7 +96,7 @@ class StepPlan:
     @property
     def needs_watermarks(self) -> bool:
         """Whether a query is evaluated at instants or feeds an operator: lanes must know the watermarks after."""
-        queries = [parsed(self.manifest, e.sql) for e in self.manifest.queries.values() if not e.shares]
+        queries = [query_of(e) for e in self.manifest.queries.values() if not e.shares]
         operated = any(e.operator is not None for e in self.manifest.queries.values())
         return operated or not all(query.plain for query in queries)
 

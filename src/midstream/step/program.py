@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from midstream.language.parse import parsed
-from midstream.language.query import Query
+from midstream.language.query import Query, query_of
 from midstream.model.codec import decode
 from midstream.model.manifest import Manifest, QueryEntry
-from midstream.model.remembered import make_room
+from midstream.model.remembered import kept_with, make_room
 from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.binding import Binding, compile_source, stored_columns
 from midstream.operators.compile import compile_pair
@@ -74,7 +73,7 @@ def observed(manifest: Manifest, name: str) -> Observed:
     entry, unit = manifest.queries[name], unit_of(manifest, name)
     plans = dict.fromkeys([entry.plan, *(record["old"] for record in entry.migrations.values())])
     if entry.shares:
-        plans = dict.fromkeys(canonical_plan(manifest, entry.sql, plan) for plan in plans)
+        plans = dict.fromkeys(canonical_plan(query_of(entry), plan) for plan in plans)
     operators = {op.id: op for plan in plans for root in unit.box(plan).roots for op in root.walk()}
     return Observed(name, unit.group, unit.query, unit.labels_of(name), unit.binding.rows(), tuple(operators.values()))
 
@@ -89,12 +88,12 @@ def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tup
     return Program(units, {unit.name: migrations[unit.name] for unit in units if unit.name in migrations})
 
 
-_COMPILED: dict[tuple[object, ...], tuple[object, tuple[Unit, ...]]] = {}
+_Compiled = dict[tuple[object, ...], tuple[object, tuple[Unit, ...]]]
 """By all else that programs depend on, the versions of static tables that they were compiled for last, and the units:
 what is made of a version goes with it.
 """
 
-_REMEMBERED = 64
+_REMEMBERED = 8
 
 
 def _units(manifest: Manifest, group: str, chosen: tuple[str, ...]) -> tuple[Unit, ...]:
@@ -102,11 +101,17 @@ def _units(manifest: Manifest, group: str, chosen: tuple[str, ...]) -> tuple[Uni
     asked = tuple([_asked(manifest.queries[name]) for name in chosen])
     key = (streams, manifest.sharing, group, chosen, asked, shared)
     versions = _versions(manifest, chosen)
-    known = _COMPILED.get(key)
+    # The group's first query keeps what its group compiles to: it stays from step to step, and goes with the engine.
+    compiled = kept_with(query_of(manifest.queries[chosen[0]]), "_compiled", _none_compiled) if chosen else {}
+    known = compiled.get(key)
     if known is None or known[0] != versions:
-        make_room(_COMPILED, _REMEMBERED)
-        known = _COMPILED[key] = versions, _compile(manifest, group, chosen)
+        make_room(compiled, _REMEMBERED)
+        known = compiled[key] = versions, _compile(manifest, group, chosen)
     return known[1]
+
+
+def _none_compiled(query: Query) -> _Compiled:
+    return {}
 
 
 def _shared(manifest: Manifest, group: str) -> tuple[str, ...]:
@@ -124,7 +129,7 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[str, ...]) -> tuple[U
     alone = [name for name in chosen if not manifest.queries[name].shares]
     if len(alone) > 1 and manifest.queries[alone[0]].nodes is not None:
         return (ring_unit(manifest, group, tuple(alone)),)
-    users = {name: parsed(manifest, manifest.queries[name].sql) for name in alone}
+    users = {name: query_of(manifest.queries[name]) for name in alone}
     known = {name: canonical(query) for name, query in users.items()}
     scopes = {name: _scope(name, manifest.queries[name], known[name][0]) for name in alone}
     columns = _columns({name: query for name, (query, _) in known.items()}, scopes)
@@ -170,7 +175,7 @@ def _versions(manifest: Manifest, queries: Iterable[str]) -> object:
     """
     if not manifest.tables:
         return ()
-    lookups = (one for name in queries for one in parsed(manifest, manifest.queries[name].sql).lookups)
+    lookups = (one for name in queries for one in query_of(manifest.queries[name]).lookups)
     found = (manifest.tables[one.table] for one in lookups)
     return tuple((one.version, one.chunk.name, one.chunk.bytes, one.chunk.checksum) for one in found)
 

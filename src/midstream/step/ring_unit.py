@@ -8,6 +8,7 @@ from functools import cached_property
 
 from typing_extensions import override
 
+from midstream.language.query import query_of
 from midstream.model.ids import StateId
 from midstream.model.manifest import Manifest
 from midstream.operators.binding import Binding
@@ -15,7 +16,7 @@ from midstream.operators.project import ProjectOperator
 from midstream.plan.signature import digest
 from midstream.ring.shared_queries import RingQuery, SharedQueries
 from midstream.runtime.result_operator import ResultOperator
-from midstream.sharing.shape import Shape, canonical_plan, representative, shape_in
+from midstream.sharing.shape import Shape, canonical_plan, representative, shape_of
 from midstream.state.lineage import ARRIVED
 from midstream.step.held import held_id
 from midstream.step.query_unit import QueryUnit
@@ -71,7 +72,7 @@ class RingUnit(QueryUnit):
 def ring_unit(manifest: Manifest, group: str, names: tuple[str, ...]) -> RingUnit:
     """The unit of these queries, in order of name, which share the nodes of a group."""
     entries = {name: manifest.queries[name] for name in names}
-    shapes = {name: shape_in(manifest, entry.sql) for name, entry in entries.items()}
+    shapes = {name: shape_of(query_of(entry)) for name, entry in entries.items()}
     query, first = representative(shapes), entries[names[0]]
     scope = "ring " + digest(" ".join(f"{name} {entry.since}" for name, entry in entries.items()))
     inputs = {source.stream: source.stream for source in query.sources}
@@ -90,7 +91,7 @@ def ring_unit(manifest: Manifest, group: str, names: tuple[str, ...]) -> RingUni
             for name, shape in shapes.items()
         )
     )
-    plan, since = canonical_plan(manifest, first.sql, first.plan), min(entry.since for entry in entries.values())
+    plan, since = canonical_plan(query_of(first), first.plan), min(entry.since for entry in entries.values())
     labels = {label: label for label in query.aliases}
     return RingUnit(
         names[0], plan, since, group, query, binding, query, labels, members[0].result_operator, members, shared

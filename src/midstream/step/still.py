@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from midstream.language.query import query_of
 from midstream.model.command import Command
 from midstream.model.events import StepDone
 from midstream.model.lanes import StepTiming
@@ -49,5 +50,7 @@ def still_step(manifest: Manifest) -> tuple[Manifest, dict[str, pa.Table], StepD
         state_rows(manifest),
         {name: None if mark == BEGINNING else mark for name, mark in marks.items()},
     )
-    results = {name: result_columns(manifest, entry).empty_table() for name, entry in manifest.queries.items()}
+    results = {
+        name: result_columns(query_of(entry), entry.operator).empty_table() for name, entry in manifest.queries.items()
+    }
     return replace(manifest, step=manifest.step + 1), results, done

@@ -13,6 +13,7 @@ from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, QueryEntry, StateListing, StreamProgress
 from midstream.model.schema import StreamSchema
 from midstream.step.commands.migrate import Migrate
+from tests.unit.building import unbound
 
 A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts", 5, 7)
 
@@ -26,7 +27,7 @@ def full(step: int, job: str = "naïve 漢字") -> Manifest:
         lanes=3,
         streams={"A": A},
         progress={"A": StreamProgress(5, 4, None, 10, 1, 2)},
-        queries={"q": QueryEntry("SELECT …", "(A B)", 0, "k", {"format": "parquet"}, Counters(rows_in=3))},
+        queries={"q": QueryEntry(unbound("SELECT …"), "(A B)", 0, "k", {"format": "parquet"}, Counters(rows_in=3))},
         lane_states={
             LaneId("single", 0): LaneState(
                 {StateId("A", "0", "scan"): StateListing((chunk,), 9, 13)}, {"q": {"phase": [1, None, 0.5]}}

@@ -22,7 +22,7 @@ from midstream.cli.main import main
 from midstream.job.doctor import examine
 from midstream.job.outputs import Outputs
 from midstream.model import allowed_operators
-from midstream.model.codec import decode, encode
+from midstream.model.codec import encode
 from midstream.model.manifest import ChunkRef, Manifest, QueryEntry
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.sinks import FileSink
@@ -30,6 +30,7 @@ from midstream.state.store.disk import seal, unseal
 from midstream.state.store.files import FileStore
 from midstream.state.store.local import LocalStorage
 from midstream.step.commands.drop_query import DropQuery
+from tests.unit.building import unbound
 
 SCHEMA = "k BIGINT, ts TIMESTAMP"
 SQL = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"
@@ -185,8 +186,9 @@ def test_going_back_takes_nothing_of_another_job(tmp_path: Path) -> None:
     others.mkdir(parents=True)
     (others / "theirs~aaaa~0-b.parquet").write_bytes(b"x")
     (others / "ours~aaaa~0-b.parquet").write_bytes(b"x")
-    entry = {"sql": SQL, "plan": "(A B)", "since": 0, "sink": {"path": str(tmp_path / "others"), "format": "parquet"}}
-    manifest = decode(Manifest, {**encode(Manifest("ours", 2, epochs=(Epoch(1, "aaaa", 0),))), "queries": {"q": entry}})
+    sink = {"path": str(tmp_path / "others"), "format": "parquet"}
+    entry = QueryEntry(unbound(SQL), "(A B)", 0, sink=sink)
+    manifest = Manifest("ours", 2, queries={"q": entry}, epochs=(Epoch(1, "aaaa", 0),))
     Outputs(Folders(str(tmp_path / "ckpt")), {}).forget_after(manifest)
     assert [path.name for path in others.iterdir()] == ["theirs~aaaa~0-b.parquet"]
 
@@ -199,7 +201,7 @@ def test_files_without_a_stamp_are_never_the_job_s_own(tmp_path: Path) -> None:
     (folder / "part-0.parquet").write_bytes(b"x")
     (folder / "ours~aaaa~0.parquet").write_bytes(b"x")
     epochs = (Epoch(1, "aaaa", 0), Epoch(2, "bbbb", 3, abandoned=5))
-    queries = {"q": QueryEntry(SQL, "(A B)", 0, sink=sink.to_json())}
+    queries = {"q": QueryEntry(unbound(SQL), "(A B)", 0, sink=sink.to_json())}
     Outputs(Folders(str(tmp_path / "ckpt")), {}).forget_after(Manifest("ours", 2, queries=queries, epochs=epochs))
     assert [path.name for path in folder.glob("*")] == ["part-0.parquet"]
 
@@ -248,7 +250,8 @@ def test_lanes_without_number_are_refused(saved: Path, lanes: int) -> None:
 
 def test_a_query_of_endless_depth_ends_with_a_message(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def deep(value: dict[str, Any]) -> None:
-        value["queries"]["q"]["sql"] = f"SELECT {'(' * 100_000}A.k{')' * 100_000} FROM A [RANGE 5 SECONDS]"
+        condition = [["A", "k", "bool"], *[["bool", "not", 1]] * 100_000]
+        value["queries"]["q"]["query"]["selections"] = [["A", condition]]
 
     rewrite(saved, deep)
     assert main(["explain", str(saved), "q"]) in (1, 2)

@@ -22,6 +22,7 @@ from midstream.model.manifest import ChunkRef, LaneState, Manifest, QueryEntry, 
 from midstream.state.store import disk
 from midstream.state.store.local import LocalStorage
 from tests.drawing import seeds
+from tests.unit.building import unbound
 from tests.unit.checkpoint.manifests import failing
 
 STATES = [StateId("A", "0", part) for part in ("rows", "scan", "1a2b3c")]
@@ -30,7 +31,10 @@ STATES = [StateId("A", "0", part) for part in ("rows", "scan", "1a2b3c")]
 def wide(lanes: int, queries: int = 3) -> Manifest:
     """A manifest of a job of so many lanes, each with three states of four chunks."""
     states = {LaneId("key-0", lane): lane_of(lane, 0) for lane in range(lanes)}
-    asked = {f"q{n}": QueryEntry(f"SELECT A.k FROM A, B WHERE A.k > {n}", "(A B)", 0, "key-0") for n in range(queries)}
+    asked = {
+        f"q{n}": QueryEntry(unbound(f"SELECT A.k FROM A, B WHERE A.k > {n}"), "(A B)", 0, "key-0")
+        for n in range(queries)
+    }
     counted = {CounterKey("key-0", OperatorId("join", f"q{n}")): Counters(n) for n in range(queries)}
     return Manifest(job="j", lanes=max(lanes, 1), lane_states=states, queries=asked, operators=counted)
 
@@ -116,7 +120,7 @@ def changed(manifest: Manifest, draw: random.Random, step: int) -> Manifest:
     if draw.random() < 0.3 and len(queries) > 1:
         del queries[draw.choice(sorted(queries))]
     if draw.random() < 0.3:
-        queries[f"q{draw.randrange(9)}"] = QueryEntry(f"SELECT {step}", "(A B)", step)
+        queries[f"q{draw.randrange(9)}"] = QueryEntry(unbound(f"SELECT {step}"), "(A B)", step)
     for key in counted:
         if draw.random() < 0.2:
             counted[key] += Counters(draw.randrange(3))

@@ -17,6 +17,7 @@ from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.schema import StreamSchema
 from midstream.model.time_line import Epoch
 from midstream.sinks import FileSink, FunctionSink, Sink, StagedStep
+from tests.unit.building import unbound
 from tests.unit.job.test_opened import in_sink
 
 ROWS = pa.table({"k": [1, 2]})
@@ -40,7 +41,7 @@ class Other(Sink):
 def committed(ckpt: Path, sink: Sink) -> Manifest:
     """The manifest of a step that is staged for a sink and not delivered."""
     outputs = Outputs(Folders(str(ckpt)), {"q": sink})
-    queries = {"q": QueryEntry("SELECT A.k FROM A", "A", 0)}
+    queries = {"q": QueryEntry(unbound("SELECT A.k FROM A"), "A", 0)}
     before = Manifest("job", -1, queries=queries, epochs=(Epoch(1, "first", 0),))
     manifest = outputs.named(replace(before, step=0))
     files = outputs.stage_tables(before, manifest, {JobOutput(RESULTS, "q"): ROWS}, "attempt1")
@@ -87,7 +88,9 @@ def test_what_a_driver_staged_that_was_killed_amid_the_first_step_of_a_query_is_
     (left,) = tmp_path.glob("new/_staging/first/step=*")
     stream = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
     before = Manifest("job", -1, streams={"A": stream}, epochs=(Epoch(1, "first", 0), Epoch(2, "second", 0)))
-    after = replace(before, step=0, queries={"q": QueryEntry("SELECT A.k FROM A", "A", 0, sink=sink.to_json())})
+    after = replace(
+        before, step=0, queries={"q": QueryEntry(unbound("SELECT A.k FROM A"), "A", 0, sink=sink.to_json())}
+    )
     for begin in (
         lambda one: one.stage(before, after),
         lambda one: one.stage_tables(before, after, {}, "attempt1"),

@@ -22,13 +22,14 @@ from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event, RowsLate
 from midstream.model.ids import CounterKey, OperatorId
-from midstream.model.manifest import ChunkRef, Manifest
+from midstream.model.manifest import BoundQuery, ChunkRef, Manifest
 from midstream.model.schema import StreamSchema, TableSchema
 from midstream.model.window import Clock
 from midstream.operators.user import Standing
 from midstream.runtime.result_operator import Answer
 from midstream.step.commands.base import StepCommand
 from midstream.step.lane_step import LaneOutput
+from tests.unit.building import unbound
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -54,6 +55,7 @@ BY_HAND: Mapping[Any, st.SearchStrategy[Any]] = {
     StreamSchema: STREAMS, Clock: CLOCKS, OperatorId: OPERATORS, Any: JSON,
     CounterKey: st.builds(CounterKey, GROUPS, OPERATORS), pa.Schema: COLUMNS,
     TableSchema: st.builds(TableSchema, st.text(max_size=5), COLUMNS),
+    BoundQuery: st.builds(unbound, st.text(max_size=5)),  # See tests/unit/language/test_encoded_queries.py.
 }  # fmt: skip
 
 
@@ -72,7 +74,9 @@ def parts(kind: type[Any], within: tuple[type[Any], ...] = ()) -> Iterator[type[
         yield from parts(argument, within)
 
 
-KINDS = sorted({part for root in ROOTS for part in parts(root)} - {Event, Command}, key=lambda kind: kind.__name__)
+KINDS = sorted(
+    {part for root in ROOTS for part in parts(root)} - {Event, Command, BoundQuery}, key=lambda kind: kind.__name__
+)
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import midstream as ms
-from midstream.language.parse import parsed
+from midstream.language.parse import bind_query
 from midstream.plan.key_classes import key_classes
 from midstream.runtime.lane_key import SINGLE
 from midstream.step.program import compile_program
@@ -47,7 +47,7 @@ def test_a_join_without_a_common_key_says_that_it_needs_one_lane(plan: str) -> N
     program = compile_program(manifest, SINGLE, {})
     (stage,), (unit,) = program.stages, program.units
     assert stage.lane_key is None
-    query = parsed(manifest, CHAINED)
+    query = bind_query(manifest, CHAINED)
     some_key = {side.text(): side for p in query.predicates for side in p.expression.columns() if side.name == "k"}
     operators = [op for root in unit.box(unit.plan).roots for op in root.walk()]
     assert all(operator.distribution().allows(None) for operator in operators)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from midstream.language.ddl import parse_ddl
+from midstream.language.parse import bind_query
 from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
 from midstream.model.schema import StreamSchema
 from midstream.sharing.membership import enrol
@@ -32,7 +33,7 @@ def at(manifest: Manifest, step: int, time: int) -> Manifest:
 
 def entry(manifest: Manifest, sql: str, plan: str = "(A B)") -> QueryEntry:
     """The entry of a query that begins now."""
-    return QueryEntry(sql, plan, manifest.step)
+    return QueryEntry(bind_query(manifest, sql), plan, manifest.step)
 
 
 def with_queries(manifest: Manifest, history: bool = True, **queries: str) -> Manifest:

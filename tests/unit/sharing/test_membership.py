@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from midstream.language.parse import bind_query
 from midstream.model.errors import QueryError
 from midstream.sharing.membership import change, enrol, release, settled, unshared
 from midstream.state.lineage import MOST_FILTERS
@@ -47,7 +48,7 @@ def test_a_chain_named_after_a_query_that_has_ended_gives_the_name_back() -> Non
 
 def test_a_change_keeps_what_was_read_before_until_the_manifest_is_settled() -> None:
     before = with_queries(begun(), q=text(9))
-    changed = change(before, "q", text(5, "A.v > 1"))
+    changed = change(before, "q", bind_query(before, text(5, "A.v > 1")))
     name = changed.queries["q"].demands["A"].source
     assert changed.shared_sources[name].filters.keys() == {"", "gt(A.v, 1::int64)"}
     done = settled(changed, changed.queries["q"].demands.values())
@@ -63,8 +64,9 @@ def test_a_change_keeps_what_was_read_before_until_the_manifest_is_settled() -> 
     ],
 )
 def test_a_change_to_another_join_or_other_columns_is_refused(sql: str, message: str) -> None:
+    before = with_queries(begun(), q=text(9))
     with pytest.raises(QueryError, match=message):
-        change(with_queries(begun(), q=text(9)), "q", sql)
+        change(before, "q", bind_query(before, sql))
 
 
 def test_a_query_that_runs_by_itself_cannot_be_changed() -> None:
@@ -72,7 +74,7 @@ def test_a_query_that_runs_by_itself_cannot_be_changed() -> None:
     alone = unshared(manifest, "q", entry(manifest, text(5)))
     assert not alone.queries["q"].shares
     with pytest.raises(QueryError, match="runs by itself"):
-        change(alone, "q", text(9))
+        change(alone, "q", bind_query(alone, text(9)))
 
 
 @pytest.mark.parametrize(("sharing", "private"), [("mem_opt", False), ("off", True)])
@@ -87,4 +89,4 @@ def test_a_filter_that_no_bit_is_left_for_makes_its_query_run_by_itself_and_a_ch
     more = with_queries(full, more=text(5, "A.v < 0"))
     assert not more.queries["more"].shares
     with pytest.raises(QueryError, match=f"no room for one more filter: {MOST_FILTERS}"):
-        change(full, "q0", text(5, "A.v < 0"))
+        change(full, "q0", bind_query(full, text(5, "A.v < 0")))

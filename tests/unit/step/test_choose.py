@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import midstream as ms
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.migration.discovery import discovered
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command
@@ -245,7 +245,7 @@ def foreseen(made: Any, new: str, strategy: str, options: dict[str, Any]) -> Pre
 def prediction(made: Any, new: str, strategy: str, options: dict[str, Any]) -> Prediction | None:
     """What a strategy says before a migration; the manifest is that of the step to come, as for a command."""
     manifest = replace(made.manifest, step=made.manifest.step + 1)
-    query = parsed(manifest, manifest.queries["q"].sql)
+    query = query_of(manifest.queries["q"])
     old, target = parse_plan(OLD, query), parse_plan(new, query)
     situation = Situation(statistics(manifest, "q"), old, target, decompose(old, target), options)
     return discovered()[strategy].predict(situation)

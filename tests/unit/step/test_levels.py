@@ -26,8 +26,7 @@ def engine() -> ms.Engine:
 def test_each_text_is_looked_at_once(engine: ms.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[str] = []
     manifest = engine._upcoming()
-    original = answers.parsed
-    monkeypatch.setattr(answers, "parsed", lambda manifest, sql: looked_at.append(sql) or original(manifest, sql))
+    monkeypatch.setattr(answers, "query_of", lambda entry: looked_at.append(entry.sql) or entry.query)
     levels = streams_by_level(manifest)
     assert [[stream.name for stream in level] for level in levels[1:]] == [[f"q{n + 1}"] for n in range(DEPTH - 1)]
     assert len(looked_at) == len({*looked_at}) == DEPTH - 1
@@ -41,7 +40,7 @@ def test_so_are_the_pushed_streams_below_it(monkeypatch: pytest.MonkeyPatch) -> 
     for number in range(1, DEPTH):
         read = f"q{number} [RANGE 2 SECONDS] a, q{number - 1} [RANGE 2 SECONDS] b"
         engine.add_query(f"q{number + 1}", f"SELECT a.k FROM {read} WHERE a.k = b.k")
-    manifest, original = engine._upcoming(), answers.parsed
-    monkeypatch.setattr(answers, "parsed", lambda manifest, sql: looked_at.append(sql) or original(manifest, sql))
+    manifest = engine._upcoming()
+    monkeypatch.setattr(answers, "query_of", lambda entry: looked_at.append(entry.sql) or entry.query)
     assert answers.pushed_below(manifest, [f"q{DEPTH - 1}"]) == {"q0"}
     assert len(looked_at) == len({*looked_at}) == DEPTH - 1

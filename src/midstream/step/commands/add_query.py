@@ -10,9 +10,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from midstream.language.parse import checked, derived_parts, parsed
+from midstream.language.parse import bind_to_run, derived_parts
 from midstream.language.parts import check_text, errors_placed, not_too_deep, parts_of
-from midstream.language.query import Query
+from midstream.language.query import Query, query_of
 from midstream.model.codec import decode
 from midstream.model.command import Command
 from midstream.model.errors import QueryError, fault_located
@@ -75,12 +75,12 @@ class AddQuery(StepCommand):
         for derived in derived_parts(draft.manifest, self.sql):
             if derived.part not in draft.manifest.queries:
                 AddQuery(derived.part, derived.sql, history=self.history, part=True).apply(draft)
-            derived.check(parsed(draft.manifest, derived.sql))
+            derived.check(query_of(draft.manifest.queries[derived.part]))
             draft.manifest = with_answers_of(draft.manifest, [derived.part], name)
         manifest = draft.manifest
-        entry = replace(self._entry(manifest), rejects=parsed(manifest, self.sql).rejects, part=self.part)
-        alone = self.operator is not None or entry.nodes is not None
-        if scheme(manifest.sharing).shares and not alone and can_share(parsed(manifest, self.sql)):
+        entry = self._entry(manifest)
+        query, alone = query_of(entry), self.operator is not None or entry.nodes is not None
+        if scheme(manifest.sharing).shares and not alone and can_share(query):
             draft.manifest = enrol(manifest, name, entry, history=self.history)
             if draft.manifest.queries[name].shares:
                 check_parts(draft.manifest, name)
@@ -96,21 +96,29 @@ class AddQuery(StepCommand):
         draft.manifest = draft.manifest.without_refused(name)
         entry = draft.manifest.queries[name]
         draft.events.append(QueryAdded(manifest.step, name, entry.plan, entry.sees, entry.exact_from, entry.from_step))
-        if len(groups := tied_sources(parsed(manifest, entry.sql))) > 1:
+        if len(groups := tied_sources(query)) > 1:
             draft.events.append(CrossJoinBegun(manifest.step, name, groups))
 
     def _entry(self, manifest: Manifest) -> QueryEntry:
-        query = checked(manifest, self.sql)
+        query = bind_to_run(manifest, self.sql)
+        entry = QueryEntry(
+            query,
+            self.plan or "",
+            manifest.step,
+            sink=self.sink,
+            operator=self.operator,
+            rejects=query.rejects,
+            part=self.part,
+        )
         if self.spread is not None or self.nodes is not None or self.spread_options:
-            bare = QueryEntry(self.sql, self.plan or "", manifest.step, "", self.sink, operator=self.operator)
-            return spread_entry(manifest, self.query, bare, self.spread, self.nodes, self.spread_options)
+            return spread_entry(manifest, self.query, entry, self.spread, self.nodes, self.spread_options)
         plan = (parse_plan(self.plan, query) if self.plan else default_plan(query)).notation()
         if self.operator is None:
             group, spread = group_for(manifest, query)
-            return QueryEntry(self.sql, plan, manifest.step, group, self.sink, spread=spread)
+            return replace(entry, plan=plan, group=group, spread=spread)
         check_operator(query, self.operator, "add_query")
         group = group_at(SINGLE, level_of(manifest, query))
-        return QueryEntry(self.sql, plan, manifest.step, group, self.sink, operator=self.operator)
+        return replace(entry, plan=plan, group=group)
 
     @override
     def is_done_by(self, event: Event) -> bool:
@@ -143,7 +151,7 @@ def group_for(manifest: Manifest, query: Query) -> tuple[str, Spread]:
     theirs: dict[str, set[Spread]] = {}
     flat = not level and len(manifest.pushed_streams) == len(manifest.streams)
     for entry in manifest.queries.values():
-        if flat or level == level_of(manifest, parsed(manifest, entry.sql), known):
+        if flat or level == level_of(manifest, query_of(entry), known):
             theirs.setdefault(entry.group, set()).add(entry.spread)
     names = sorted((name for name in theirs if not is_single(name)), key=lambda name: (name != own, name))
     fitting = (name for name in names if _fits_all(mine, theirs[name]))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from typing_extensions import override
 
-from midstream.language.parse import derived_parts, parsed
+from midstream.language.parse import bind_to_run, derived_parts
 from midstream.language.parts import check_text, not_too_deep, parts_of
+from midstream.language.query import query_of
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, QueryChanged
 from midstream.model.manifest import Manifest
@@ -32,21 +33,21 @@ class ChangeQuery(StepCommand):
             self._change(draft)
 
     def _change(self, draft: Draft) -> None:
-        before = draft.entry(self.query).sql
+        before = draft.entry(self.query)
         check_text(self.sql)
-        if _parts(draft.manifest, before) != _parts(draft.manifest, self.sql):
+        if _parts(draft.manifest, before.sql) != _parts(draft.manifest, self.sql):
             raise QueryError(
                 f"the new text of query {self.query!r} has other subqueries, joins below others or static tables: "
                 "these are queries of their own",
                 place=f"query {self.query}",
                 remedy="drop it and add it anew",
             )
+        query = bind_to_run(draft.manifest, self.sql)
         withdraw(draft, self.query, f"query {self.query} was changed")
-        draft.manifest = reworded(change(draft.manifest, self.query, self.sql), self.query, before)
-        entry = replace(draft.entry(self.query), rejects=parsed(draft.manifest, self.sql).rejects)
-        draft.manifest = draft.manifest.with_query(self.query, entry)
+        draft.manifest = reworded(change(draft.manifest, self.query, query), self.query, query_of(before))
         check_parts(draft.manifest, self.query)
         draft.changed = draft.reworded = True
+        entry = draft.entry(self.query)
         step, past = draft.manifest.step, (entry.sees, entry.exact_from, entry.from_step)
         draft.events.append(QueryChanged(step, self.query, self.sql, *past))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, StreamDropped
 from midstream.model.manifest import Manifest
@@ -53,5 +53,5 @@ class DropStream(StepCommand):
 
 def _readers(manifest: Manifest, stream: str) -> list[str]:
     """The queries that read a stream."""
-    texts = ((name, parsed(manifest, entry.sql)) for name, entry in manifest.queries.items())
+    texts = ((name, query_of(entry)) for name, entry in manifest.queries.items())
     return [name for name, query in texts if any(source.stream == stream for source in query.sources)]

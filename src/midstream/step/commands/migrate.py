@@ -7,8 +7,7 @@ from typing import Any, Self
 
 from typing_extensions import override
 
-from midstream.language.parse import parsed
-from midstream.language.query import Query
+from midstream.language.query import Query, query_of
 from midstream.migration.base import MigrationRequest
 from midstream.migration.discovery import discovered, strategy
 from midstream.model.errors import StrategyError
@@ -90,27 +89,23 @@ def inherit(draft: Draft, name: str, entry: QueryEntry, heir: str) -> None:
     `entry` is that of the query. Also what begins in this step goes over, and is reported by the heir's aliases.
     """
     other = draft.manifest.queries[heir]
-    inherited = reworded(draft.manifest, entry.migrations, entry.sql, other.sql)
+    inherited = reworded(entry.migrations, query_of(entry), query_of(other))
     other = replace(other, migrations={**other.migrations, **inherited})
     draft.manifest = draft.manifest.with_query(heir, other)
     if entry.chain in draft.migrations:
         starts = draft.migrations.pop(entry.chain)  # The chain may have another name now.
         draft.migrations[other.chain] = tuple(replace(s, query=heir) if s.query == name else s for s in starts)
     draft.events = [
-        _inherited(draft.manifest, event, entry.sql, heir)
+        _inherited(draft.manifest, event, query_of(entry), heir)
         if isinstance(event, MigrationBegun) and event.query == name
         else event
         for event in draft.events
     ]
 
 
-def _inherited(manifest: Manifest, event: MigrationBegun, sql: str, heir: str) -> MigrationBegun:
-    other = manifest.queries[heir].sql
-    query = parsed(manifest, other)
-    old, new = (
-        parse_plan(own_plan(manifest, other, canonical_plan(manifest, sql, plan)), query)
-        for plan in (event.old, event.new)
-    )
+def _inherited(manifest: Manifest, event: MigrationBegun, before: Query, heir: str) -> MigrationBegun:
+    query = query_of(manifest.queries[heir])
+    old, new = (parse_plan(own_plan(query, canonical_plan(before, plan)), query) for plan in (event.old, event.new))
     return replace(event, query=heir, old=old.notation(), new=new.notation(), tasks=_pieces(query, old, new))
 
 
@@ -120,7 +115,7 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
     for name, value in (("plan", start.plan), ("strategy", start.strategy)):
         if not isinstance(value, str):
             raise StrategyError(f"{name} is text, not {value!r}", place=place, remedy="write it as in the README")
-    query = parsed(manifest, entry.sql)
+    query = query_of(entry)
     plan, chosen = parse_plan(start.plan, query), strategy(start.strategy)
     if entry.nodes is not None:
         check_orders(query, entry.nodes, plan, place)
@@ -166,7 +161,7 @@ def _able(request: MigrationRequest) -> list[str]:
 def _begun(
     manifest: Manifest, entry: QueryEntry, start: MigrationStart, new: Plan, detail: dict[str, Any]
 ) -> MigrationBegun:
-    query = parsed(manifest, entry.sql)
+    query = query_of(entry)
     old = parse_plan(entry.plan, query)
     tasks = _pieces(query, old, new)
     return MigrationBegun(manifest.step, start.query, start.strategy, old.notation(), new.notation(), tasks, detail)

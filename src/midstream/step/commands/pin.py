@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.events import Event, PlanPinned
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization
@@ -28,7 +28,7 @@ class Pin(StepCommand):
     @override
     def apply(self, draft: Draft) -> None:
         entry = draft.entry(self.query)
-        query = parsed(draft.manifest, entry.sql)
+        query = query_of(entry)
         plan = parse_plan(self.plan, query).notation() if self.plan else entry.plan
         if plan != entry.plan:
             Migrate(self.query, plan, AUTO).apply(draft)

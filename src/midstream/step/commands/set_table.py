@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, TableSet
 from midstream.model.manifest import ChunkRef, Manifest, StaticTable
@@ -67,4 +67,4 @@ class SetTable(StepCommand):
 def readers(manifest: Manifest, table: str) -> list[str]:
     """The queries whose texts name a table."""
     entries = manifest.queries.items()
-    return [name for name, entry in entries if not entry.part and table in parsed(manifest, entry.sql).tables]
+    return [name for name, entry in entries if not entry.part and table in query_of(entry).tables]

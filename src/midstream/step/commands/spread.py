@@ -8,7 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.errors import PlanError, QueryError
 from midstream.model.events import Event, QuerySpread
 from midstream.model.manifest import Manifest, QueryEntry
@@ -70,7 +70,7 @@ class Spread(StepCommand):
                 remedy="spread it with the next one",
             )  # fmt: skip
         bare = replace(entry, plan=self.plan, chain="", demands={}, spread=(), nodes=None)
-        place, query = f"query {self.query}", parsed(draft.manifest, entry.sql)
+        place, query = f"query {self.query}", query_of(entry)
         way, options = relocation_of(self.options, place)
         if way == PASSIVE and _keeps_others(draft.manifest, self.query):
             raise PlanError(
@@ -112,7 +112,7 @@ class Spread(StepCommand):
                 place=f"query {self.query}", remedy="leave out the options",
             )  # fmt: skip
         self._refuse_what_lanes_have_not()
-        group, spread = group_for(draft.manifest, parsed(draft.manifest, entry.sql))
+        group, spread = group_for(draft.manifest, query_of(entry))
         return replace(entry, group=group, spread=spread, nodes=None, private=True)
 
     def _refuse_what_lanes_have_not(self) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from midstream.language.parse import parsed
-from midstream.language.query import Query
+from midstream.language.query import Query, query_of
 from midstream.migration.discovery import discovered
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
@@ -59,11 +58,11 @@ def group_settings(manifest: Manifest, queries: Sequence[str]) -> GroupSettings:
 
 def plan_of_lead(manifest: Manifest, query: str, lead: str, plan: str) -> str:
     """A plan of one query of a chain in the aliases of another."""
-    own = parse_plan(plan, parsed(manifest, manifest.queries[query].sql)).notation()
+    own = parse_plan(plan, query_of(manifest.queries[query])).notation()
     if query == lead:
         return own
-    canonical = canonical_plan(manifest, manifest.queries[query].sql, own)
-    return own_plan(manifest, manifest.queries[lead].sql, canonical)
+    canonical = canonical_plan(query_of(manifest.queries[query]), own)
+    return own_plan(query_of(manifest.queries[lead]), canonical)
 
 
 def split_allowed(allow: tuple[str, ...], query: Query) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
@@ -75,7 +74,7 @@ def split_allowed(allow: tuple[str, ...], query: Query) -> tuple[tuple[Plan, ...
 
 def _allowed_by_all(manifest: Manifest, queries: Sequence[str]) -> tuple[list[str] | None, list[str] | None]:
     """The plans and the strategies that all allow; None where any will do."""
-    lead, bound = queries[0], parsed(manifest, manifest.queries[queries[0]].sql)
+    lead, bound = queries[0], query_of(manifest.queries[queries[0]])
     plans: list[Plan] | None = None
     strategies: list[str] | None = None
     for name in queries:

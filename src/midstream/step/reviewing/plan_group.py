@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, OptimizerSettings
@@ -70,7 +70,7 @@ def group_of(manifest: Manifest, names: tuple[str, ...]) -> PlanGroup:
 def without_choice(manifest: Manifest, query: str) -> str:
     """Why there is nothing to choose for a query; empty where there is."""
     entry = manifest.queries[query]
-    bound = parsed(manifest, entry.sql)
+    bound = query_of(entry)
     if len(bound.sources) < 3:
         return "it joins fewer than three streams, and so has one plan"
     if bound.difference is not None:
@@ -99,7 +99,7 @@ def groups_with_choice(manifest: Manifest) -> Sequence[tuple[str, ...]]:
 
 def query_time(manifest: Manifest, query: str) -> int | None:
     """Return the greatest event time of the streams that a query reads; others do not matter to it."""
-    streams = [source.stream for source in parsed(manifest, manifest.queries[query].sql).sources]
+    streams = [source.stream for source in query_of(manifest.queries[query]).sources]
     seen = [manifest.progress[name].greatest for name in streams if name in manifest.progress]
     return max([time for time in seen if time is not None], default=None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.errors import QueryError
 from midstream.model.events import ProposalClosed
 from midstream.model.manifest import Manifest
@@ -97,8 +97,8 @@ def _forbidden(manifest: Manifest, one: PlanGroup, proposal: Proposal) -> str:
         return "the optimizer is off"
     if one.conflict:
         return one.conflict
-    plans, strategies = split_allowed(one.settings.allow, parsed(manifest, manifest.queries[one.lead].sql))
-    chosen = parse_plan(proposal.plan, parsed(manifest, manifest.queries[one.lead].sql))
+    plans, strategies = split_allowed(one.settings.allow, query_of(manifest.queries[one.lead]))
+    chosen = parse_plan(proposal.plan, query_of(manifest.queries[one.lead]))
     if plans and not any(same_shape(chosen, plan) for plan in plans):
         return "it is not allowed"
     return f"{proposal.strategy} is not allowed" if strategies and proposal.strategy not in strategies else ""

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from midstream.language.parse import parsed
-from midstream.language.query import Query
+from midstream.language.query import Query, query_of
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.window import SECOND
@@ -48,7 +47,7 @@ class Reviewing:
     @cached_property
     def query(self) -> Query:
         """The query of the lead."""
-        return parsed(self.manifest, self.manifest.queries[self.one.lead].sql)
+        return query_of(self.manifest.queries[self.one.lead])
 
     @cached_property
     def estimate(self) -> Estimate:

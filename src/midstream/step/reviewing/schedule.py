@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
@@ -98,7 +98,7 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
         called = after.urgent or after.moved or after.excess > after.price
         over = now - kept.reviewed >= one.settings.review
         if called or over or (kept.until is not None and now >= kept.until):
-            streams = len(parsed(manifest, manifest.queries[lead].sql).sources)
+            streams = len(query_of(manifest.queries[lead]).sources)
             priced = after if after.price else replace(after, price=price(streams, 0.0))
             wanted.append(Candidate(replace(one, kept=priced), now, called))
     return (revised(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest), wanted
@@ -134,7 +134,7 @@ def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
 
 def trees_at_once(manifest: Manifest, one: PlanGroup) -> int:
     """Return how many trees over many sources a review may weigh in one step, at least one."""
-    streams = len(parsed(manifest, manifest.queries[one.lead].sql).sources)
+    streams = len(query_of(manifest.queries[one.lead]).sources)
     return max(int((usual_step(manifest) + SHORT - price(streams, 0.0)) / (TREE * streams)), 1)
 
 
@@ -149,7 +149,7 @@ def _any_step(manifest: Manifest) -> float:
     joined = [] if known is None else known.joined
     if not joined:
         queries = [manifest.queries[names[0]] for names in groups_with_choice(manifest)]
-        joined.append(sum(len(parsed(manifest, entry.sql).sources) for entry in queries))
+        joined.append(sum(len(query_of(entry).sources) for entry in queries))
     return ANY_STEP + joined[0] * UNITS.operator_step
 
 
@@ -187,7 +187,7 @@ def _work_of(pace: Sequence[float]) -> float:
 
 
 def _pause(manifest: Manifest, lead: str) -> float:
-    windows = [source.window for source in parsed(manifest, manifest.queries[lead].sql).sources]
+    windows = [source.window for source in query_of(manifest.queries[lead]).sources]
     return max((one.size if one is not None and one.kind == "range" else 0) for one in windows) / LOOKS
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from midstream.language.duration import parse_duration
 from midstream.language.job_file import JobFile
-from midstream.language.parse import parsed
-from midstream.language.query import Query
+from midstream.language.query import Query, query_of
 from midstream.migration.base import MigrationRequest
 from midstream.migration.discovery import strategies, strategy
 from midstream.model.errors import MidstreamError, PlanError, QueryError
@@ -125,7 +124,7 @@ def check_allowed(manifest: Manifest, query: str, settings: OptimizerSettings) -
     reason = without_choice(manifest, query)
     if reason:
         raise _wrong(f"there is nothing to choose for query {query!r}: {reason}", place, "leave its mode off")
-    bound, plans = parsed(manifest, manifest.queries[query].sql), list[Plan]()
+    bound, plans = query_of(manifest.queries[query]), list[Plan]()
     for one in settings.allow:
         if one in strategies():
             continue
@@ -169,19 +168,18 @@ def _order(alias: str, aliases: Sequence[str]) -> str:
     return f"{alias}: {' '.join(one for one in aliases if one != alias)}"
 
 
-def reworded(manifest: Manifest, query: str, before: str) -> Manifest:
+def reworded(manifest: Manifest, query: str, before: Query) -> Manifest:
     """What is kept for the optimizer of a query whose text was another `before`: its plans have the new aliases.
 
     What the policy remembers is of the old window and filters, and is forgotten.
     """
-    kept, sql = manifest.optimizations.get(query), manifest.queries[query].sql
+    kept, now = manifest.optimizations.get(query), query_of(manifest.queries[query])
     if kept is None:
         return manifest
     settings = kept.settings
     if settings is not None:
         allow = tuple(
-            one if one in strategies() else own_plan(manifest, sql, canonical_plan(manifest, before, one))
-            for one in settings.allow
+            one if one in strategies() else own_plan(now, canonical_plan(before, one)) for one in settings.allow
         )
         settings = replace(settings, allow=allow)
     kept = replace(kept, settings=settings, policy="", memory={})

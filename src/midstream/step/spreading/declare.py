@@ -8,8 +8,7 @@ from itertools import chain, count
 from typing import Any
 
 from midstream.language.duration import parse_duration
-from midstream.language.parse import parsed
-from midstream.language.query import Query
+from midstream.language.query import Query, query_of
 from midstream.model.errors import MidstreamError, PlanError, QueryError
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.node_spread import AUTO_NODES, NodeSpread
@@ -42,7 +41,7 @@ def spread_entry(
 
     Where its plan is not one of probing orders, it gets some. Raises where it cannot be spread so.
     """
-    place, query = f"query {name}", parsed(manifest, entry.sql)
+    place, query = f"query {name}", query_of(entry)
     if scheme is None:
         raise QueryError(
             "nodes and options are those of a spread, and none is named", place=place,

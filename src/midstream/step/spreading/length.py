@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.counters import Counters
 from midstream.model.events import Event, QuerySpread
 from midstream.model.manifest import Manifest, QueryEntry
@@ -75,7 +75,7 @@ def foreseen(manifest: Manifest, entry: QueryEntry, end: int) -> Foreseen | None
     steps = end - max(entry.since, entry.nodes.began or 0, entry.nodes.regrouped or 0)
     if steps < 1 or not counted.rows_in or not counted.comparisons:
         return None
-    load = load_of(len(parsed(manifest, entry.sql).sources), counted)
+    load = load_of(len(query_of(entry).sources), counted)
     # A step's rows wait for the nodes together.
     costs = replace(MEASURED, hop=MEASURED.hop * steps / counted.rows_in)
     now, best = entry.nodes.nodes, length(load, costs, MOST_CHOSEN)
@@ -118,5 +118,5 @@ def _over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, nodes: int)
         copies=min(spread.copies, nodes), count_bound=spread.count_bound, regrouped=spread.regrouped,
         alone=spread.alone,
     )  # fmt: skip
-    begun = begun_slices(parsed(manifest, entry.sql), fresh)
+    begun = begun_slices(query_of(entry), fresh)
     return carried_over(manifest, entry, begun, AGGRESSIVE, "nodes")

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from midstream.language.parse import parsed
-from midstream.language.query import Query
+from midstream.language.query import Query, query_of
 from midstream.model.errors import PlanError
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.node_spread import NodeSpread, SourceSlices
@@ -48,7 +47,7 @@ def carried_over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, way:
     spread = replace(spread, moment=moment, began=began)
     if former is None or spread.moment is None:
         return spread
-    query = canonical(parsed(manifest, entry.sql))[0]
+    query = canonical(query_of(entry))[0]
     if way == PASSIVE:
         return _running_out(query, spread, former, spread.moment + 1)
     return _cut_anew(query, spread, former) if former.scheme == spread.scheme else spread

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreading
 from midstream.sharing.discovery import scheme
-from midstream.sharing.shape import can_share, canonical_plan, own_plan, shape_in
+from midstream.sharing.shape import can_share, canonical_plan, own_plan, shape_of
 from midstream.step.spreading.deploy import begun_slices
 
 
@@ -51,7 +51,7 @@ def entered(manifest: Manifest, name: str, *, planned: bool) -> Manifest:
     if group is None:
         return manifest
     leader = manifest.queries[queries_at(manifest, group)[0]]
-    plan = own_plan(manifest, entry.sql, canonical_plan(manifest, leader.sql, leader.plan))
+    plan = own_plan(query_of(entry), canonical_plan(query_of(leader), leader.plan))
     return regrouped(manifest.with_query(name, replace(entry, plan=plan, group=group, nodes=leader.nodes)), group)
 
 
@@ -66,7 +66,7 @@ def regrouped(manifest: Manifest, group: str) -> Manifest:
     spread = replace(
         first.nodes, since=manifest.step, regrouped=manifest.step, alone=alone, rings={}, begins=0, before=None
     )
-    return _all_with(manifest, names, begun_slices(parsed(manifest, first.sql), spread))
+    return _all_with(manifest, names, begun_slices(query_of(first), spread))
 
 
 def all_spread(manifest: Manifest, name: str, spread: NodeSpread) -> Manifest:
@@ -77,10 +77,10 @@ def all_spread(manifest: Manifest, name: str, spread: NodeSpread) -> Manifest:
 def reordered(manifest: Manifest, name: str) -> Manifest:
     """The manifest where those that share a query's nodes go by its probing orders, each in its own aliases."""
     entry = manifest.queries[name]
-    plan = canonical_plan(manifest, entry.sql, entry.plan)
+    plan = canonical_plan(query_of(entry), entry.plan)
     for mate in mates_of(manifest, name):
         other = manifest.queries[mate]
-        manifest = manifest.with_query(mate, replace(other, plan=own_plan(manifest, other.sql, plan)))
+        manifest = manifest.with_query(mate, replace(other, plan=own_plan(query_of(other), plan)))
     return manifest
 
 
@@ -101,10 +101,10 @@ def _fits(manifest: Manifest, name: str, group: str, planned: bool) -> bool:
         return False
     if mine.nodes is None or theirs.nodes is None or not all(_is_settled(manifest, one) for one in others):
         return False
-    if not can_share(parsed(manifest, mine.sql)) or any(one.private for one in others):
+    if not can_share(query_of(mine)) or any(one.private for one in others):
         return False
-    shape, other = shape_in(manifest, mine.sql), shape_in(manifest, theirs.sql)
-    plans = [canonical_plan(manifest, one.sql, one.plan) for one in (mine, theirs)]
+    shape, other = shape_of(query_of(mine)), shape_of(query_of(theirs))
+    plans = [canonical_plan(query_of(one), one.plan) for one in (mine, theirs)]
     return shape.family == other.family and _alike(mine.nodes, theirs.nodes) and (not planned or len(set(plans)) == 1)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.language.evaluate import all_hold
+from midstream.language.query import query_of
 from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
 from midstream.model.window import EVENT_TIME, Clock
@@ -17,7 +18,7 @@ from midstream.ring.joined_rows import times
 from midstream.ring.logical_slices import queries
 from midstream.ring.shared_queries import bits_of
 from midstream.runtime.lane_key import slots
-from midstream.sharing.shape import shape_in
+from midstream.sharing.shape import shape_of
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.keys import Mask, stable_order
 from midstream.state.lineage import ARRIVED, LINEAGE, later
@@ -105,7 +106,7 @@ class _Reader:
         self._lineage = old.binding.lineages.get(label) if isinstance(old, ChainUnit) else None
         self._ring, self._query = old if isinstance(old, RingUnit) else None, name
         self._spec, self._types = spec, before.streams[spec.stream].columns
-        self._filter = () if self._lineage is None else shape_in(before, self._entry.sql).filters[label]
+        self._filter = () if self._lineage is None else shape_of(query_of(self._entry)).filters[label]
 
     def read(self, ref: ChunkRef) -> tuple[str, tuple[ChunkRef, pa.RecordBatch]] | None:
         """A chunk as it is listed from now on; None where none of its rows is the query's."""
