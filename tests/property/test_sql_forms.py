@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.language.parse import parsed
+from midstream.language.query import query_of
 from tests.drawing import SOAK
 from tests.oracle.answer import connection
 from tests.oracle.arrival import Step, arrive
@@ -227,9 +227,9 @@ def check(rng: Random, declared: tuple[StreamSpec, ...], steps: list[Step], aske
         engine.add_query(name, cql)
     found = {name: Counter[Any]() for name in asked}
     for step in steps:
-        able = [n for n, q in engine.manifest.queries.items() if len(parsed(engine.manifest, q.sql).aliases) > 1]
+        able = [n for n, q in engine.manifest.queries.items() if len(query_of(q).aliases) > 1]
         if able and rng.random() < 0.3:
-            aliases = list(parsed(engine.manifest, engine.manifest.queries[name := rng.choice(able)].sql).aliases)
+            aliases = list(query_of(engine.manifest.queries[name := rng.choice(able)]).aliases)
             rng.shuffle(aliases)
             with suppress(ms.StrategyError):  # It runs so already.
                 engine.migrate(name, plan=f"({' '.join(aliases)})", strategy=rng.choice(("moving_state", "jisc")))
