@@ -74,12 +74,12 @@ class Broker:
         producer.flush(30)
         (producer.commit_transaction if commit else producer.abort_transaction)(30)
 
-    def messages(self, topic: str) -> list[Any]:
-        """All messages of a topic, partition by partition, as a reader of what is committed gets them."""
+    def messages(self, topic: str, level: str = "read_committed") -> list[Any]:
+        """All messages of a topic, partition by partition, as a reader of this isolation level gets them."""
         settings = {
             "bootstrap.servers": self.servers,
             "group.id": "tests",
-            "isolation.level": "read_committed",
+            "isolation.level": level,
             "fetch.wait.max.ms": 5,
         }
         reader = confluent_kafka.Consumer({**settings, "enable.partition.eof": True, **QUIET})

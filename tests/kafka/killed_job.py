@@ -1,7 +1,8 @@
 """A job from topics to a topic that is killed: `python -m tests.kafka.killed_job POINT STEP` beside `job.toml`.
 
 It asks for another plan with its third step, and dies at the point of the step: one of `KAFKA_POINTS`, or one of a step
-of any job, by `MIDSTREAM_KILL_AT`. What the broker has of it then is as if the power had failed.
+of any job, by `MIDSTREAM_KILL_AT`. What the broker has of it then is as if the power had failed. With a third argument
+it stands still there until it is continued.
 """
 
 from __future__ import annotations
@@ -21,18 +22,20 @@ KAFKA_POINTS = ("amid_read", "amid_messages", "before_offsets", "before_commit",
 PLANS = ("((A B) C)", "(A (B C))")
 
 
-def die_at(point: str, step: int) -> None:
+def die_at(point: str, step: int, by: signal.Signals = signal.SIGKILL) -> None:
     """Have this process die."""
     running: list[FileJob] = []
+    flushed: list[Any] = []
 
     def reach(here: str, committed: bool = True) -> None:
         if running and here == point and running[0].engine.manifest.step + (not committed) == step:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), by)
 
     class Producer(confluent_kafka.Producer):
         def produce(self, *args: Any, **more: Any) -> None:
             super().produce(*args, **more)
-            if point == "amid_messages":
+            if point == "amid_messages" and self not in flushed:
+                flushed.append(self)
                 self.flush(5)
                 reach("amid_messages")
 
@@ -41,6 +44,8 @@ def die_at(point: str, step: int) -> None:
             super().send_offsets_to_transaction(*args)
 
         def commit_transaction(self, *args: Any) -> None:
+            if point == "before_commit":
+                self.flush(5)
             reach("before_commit")
             super().commit_transaction(*args)
             reach("after_commit")
@@ -70,4 +75,4 @@ def run(job: FileJob) -> None:
 
 
 if __name__ == "__main__":
-    die_at(sys.argv[1], int(sys.argv[2]))
+    die_at(sys.argv[1], int(sys.argv[2]), signal.SIGSTOP if sys.argv[3:] else signal.SIGKILL)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from midstream.job.crash_points import POINTS
 from midstream.language.job_file import parse_job
 from midstream.sinks.kafka import KafkaSink
 from tests.drawing import FIFTHS, SOAK, chosen_fifth
-from tests.forked import run
+from tests.forked import forks, run
 from tests.kafka.broker import Broker, job_text, stream
 from tests.kafka.killed_job import KAFKA_POINTS, PLANS
 
@@ -76,7 +77,7 @@ class Case:
         """Put aside what is there of steps that are not noted."""
         newest = KafkaSink(self.out, self.kafka.servers).newest("q")
         noted = -1 if newest is None else newest.step
-        for message in self.kafka.messages(self.out):
+        for message in self.kafka.messages(self.out, "read_uncommitted"):
             if int(dict(message.headers())["midstream.step"].rpartition(b"/")[2]) > noted:
                 self.aside.add((message.partition(), message.offset()))
 
@@ -120,6 +121,35 @@ def test_each_result_is_in_the_topic_once(
         while job.step():
             pass
         assert not any(one.late or one.rejected for one in job.engine.manifest.progress.values())
+    found, marks = case.found()
+    assert found == case.expected()
+    assert set(marks.values()) <= {1}
+
+
+@pytest.mark.parametrize("point", ["amid_messages", pytest.param("before_commit", marks=pytest.mark.verify)])
+def test_a_second_driver_fences_the_first(
+    point: str, kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    case = Case(kafka, 1)
+    Path("job.toml").write_text(text := case.job())
+    case.send()
+    first = forks().start("tests.kafka.killed_job", point, "0", "stop")
+    while "State:\tT" not in Path(f"/proc/{first.pid}/status").read_text():
+        assert first.poll() is None, first.errors.read_text()
+        time.sleep(0.01)
+    case.note_what_was_aborted()
+    with FileJob(parse_job(text), take_over=True) as second:
+        while second.step():
+            pass
+        first.send_signal(signal.SIGCONT)
+        _, errors = first.communicate()
+        assert first.returncode == 1
+        # To one that was about to commit Tansu does not answer at all.
+        assert ("another driver" if point == "amid_messages" else "a sink has not taken its results") in errors, errors
+        case.send()
+        while second.step():
+            pass
     found, marks = case.found()
     assert found == case.expected()
     assert set(marks.values()) <= {1}

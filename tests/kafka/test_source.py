@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from midstream.engine import kafka_source
 from midstream.engine.job_run import FileJob
 from midstream.engine.kafka_source import KafkaSource
 from midstream.language.job_file import parse_job
-from midstream.model.errors import CheckpointError, InputError
-from tests.kafka.broker import Broker, job_text, stream
+from midstream.model.errors import CheckpointError, InputError, ReadError
+from tests.kafka.broker import Broker, broker, job_text, stream
 
 ALL = "SELECT k, v, _ts FROM A"
 PAIRS = "SELECT A.k, A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"
@@ -319,3 +321,19 @@ def test_a_step_that_fails_reads_the_same_again(kafka: Broker, monkeypatch: pyte
         running.step()
     assert pushed[0] == pushed[1] == (f"{topic}[0]@0-2",)
     assert keys() == [0, 1, 2]
+
+
+def test_a_broker_that_does_not_answer_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_source, "ANSWER", 0.5)
+    with broker() as own, job({"A": stream(own, own.topic("orders"))}) as running:
+        assert own.process is not None
+        topic = own.made[0]
+        own.send(topic, [row(0)])
+        running.step()
+        own.send(topic, [row(1)])
+        own.process.send_signal(signal.SIGSTOP)
+        with pytest.raises(ReadError, match="Kafka"):
+            running.step()
+        own.process.send_signal(signal.SIGCONT)
+        running.run(None, lambda: False, lambda patience: None)
+    assert keys() == [0, 1]

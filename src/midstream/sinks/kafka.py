@@ -106,11 +106,14 @@ class KafkaSink(Sink):
                 if not staged.follows(self._newest(), self.target):
                     return
                 producer.begin_transaction()
-                self._send(producer, rows, staged)
+                refused = self._send(producer, rows, staged)
                 producer.send_offsets_to_transaction(
                     [self._noted(staged.stamp)], clients.reader.consumer_group_metadata(), _IN_TRANSACTION
                 )
-                producer.commit_transaction(_IN_TRANSACTION)
+                try:
+                    producer.commit_transaction(_IN_TRANSACTION)  # It waits for all messages.
+                except kafka().KafkaException as error:
+                    raise failed(refused[0] if refused else error.args[0], self.target, SinkError) from error
         except BaseException:
             clients.give_up()
             raise
@@ -150,7 +153,8 @@ class KafkaSink(Sink):
         with_it = json.dumps([stamp.job, stamp.epoch])
         return kafka().TopicPartition(self.topic, 0, stamp.step + 1, metadata=with_it)
 
-    def _send(self, producer: Any, rows: pa.Table, staged: StagedStep) -> None:
+    def _send(self, producer: Any, rows: pa.Table, staged: StagedStep) -> list[Any]:
+        """Hand the messages to the client. Returns what will have the first error of a message, if there is one."""
         stamp, refused = staged.stamp, list[Any]()
         step = (STEP_HEADER, f"{stamp.job}/{stamp.epoch}/{stamp.step}".encode())
 
@@ -168,9 +172,7 @@ class KafkaSink(Sink):
                     producer.poll(0.05)
             if ordinal % _POLLED == 0:
                 producer.poll(0)
-        producer.flush(_IN_TRANSACTION)
-        if refused:
-            raise failed(refused[0], self.target, SinkError)
+        return refused
 
     def _keys(self, rows: pa.Table) -> Sequence[bytes | None]:
         if not self.key:
