@@ -74,6 +74,12 @@ def check_sources(file: JobFile) -> None:
 def check_spec(name: str, spec: SourceSpec) -> None:
     """Raise an `InputError` where a stream is not for Spark."""
     check_source(spec.format, spec.options, f"[streams.{name}]")
+    if spec.value not in (None, "json"):
+        raise InputError(
+            f"stream {name!r} has values of {spec.value}; Spark reads those that are JSON",
+            place=f"[streams.{name}]",
+            remedy="run the job with --engine embedded, or decode them in a program: docs/kafka.md",
+        )
     if spec.on_bad_file == "skip":
         raise InputError(
             f"stream {name!r} is to go on without bad files, of which Spark says nothing",

@@ -31,6 +31,7 @@ Options = Mapping[str, str]
 
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _MOST_OF_HEADER = 1 << 20
+NO_OBJECT_OF_MESSAGE = "the value is no JSON object"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -265,7 +266,7 @@ def json_rows(values: Sequence[bytes | None], columns: pa.Schema) -> pa.Table:
         found = _plain_lines(pa.py_buffer(text), columns)
         if found is not None and found.num_rows == len(values):
             return found
-    return _one_by_one([b"" if value is None else value for value in values], columns, "the value is no JSON object")
+    return _one_by_one([b"" if value is None else value for value in values], columns, NO_OBJECT_OF_MESSAGE)
 
 
 def _lines_one_by_one(data: pa.Buffer, columns: pa.Schema) -> pa.Table:
@@ -274,24 +275,35 @@ def _lines_one_by_one(data: pa.Buffer, columns: pa.Schema) -> pa.Table:
 
 
 def _one_by_one(lines: Sequence[bytes], columns: pa.Schema, reason: str) -> pa.Table:
-    objects = [_object(line) for line in lines]
+    objects = [json_object(line) for line in lines]
+    reasons = {at: reason for at, one in enumerate(objects) if one is None}
+    return rows_of_objects(objects, columns, reasons, lines, json_column)
+
+
+def rows_of_objects(
+    objects: Sequence[Mapping[str, Any] | None],
+    columns: pa.Schema,
+    reasons: Mapping[int, str],
+    given: Sequence[bytes],
+    column: Callable[[list[Any], pa.Field], pa.Array],
+) -> pa.Table:
+    """The rows of objects that were read one by one; those that have one of the `reasons` are dead letters, which show
+    what was `given`. `column` makes a column of values.
+    """
     found = {
-        field.name: _column([None if one is None else one.get(field.name) for one in objects], field)
+        field.name: column([None if one is None else one.get(field.name) for one in objects], field)
         for field in columns
     }
-    if None not in objects:
+    if not reasons:
         return pa.table(found)
     first = columns.field(0)
-    found[first.name] = with_reasons(
-        found[first.name], first, {at: reason for at, one in enumerate(objects) if one is None}
-    )
-    corrupt = [
-        line.decode("utf-8", "replace") if one is None else None for line, one in zip(lines, objects, strict=True)
-    ]
+    found[first.name] = with_reasons(found[first.name], first, reasons)
+    corrupt = [bytes_.decode("utf-8", "replace") if at in reasons else None for at, bytes_ in enumerate(given)]
     return pa.table(found).append_column(CORRUPT, pa.array(corrupt, pa.string()))
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def json_object(line: bytes) -> dict[str, Any] | None:
+    """The JSON object of a line, whose numbers keep all digits; None for anything else."""
     try:
         value = json.loads(line, parse_float=_Number, parse_int=_Number)
     except ValueError:
@@ -303,7 +315,8 @@ class _Number(str):
     """A number as it is written, so that no digit of it is lost."""
 
 
-def _column(values: list[Any], field: pa.Field) -> pa.Array:
+def json_column(values: list[Any], field: pa.Field) -> pa.Array:
+    """A column of values of `json_object`."""
     texts = [_text(value) for value in values]
     return judged(values, field, texts) if pt.is_nested(field.type) else pa.array(texts, pa.string())
 

@@ -11,21 +11,22 @@ import json
 import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
-from midstream.engine.file_formats import json_rows, unread_file
+from midstream.engine.file_formats import unread_file
 from midstream.engine.file_source import FileSource
+from midstream.engine.kafka_values import Decoder, Registered, decoder, texts
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import KAFKA_COLUMNS, SourceSpec
 from midstream.model.allowed_sources import check_source
 from midstream.model.errors import CheckpointError, InputError, ReadError
 from midstream.model.words import suggest
 from midstream.sinks.kafka_client import ANSWER, client_settings, failed, failures, kafka
-from midstream.step.admission.given import one_table, with_reasons
+from midstream.step.admission.given import one_table
 from midstream.step.admission.outputs import OFFSET, PARTITION, TOPIC
 
 OWN_COLUMNS = parse_ddl(
@@ -97,9 +98,16 @@ class KafkaSource(FileSource):
     """
 
     def __init__(
-        self, topic: str, columns: pa.Schema, options: Mapping[str, str], settings: Mapping[str, Any], place: str
+        self,
+        topic: str,
+        columns: pa.Schema,
+        decode: Decoder,
+        options: Mapping[str, str],
+        settings: Mapping[str, Any],
+        place: str,
     ) -> None:
         self.topic, self.columns, self._options, self._place = topic, columns, options, place
+        self._decode = decode
         self._settings = dict(settings)
         self._rows = int(options.get("maxoffsetspertrigger", MOST_ROWS))
         self._bytes = int(options.get("maxbytespertrigger", MOST_BYTES))
@@ -138,7 +146,8 @@ class KafkaSource(FileSource):
         _starting_offsets(own, topic, place)
         columns = OWN_COLUMNS if spec.schema is None else parse_ddl(spec.schema)
         settings = {"isolation.level": "read_committed", "group.id": f"midstream-{name}", **given}
-        return KafkaSource(topic, columns, own, client_settings(settings, place), place)
+        decode = decoder(spec.value or "json", topic, place)
+        return KafkaSource(topic, columns, decode, own, client_settings(settings, place), place)
 
     @property
     def most(self) -> int | None:
@@ -187,6 +196,9 @@ class KafkaSource(FileSource):
         """Raise where the topic is not there, or the broker does not answer."""
         with failures(self._place, InputError):
             self._partitions()
+        if isinstance(self._decode, Registered):
+            self._decode.check(self._of_values)
+        self._decode([], self._of_values)
 
     def close(self) -> None:
         """Close the connections."""
@@ -408,11 +420,9 @@ class KafkaSource(FileSource):
         return rows.append_column(OFFSET, pa.array(offsets, pa.int64()))
 
     def _decoded(self, messages: list[Any], offsets: list[int]) -> pa.Table:
-        names = {own: own for own in OWN_COLUMNS.names} if self.columns == OWN_COLUMNS else KAFKA_COLUMNS
-        own = {name: kind for name, kind in names.items() if name in self.columns.names}
-        others = pa.schema([field for field in self.columns if field.name not in own])
+        own, others = self._own_names, self._of_values
         values = [one.value() for one in messages] if others or "value" in own else []
-        rows = json_rows(values, others) if others else None
+        rows = self._decode(values, others) if others else None
         found = {} if rows is None else {name: rows.column(name) for name in rows.column_names}
         for name, kind in own.items():
             found[name] = self._own(kind, self.columns.field(name), messages, offsets, values)
@@ -420,6 +430,17 @@ class KafkaSource(FileSource):
         for name, column in found.items():
             table = table.append_column(name, column)
         return table
+
+    @cached_property
+    def _own_names(self) -> dict[str, str]:
+        """The columns that Kafka itself gives, and what each is."""
+        names = {own: own for own in OWN_COLUMNS.names} if self.columns == OWN_COLUMNS else KAFKA_COLUMNS
+        return {name: kind for name, kind in names.items() if name in self.columns.names}
+
+    @cached_property
+    def _of_values(self) -> pa.Schema:
+        """The columns that are in the values."""
+        return pa.schema([field for field in self.columns if field.name not in self._own_names])
 
     def _own(self, kind: str, field: pa.Field, messages: list[Any], offsets: list[int], values: list[Any]) -> pa.Array:
         """The column of what Kafka itself says of messages."""
@@ -437,26 +458,7 @@ class KafkaSource(FileSource):
         if kind == "timestampType":
             return pa.array([one.timestamp()[0] - 1 for one in messages], pa.int32())
         keys = [one.key() for one in messages]
-        return pa.array(keys, pa.binary()) if pt.is_binary(field.type) else texts(keys, field)
-
-
-def texts(values: Sequence[bytes | None], field: pa.Field) -> pa.Array:
-    """Bytes as texts; those that are none are dead letters.
-
-    >>> texts([b"a", None], pa.field("k", pa.string())).to_pylist()
-    ['a', None]
-    """
-    try:
-        return pa.array([None if one is None else one.decode() for one in values], pa.string())
-    except UnicodeDecodeError:
-        found, reasons = [], {}
-        for at, one in enumerate(values):
-            try:
-                found.append(None if one is None else one.decode())
-            except UnicodeDecodeError:
-                found.append(str(one))
-                reasons[at] = f"column {field.name!r}: the bytes are no text"
-        return with_reasons(pa.array(found, pa.string()), field, reasons)
+        return texts(keys, field)
 
 
 def _transport() -> set[int]:

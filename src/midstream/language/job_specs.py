@@ -20,7 +20,7 @@ class SourceSpec:
     """Where a stream comes from: a format and options of Spark's readers, and what `create_stream` takes.
 
     `lateness`, `idle_timeout` and `max_ahead` are microseconds; `schema` is DDL text, or None if the format brings its
-    own. `value` is how a message of Kafka is to be read, which with a schema is `json`. `unit` is what an integer
+    own. `value` is how a message of Kafka is to be read: one of `KAFKA_VALUES`. `unit` is what an integer
     timestamp counts.
     `on_bad_file` is what a file that cannot be read does: `stop` the job, or `skip`, where it is a dead letter;
     `on_data_loss` the same of messages that a topic of Kafka keeps no longer.
@@ -114,6 +114,9 @@ def flat_settings(table: Mapping[str, Any], within: str = "") -> Iterator[tuple[
             yield f"{within}{key}", value
 
 
+KAFKA_VALUES = ("json", "avro", "protobuf", "debezium", "text", "bytes")
+"""How the values of a topic are read; on Spark as JSON only."""
+
 KAFKA_COLUMNS = {f"kafka_{name}": name for name in ("key", "topic", "partition", "offset", "timestamp")}
 """What Kafka itself says of a message: the columns that a schema may have of it, and Spark's names."""
 
@@ -125,7 +128,7 @@ def source_spec(table: TomlTable) -> SourceSpec:
     lateness = table.duration("lateness") or 0
     idle, ahead = table.duration("idle_timeout"), table.duration("max_ahead")
     options = table.get("options", dict, "a table", {})
-    value = table.get("value", str, "the text 'json'", None)
+    value = table.get("value", str, "a text such as 'json'", None)
     unit = table.get("unit", str, "a text such as 'ms'", None)
     on_bad_file = table.get("on_bad_file", str, "a text", "stop")
     on_data_loss = table.get("on_data_loss", str, "a text", "stop")
@@ -169,10 +172,11 @@ def _texts(options: Mapping[str, Any]) -> dict[str, str]:
 def _check_value(table: TomlTable, value: str, kind: str, schema: str | None) -> None:
     if kind != "kafka":
         table.fault("value", f"says how to read messages of Kafka, and the format is {kind!r}", "leave it out")
-    elif value != "json":
-        table.fault("value", f"is {value!r}", 'use value = "json", or leave it and the schema out for bytes')
+    elif value not in KAFKA_VALUES:
+        remedy = f"use one of: {', '.join(KAFKA_VALUES)}; or leave it and the schema out for bytes"
+        table.fault("value", f"is {value!r}", remedy)
     elif schema is None:
-        table.fault("schema", "is missing, of the JSON objects", 'add one such as "id BIGINT, ts TIMESTAMP"')
+        table.fault("schema", "is missing, of the values", 'add one such as "id BIGINT, ts TIMESTAMP"')
 
 
 def optimizer_table(table: TomlTable) -> dict[str, Any] | None:

@@ -1,0 +1,204 @@
+"""Values of topics in every format, by a small schema registry that answers over HTTP."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from midstream.engine.kafka_source import KafkaSource
+from midstream.engine.kafka_values import REGISTRY, decoder
+from midstream.language.job_file import parse_job
+from midstream.model.errors import InputError, LanguageError, MidstreamError, ReadError
+from tests.kafka.broker import Broker, job_text, stream
+from tests.kafka.test_source import ALL, dead, drain, results
+
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "k", "type": "long"},
+        {"name": "v", "type": ["null", "string"], "default": None},
+        {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "d", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+    ],
+}
+MOMENT = 1_704_067_200_000_000
+
+
+class Schemas(ThreadingHTTPServer):
+    """What a registry knows: schemas by number, and the newest of subjects."""
+
+    def __init__(self) -> None:
+        self.schemas: dict[int, dict[str, Any]] = {}
+        self.subjects: dict[str, dict[str, Any]] = {}
+        super().__init__(("127.0.0.1", 0), _Answers)
+
+    def answer(self, path: str) -> Any:
+        parts = path.partition("?")[0].strip("/").split("/")
+        if parts[0] == "schemas":
+            return self.schemas.get(int(parts[2]))
+        return self.subjects.get(parts[1])
+
+
+class _Answers(BaseHTTPRequestHandler):
+    server: Schemas
+
+    def do_GET(self) -> None:
+        found = self.server.answer(self.path)
+        self.send_response(404 if found is None else 200)
+        self.end_headers()
+        self.wfile.write(json.dumps(found or {"error_code": 404}).encode())
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Schemas]:
+    with Schemas() as schemas:
+        threading.Thread(target=schemas.serve_forever, daemon=True).start()
+        monkeypatch.setenv(REGISTRY, f"http://127.0.0.1:{schemas.server_port}/")
+        yield schemas
+        schemas.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def avro(id: int, row: dict[str, Any], schema: dict[str, Any] = ORDER) -> bytes:
+    file = io.BytesIO()
+    fastavro.schemaless_writer(file, fastavro.parse_schema(schema), row)
+    return bytes([0]) + id.to_bytes(4, "big") + file.getvalue()
+
+
+def order(k: int, **more: Any) -> dict[str, Any]:
+    return {"k": k, "v": "x", "ts": MOMENT + k, "d": Decimal("1.25"), **more}
+
+
+def test_avro_by_a_registry(kafka: Broker, registry: Schemas) -> None:
+    registry.schemas[7] = {"schema": json.dumps(ORDER)}
+    later = {**ORDER, "fields": [*ORDER["fields"], {"name": "more", "type": "int"}]}
+    registry.schemas[8] = {"schema": json.dumps(later)}
+    registry.schemas[9] = {"schema": "message A {}", "schemaType": "PROTOBUF"}
+    registry.subjects["none"] = {}
+    topic = kafka.topic("orders")
+    good = [avro(7, order(1)), avro(8, {**order(2, v=None), "more": 3}, later)]
+    bad = [avro(3, order(1)), avro(7, order(1))[:-2], b"\0\0", None, b'{"k": 1}', avro(9, order(1))]
+    kafka.send(topic, [*good, *bad])
+    given = stream(kafka, topic, value="avro", schema="k BIGINT, v VARCHAR, d DECIMAL(9, 2), ts TIMESTAMP")
+    drain({"A": given}, "SELECT k, v, d FROM A")
+    assert results() == [{"k": 1, "v": "x", "d": Decimal("1.25")}, {"k": 2, "v": None, "d": Decimal("1.25")}]
+    reasons = [(one["_offset"], one["_reason"]) for one in dead({"A": given}, "SELECT k, v, d FROM A")]
+    assert [offset for offset, _ in reasons] == [2, 3, 4, 5, 6, 7]
+    says = ("no schema 3", "none of schema 7", "no number", "no number", "no number", "one of PROTOBUF")
+    assert all(words in reason for words, (_, reason) in zip(says, reasons, strict=True)), reasons
+
+
+def test_a_schema_that_lacks_a_column_is_told_before_the_run(kafka: Broker, registry: Schemas) -> None:
+    topic = kafka.topic("orders")
+    registry.subjects[f"{topic}-value"] = {"schema": json.dumps(ORDER), "schemaType": "AVRO"}
+
+    def check(**changed: Any) -> None:
+        text = job_text({"A": stream(kafka, topic, **changed)}, ALL, {"path": "out"})
+        source = KafkaSource.of("A", parse_job(text).streams["A"])
+        try:
+            source.check()
+        finally:
+            source.close()
+
+    check(value="avro")
+    with pytest.raises(InputError, match="no field 'w'"):
+        check(value="avro", schema="k BIGINT, w VARCHAR, ts TIMESTAMP")
+    with pytest.raises(InputError, match="a schema of AVRO"):
+        check(value="protobuf")
+    with pytest.raises(InputError, match="a value of text is one column"):
+        check(value="text")
+    with pytest.raises(LanguageError, match="'xml'"):
+        check(value="xml")
+
+
+def test_a_registry_that_does_not_answer_or_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=REGISTRY):
+        decoder("avro", "orders", "[streams.A]")
+    monkeypatch.setenv(REGISTRY, "http://127.0.0.1:9")
+    read = decoder("avro", "orders", "[streams.A]")
+    with pytest.raises(ReadError, match="does not answer"):
+        read([avro(1, order(1))], pa.schema([("k", pa.int64())]))
+
+
+def test_protobuf_by_a_registry(registry: Schemas) -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="orders.proto", package="shop", syntax="proto3")
+    for name in ("Other", "Order"):
+        message = file.message_type.add(name=name)
+        for number, (field, kind) in enumerate((("k", 3), ("v", 9), ("ts", 9)), 1):
+            message.field.add(name=field, number=number, type=kind, label=1)  # type: ignore[arg-type]
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    made = message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
+    registry.schemas[4] = {"schema": base64.b64encode(file.SerializeToString()).decode(), "schemaType": "PROTOBUF"}
+    value = made(k=2**60, v="x", ts="2024-01-01T00:00:00Z").SerializeToString()
+    read = decoder("protobuf", "orders", "[streams.A]")
+    rows = read(
+        [b"\0\0\0\0\4" + b"\2\2" + value, b"\0\0\0\0\4" + b"\2\2\xff"],
+        pa.schema([("k", pa.int64()), ("v", pa.string())]),
+    )
+    assert rows.column("v").to_pylist()[0] == "x"
+    assert rows.column("_corrupt_record").to_pylist()[0] is None
+    assert rows.column("_corrupt_record").to_pylist()[1] is not None
+
+
+def test_insertions_of_debezium(kafka: Broker) -> None:
+    topic, after = kafka.topic("orders"), {"k": 1, "v": "x", "ts": "2024-01-01T00:00:01Z"}
+    good = [
+        {"op": "c", "after": after},
+        {"schema": {}, "payload": {"op": "r", "before": None, "after": {**after, "k": 2}}},
+    ]
+    bad = [{"op": "u", "before": after, "after": after}, {"op": "d", "before": after}, None, {"k": 1}, b"[]"]
+    kafka.send(topic, [*good, *bad])
+    given = {"A": stream(kafka, topic, value="debezium")}
+    drain(given)
+    assert [one["k"] for one in results()] == [1, 2]
+    reasons = [one["_reason"] for one in dead(given)]
+    says = (
+        "an update of a table",
+        "a deletion of a table",
+        "no JSON object",
+        "no change of Debezium",
+        "no JSON object",
+    )
+    assert all(words in reason for words, reason in zip(says, reasons, strict=True)), reasons
+
+
+def test_texts_and_bytes(kafka: Broker) -> None:
+    topic = kafka.topic("lines")
+    kafka.send(topic, [b"12", b"\xff", b"13", b"x"])
+    given = {
+        "A": stream(
+            kafka, topic, value="text", schema="n BIGINT, kafka_timestamp TIMESTAMP", timestamp="kafka_timestamp"
+        )
+    }
+    drain(given, "SELECT n FROM A")
+    assert [one["n"] for one in results()] == [12, 13]
+    assert len(dead(given, "SELECT n FROM A")) == 2
+
+
+def test_only_json_on_spark(kafka: Broker) -> None:
+    from midstream.cli.job import check_spec
+
+    text = job_text({"A": stream(kafka, "t", value="avro")}, ALL, {"path": "out"})
+    with pytest.raises(MidstreamError, match="Spark reads those that are JSON"):
+        check_spec("A", parse_job(text).streams["A"])
