@@ -45,7 +45,7 @@ def test_late_steps_get_more_lanes_and_the_answers_are_duckdbs() -> None:
     switched = [event for event in reviewed(made) if event.decision == "switch"]
     assert [(event.lanes, event.chosen) for event in switched] == [(1, 2)] and made.manifest.lanes == 2
     assert [event.old for event in made.events if isinstance(event, LanesRescaled)] == [1]
-    assert "a step takes 160% of the trigger's interval" in switched[0].reason
+    assert "a step takes 1.6 times the trigger's interval" in switched[0].reason
     assert switched[0].figures["took"] == 1.6 and switched[0].figures["workers"] == 4
     given = {name: pa.concat_tables(rows(step, KEYS, rate=20)[name] for step in range(14)) for name in KEYS}
     database = duckdb.connect()
@@ -162,7 +162,7 @@ def test_the_command_line_shows_and_answers(tmp_path: Path, capsys: pytest.Captu
         assert main(["status", path]) == 0 and main(["plans", path, "q"]) == 0
         shown = " ".join(capsys.readouterr().out.split())
         assert "2 lanes proposed, saves 50% of a step" in shown and "CKPT --lanes 2" in shown
-        assert "lanes: 1, last review: ask: a step takes 160% of the trigger's interval" in shown
+        assert "lanes: 1, last review: ask: a step takes 1.6 times the trigger's interval" in shown
         assert main(["approve", path]) == main(["approve", path, "q", "--lanes", "2"]) == 2
         assert main(["approve", path, "--lanes", "2"]) == 0
         run(made, [10], **LATE)
