@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import runpy
+import shutil
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -80,9 +81,11 @@ def part(table: pa.Table, step: int) -> pa.Table:
 
 def test_a_job_file_runs_as_its_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    for file in FILES[0].parent.glob("*.*"):
+        shutil.copy(file, tmp_path)
     monkeypatch.setattr("sys.argv", ["generate.py", "5000"])
-    runpy.run_path(str(FILES[0].parent / "generate.py"), run_name="__main__")
-    for path in (FILES[3], FILES[0].parent / "q13.toml"):
+    runpy.run_path(str(tmp_path / "generate.py"), run_name="__main__")
+    for path in (tmp_path / FILES[3].name, tmp_path / "q13.toml"):
         done = CliRunner().invoke(app, ["run", str(path), "--engine", "embedded", "--once"])
         assert done.exit_code == 0, done.output
     connection = duckdb.connect()

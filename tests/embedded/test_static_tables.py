@@ -196,7 +196,6 @@ REFUSED = {
     "SELECT A.k, r.nothing FROM A JOIN rates r ON r.k = A.k": "unknown column 'r.nothing'",
     "SELECT k FROM A JOIN rates r ON r.k = A.k": "ambiguous",
     "SELECT A.k FROM A [ROWS 3] JOIN A [ROWS 3] b ON A.k = b.k JOIN rates r ON r.k = b.k": "a ROWS window",
-    "SELECT A.k FROM A NATURAL JOIN rates": "NATURAL JOIN of a static table",
     "SELECT A.k FROM A JOIN rates r USING (v)": "USING names column 'v'",
     "SELECT A.k FROM A [RANGE 5 SECONDS] LEFT JOIN A [RANGE 5 SECONDS] b ON A.k = b.k JOIN rates r ON r.k = b.k": "pad",
     "SELECT A.k FROM A [RANGE 5 SECONDS], A [RANGE 5 SECONDS] b "
