@@ -29,6 +29,7 @@ from midstream.job.reconcile import refuse_other_host, refuse_other_streams, wit
 from midstream.job.static_tables import unread
 from midstream.language.job_file import JobFile
 from midstream.language.job_specs import QuerySpec, SourceSpec
+from midstream.language.query import query_of
 from midstream.language.toml_file import Path as Keys
 from midstream.model.allowed_sources import check_settings_of_spark
 from midstream.model.command import declare_operator
@@ -42,6 +43,7 @@ from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
+from midstream.step.result_columns import result_columns
 from midstream.step.reviewing.settings import declared_optimizer
 
 CHECKED_JOB = "checked"
@@ -227,7 +229,11 @@ class _Check:
                 missing |= {name} if added is None else set()
             with self.at(table, "sink"):
                 if self.folders is not None:
-                    new_sink(self.folders, manifest, name, dict(query.sink))
+                    sink = new_sink(self.folders, manifest, name, dict(query.sink))
+                    entry = manifest.queries.get(name)
+                    if sink is not None:
+                        plain = entry is not None and entry.operator is None
+                        sink.check(result_columns(query_of(entry), None) if plain and entry is not None else None)
 
     def optimizer(
         self, table: str, settings: Mapping[str, Any] | None, of: Callable[[dict[str, Any]], JobFile]

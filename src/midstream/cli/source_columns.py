@@ -88,7 +88,7 @@ def check_part(name: str, part: SourceSpec, embedded: bool) -> None:
     """Raise a `MidstreamError` where a part of a stream's declaration is wrong."""
     if not embedded:
         check_spec(name, part)
-    elif part.format != OF_A_JOB:
+    elif part.format not in (OF_A_JOB, "kafka"):  # Of those the whole tells what is wrong.
         FolderSource.of(name, part, None)
 
 

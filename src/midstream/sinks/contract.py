@@ -194,6 +194,13 @@ class Sink(ABC):
         """
         return
 
+    def check(self, columns: pa.Schema | None) -> None:
+        """Raise a `SinkError` where results, of these columns if they are known, could not be written.
+
+        Called by `midstream check`, also while a job runs that writes there: it changes nothing and disturbs nobody.
+        """
+        return
+
     def check_columns(self, columns: pa.Schema) -> None:
         """Raise a `SinkError` where results of these columns could never be written: a table has others.
 

@@ -83,6 +83,12 @@ class KafkaSink(Sink):
         if error is not None:
             raise failed(error, self.target, SinkError)
 
+    def check(self, columns: pa.Schema | None) -> None:
+        """See that the topic is there, and that the results have the key."""
+        self.open()
+        if columns is not None:
+            self.check_columns(columns)
+
     def check_columns(self, columns: pa.Schema) -> None:
         """Raise where the results lack a column of the key, or tombstones have no sign."""
         needed = [*self.key, *([SIGN] if self.tombstones else [])]
