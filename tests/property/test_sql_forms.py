@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -189,6 +190,49 @@ def test_every_form(seed: int) -> None:
     rng = Random(seed)
     asked = {name: draw(rng) for name, draw in FORMS.items()}
     declared, steps = drawn(rng)
+    check(rng, declared, steps, asked)
+
+
+ZONES = ("Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "UTC", "America/Sao_Paulo")
+CHANGES = ("2023-03-26", "2023-10-29", "2023-03-12", "2018-11-04", "2023-04-02", "2024-02-28")
+"""Days at whose beginning or in which clocks change somewhere."""
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=() if seed % 40 == 0 or SOAK else pytest.mark.verify) for seed in range(200)]
+)
+def test_units_of_local_time_and_moved_windows(seed: int) -> None:
+    rng, zoned = Random(seed), bool(seed % 2)
+    columns = pa.schema([("k", pa.int64()), ("u", pa.int64()), ("ts", pa.timestamp("us", "UTC" if zoned else None))])
+    day = datetime.fromisoformat(rng.choice(CHANGES)).replace(tzinfo=UTC)
+    first = int(day.timestamp()) * SECOND - 86_400 * SECOND
+    times = sorted(first + rng.randrange(72 * 60) * 60 * SECOND + rng.choice((0, 0, -1)) for _ in range(60))
+    rows = [{"k": rng.randrange(2), "u": at, "ts": time} for at, time in enumerate(times)]
+    ends = [{"k": 0, "u": ENDING, "ts": first + days * 86_400 * SECOND} for days in (800, 1600)]
+    declared = (StreamSpec("A", columns),)
+    size = rng.choice((10, 25, 45))
+    steps = [*({"A": table(declared[0], rows[at : at + size])} for at in range(0, 60, size))]
+    steps += [{"A": table(declared[0], [one])} for one in ends]
+    zone, unit = rng.choice(ZONES), rng.choice(("day", "day", "hour", "week", "month", "quarter", "year"))
+    local = f"ts AT TIME ZONE '{zone}'" if zoned else f"ts AT TIME ZONE 'UTC' AT TIME ZONE '{zone}'"
+    whole = f"SELECT DATE_TRUNC('{unit}', {local}) AS d, k, COUNT(*) AS n, MIN(u) AS u FROM A GROUP BY "
+    written = rng.choice(("1, 2", "d, k", f"DATE_TRUNC('{unit}', {local}), k"))
+    hours, moved = rng.choice((1, 5, 24)), rng.choice((0, 1, 30, 90, 240))
+    slide = rng.choice((1, hours))
+    hop = f"HOP(ts, INTERVAL {slide} HOURS, INTERVAL {hours} HOURS, INTERVAL {moved} MINUTES)"
+    tumble = f"TUMBLE(ts, INTERVAL {hours} HOURS, INTERVAL {moved} MINUTES)"
+    spark = f"window(ts, '{hours} hours', '{slide} hours', '{moved} minutes')"
+    call = rng.choice((hop, spark, tumble) if slide == hours else (hop, spark))
+    step, shift = slide * 3_600 * SECOND, moved * 60 * SECOND
+    began = f"(__ts - {shift}) // {step} * {step} + {shift} - i * {step}"
+    asked = {
+        "units": (whole + written, f"{whole}1, 2"),
+        "moved": (
+            f"SELECT window_start AS s, COUNT(*) AS n, MIN(u) AS u FROM A GROUP BY {call}",
+            f"SELECT make_timestamp{'tz' if zoned else ''}(s) AS s, COUNT(*) AS n, MIN(u) AS u FROM (SELECT u, __ts, "
+            f"{began} AS s FROM A, range({hours}) AS r(i)) WHERE __ts < s + {hours * 3_600 * SECOND} GROUP BY s",
+        ),
+    }
     check(rng, declared, steps, asked)
 
 

@@ -231,6 +231,9 @@ HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr, Builder], Expression]] = {
     exp.TsOrDsToDate: _date,
     exp.SHA2: _sha,
     exp.DateAdd: _later,
+    exp.AtTimeZone: lambda node, build: build.call(
+        "at_time_zone", build.bind(node.args["zone"]), build.bind(node.this)
+    ),
     exp.Pi: lambda node, build: literal(math.pi),
 }
 """Nodes whose arguments must be put in order first."""

@@ -34,16 +34,17 @@ _SESSIONS = (SESSION_STAND_IN, "SESSION_WINDOW")
 
 @dataclass(frozen=True)
 class GroupWindow:
-    """`[start, start + size)` for each multiple `start` of the slide; all in microseconds."""
+    """`[start, start + size)` for each `start` that is `moved` behind a multiple of the slide; all in microseconds."""
 
     size: int
     slide: int
     node: exp.Expr
+    moved: int = 0
 
     @property
     def offset(self) -> int:
         """How long after a multiple of the slide a window's last instant is."""
-        return self.size % self.slide - 1
+        return (self.size + self.moved) % self.slide - 1
 
     def window(self) -> Window:
         """The window of rows that are in the group at the group window's last instant."""
@@ -148,7 +149,7 @@ def _read(
     streams: Mapping[str, StreamSchema],
 ) -> GroupWindow | SessionWindow:
     name, arguments = _name(node), node.expressions
-    if not 2 <= len(arguments) <= WINDOW_CALLS[name] or (name == "HOP" and len(arguments) != 3):
+    if not (3 if name == "HOP" else 2) <= len(arguments) <= WINDOW_CALLS[name]:
         raise error_at(found.text, node, f"{_shown(node)} with {len(arguments)} arguments", f"write {_SHAPES}")
     stream = streams[sources[0].stream]
     time = _time(arguments[0], sources[0], stream)
@@ -156,11 +157,12 @@ def _read(
     if not isinstance(column, Column) or column.name != stream.timestamp:
         remedy = f"write {stream.timestamp}, the timestamp that stream {stream.name} is declared with"
         raise error_at(found.text, arguments[0], f"{_shown(node)} of what is no event time", remedy)
-    durations = [_duration(found, argument) for argument in arguments[1:]]
+    most = 2 if name == "TUMBLE" else 3
+    durations = [_duration(found, argument) for argument in arguments[1:most]]
     if name in _SESSIONS:
         return SessionWindow(durations[0], node)
     size, slide = (durations[-1], durations[0]) if name == "HOP" else (durations[0], durations[-1])
-    return GroupWindow(size, slide, node)
+    return GroupWindow(size, slide, node, sum(_duration(found, one, least=0) for one in arguments[most:]))
 
 
 def _time(node: exp.Expr, source: Source, stream: StreamSchema) -> exp.Expr:
@@ -169,7 +171,7 @@ def _time(node: exp.Expr, source: Source, stream: StreamSchema) -> exp.Expr:
     return exp.column(stream.timestamp, source.alias, quoted=True) if asked and stream.answers_of else node
 
 
-def _duration(found: CqlText, node: exp.Expr) -> int:
+def _duration(found: CqlText, node: exp.Expr, least: int = 1) -> int:
     text = node.name if isinstance(node, exp.Literal) and node.is_string else ""
     if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal):
         text = f"{node.this.name} {node.text('unit')}"
@@ -177,7 +179,7 @@ def _duration(found: CqlText, node: exp.Expr) -> int:
         length = parse_duration(text, what="the window")
     except LanguageError as error:
         raise error_at(found.text, node, error.message, "write INTERVAL '10' MINUTES, or '10 minutes'") from error
-    if not length:
+    if length < least:
         raise error_at(found.text, node, "a window of no length", "use a duration above zero")
     return length
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from midstream.language.aggregate_calls import FUNCTIONS, KNOWN, aggregate_call, as_known, result_type
 from midstream.language.bind import Binder
+from midstream.language.calendar_window import CalendarWindow
 from midstream.language.coerce import name
 from midstream.language.cql_tokens import CqlText
 from midstream.language.error_at import error_at, not_in_language
@@ -24,7 +25,7 @@ from midstream.model.errors import LanguageError
 
 
 def grouped(
-    found: CqlText, tree: exp.Select, scope: Scope, window: GroupWindow | SessionWindow | None = None
+    found: CqlText, tree: exp.Select, scope: Scope, window: GroupWindow | SessionWindow | CalendarWindow | None = None
 ) -> tuple[tuple[Output, ...], Aggregate] | None:
     """The outputs and the aggregate of a query; None if it has neither aggregates nor GROUP BY nor EVERY.
 
@@ -41,6 +42,9 @@ def grouped(
     if isinstance(window, SessionWindow):
         outputs, aggregate = _Grouping(found, tree, scope).run(0)
         return outputs, replace(aggregate, session=window.gap)
+    if isinstance(window, CalendarWindow):
+        outputs, aggregate = _Grouping(found, tree, scope).run(0)
+        return outputs, replace(aggregate, calendar=(window.unit, window.zone))
     if window is not None:
         return _Grouping(found, tree, scope).run(window.slide, window.offset)
     first = group or next(iter(calls), None) or having
@@ -58,7 +62,7 @@ def grouped(
             first,
             "aggregates over a stream need EVERY",
             "say at which instants to compute them, such as EVERY 10 SECONDS at the end of the query; or, over "
-            "one stream, GROUP BY TUMBLE(ts, INTERVAL 10 SECONDS)",
+            "one stream, GROUP BY TUMBLE(ts, INTERVAL 10 SECONDS), or DATE_TRUNC('day', ts)",
         )
     return _Grouping(found, tree, scope).run(found.every[0])
 

@@ -111,6 +111,10 @@ _MOST_OF_UNIT = {"year": 366 * DAY, "quarter": 92 * DAY, "month": 31 * DAY, "wee
 _MOST_OF_UNIT |= {name: MICROSECONDS[name] for name in ("hour", "minute", "second", "millisecond", "microsecond")}
 
 
+_FARTHEST_ZONE = 16 * MICROSECONDS["hour"]
+"""No zone of time is, or was, farther from UTC."""
+
+
 def _near_time(term: Expression | None, times: Mapping[str, str]) -> _NearTime | None:
     """Return how far a term lies from the event time of a source's row; None for a term that has no such bounds."""
     match term:
@@ -130,6 +134,8 @@ def _near_time(term: Expression | None, times: Mapping[str, str]) -> _NearTime |
         case Call(_, "date_trunc", (Literal(value=unit), inner)) if unit in _MOST_OF_UNIT:
             found = _near_time(inner, times)
             return None if found is None else found.moved(1 - _MOST_OF_UNIT[unit], 0)
+        case Call(_, "at_time_zone", (_, inner)) if (found := _near_time(inner, times)) is not None:
+            return found.moved(-_FARTHEST_ZONE, _FARTHEST_ZONE)
         case Call(_, "add" | "sub" as sign, (left, right)):
             if isinstance(left, Literal) and sign == "add":
                 left, right = right, left

@@ -8,13 +8,14 @@ from math import inf
 from types import MappingProxyType
 
 from midstream.language.bind import Binder
+from midstream.language.calendar_window import CalendarWindow, calendar_window
 from midstream.language.checks import may_reject, with_checks
 from midstream.language.clauses import Clauses, clauses_of
 from midstream.language.enrichment import EnrichedStream
 from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN, Column, Expression, Literal, is_result_time
 from midstream.language.functions import always, asks_user, call
-from midstream.language.group_window import group_window
+from midstream.language.group_window import GroupWindow, group_window
 from midstream.language.grouping import grouped
 from midstream.language.implied_windows import with_implied_windows
 from midstream.language.join_parts import JoinPart, may_join
@@ -27,6 +28,7 @@ from midstream.language.query import Query, Source
 from midstream.language.result_time import result_time
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of
+from midstream.language.session_window import SessionWindow
 from midstream.language.sources import check_predicates, check_rows_windows, check_windows, difference_of, event_times
 from midstream.language.static_tables import LookedUp, keys_of_streams, looked_up
 from midstream.language.top_n import ranked
@@ -96,9 +98,12 @@ def _parse(
     sources, join = clauses.sources(streams), clauses.join
     check_rows_windows(found, clauses.tree, sources, streams)
     opened = named.opened(scope)
+    window: GroupWindow | SessionWindow | CalendarWindow | None
     tree, sources, window = group_window(found, clauses.tree, Binder(text, opened), sources, streams)
     if window is None:
         sources, window = moments(found, tree, Binder(text, opened), sources, streams)
+    if window is None:
+        sources, window = calendar_window(found, tree, Binder(text, opened), sources, streams)
     outer = outer_join_of(tree, sources, () if join is None else join.until)
     seen = opened if outer is None else scope_above(outer, opened, sources, streams)
     joined = [Binder(text, opened).condition(node) for node in clauses.on]

@@ -123,7 +123,8 @@ class Aggregate:
     `#`: columns `g0, g1, ...` are the groups, `a0, a1, ...` the calls, and `_ts` of alias '' the instant. With `top`
     the answer is rows of the groups: outputs and `having` read the sources, and `rank` of `#` is a row's number. With
     `session`, a gap in microseconds, rows are grouped by sessions too, each answered at its end, and `every` means
-    nothing; `start` of `#` is the time of a session's first row.
+    nothing; `start` of `#` is the time of a session's first row. With `calendar`, a unit and a time zone, one of the
+    groups is that unit of a row's local time, and its groups are answered at its end.
     """
 
     groups: tuple[Expression, ...]
@@ -133,6 +134,7 @@ class Aggregate:
     offset: int = 0
     top: TopN | None = None
     session: int | None = None
+    calendar: tuple[str, str] | None = None
 
     def read(self) -> list[Expression]:
         """What is evaluated over the rows that are grouped."""

@@ -10,8 +10,9 @@ import pyarrow as pa
 from midstream.language.coerce import cast, plain, unify
 from midstream.language.expression import Expression, Literal
 from midstream.language.kernels import pattern
+from midstream.language.kernels.moments import known_zone
 from midstream.language.rules import Arguments, Rule, need, whole_number, written, wrong
-from midstream.language.types import BOOLEAN, DOUBLE, INT64, TEXT, TIMES, TIMESTAMP, family
+from midstream.language.types import BOOLEAN, DOUBLE, INT64, TEXT, TIMES, TIMESTAMP, TIMESTAMPTZ, family
 
 Kind = OneOf["text", "whole", "real", "moment", "word", "pattern"]
 """What an argument is: a text, a whole number, a DOUBLE, a date or timestamp; or a constant text, or one that is a
@@ -97,6 +98,15 @@ def cut_to(units: tuple[str, ...]) -> Rule:
         return INT64 if len(fitted) > 1 else pa.timestamp("us", first.tz), (unit, *fitted)
 
     return rule
+
+
+def zoned(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """The name of a zone, which is a constant, and a moment: one that has a zone loses it, any other gets one."""
+    zone, moment = arguments[0], _moment(arguments[1])
+    if not isinstance(zone, Literal) or not isinstance(zone.value, str) or not known_zone(zone.value):
+        what = repr(zone.value) if isinstance(zone, Literal) else "what is no constant"
+        raise wrong(f"the time zone {what}", "name one, such as 'Europe/Berlin', 'UTC' or '+02:00'")
+    return (TIMESTAMP if moment.type.tz else TIMESTAMPTZ), (zone, moment)
 
 
 def bits(arguments: Arguments) -> tuple[pa.DataType, Arguments]:

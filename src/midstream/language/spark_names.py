@@ -89,6 +89,11 @@ def _is_null(value: exp.Expr) -> exp.Expr:
     return exp.Is(this=value, expression=exp.Null())
 
 
+def _to_utc(time: exp.Expr, zone: exp.Expr) -> exp.Expr:
+    moment = exp.AtTimeZone(this=exp.cast(time, "timestamp"), zone=zone)
+    return exp.AtTimeZone(this=moment, zone=exp.Literal.string("UTC"))
+
+
 def _is_finite(number: exp.Expr) -> exp.Expr:
     either = exp.Or(this=exp.IsNan(this=number), expression=exp.IsInf(this=number.copy()))
     return exp.Not(this=exp.Paren(this=either))
@@ -110,5 +115,8 @@ _REWRITES: dict[tuple[str, int], Callable[..., exp.Expr | None]] = {
     (DATE_DIFF, 2): _days,
     ("cardinality", 1): lambda array: exp.ArraySize(this=array),
     ("isfinite", 1): _is_finite,
+    ("timezone", 2): lambda zone, time: exp.AtTimeZone(this=time, zone=zone),
+    ("from_utc_timestamp", 2): lambda time, zone: exp.AtTimeZone(this=exp.cast(time, "timestamptz"), zone=zone),
+    ("to_utc_timestamp", 2): _to_utc,
 }
 """By name and number of arguments what sqlglot does not translate, or not as it is meant; None where it may."""

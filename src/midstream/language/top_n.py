@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from midstream.language.bind import Binder
+from midstream.language.calendar_window import CalendarWindow
 from midstream.language.coerce import name, plain
 from midstream.language.cql_tokens import CqlText
 from midstream.language.error_at import error_at
@@ -63,13 +64,18 @@ def top_n_of(found: CqlText, tree: exp.Select) -> tuple[exp.Select, TopNClause |
 
 
 def ranked(
-    found: CqlText, tree: exp.Select, scope: Scope, window: GroupWindow | SessionWindow | None, clause: TopNClause
+    found: CqlText,
+    tree: exp.Select,
+    scope: Scope,
+    window: GroupWindow | SessionWindow | CalendarWindow | None,
+    clause: TopNClause,
 ) -> tuple[tuple[Output, ...], Aggregate]:
     """The outputs and the groups of a query for the first n rows of each; raises LanguageError."""
     every, offset = (found.every[0], 0) if found.every is not None else (0, 0)
-    if isinstance(window, SessionWindow):
-        remedy = "select the sessions in a subquery that groups by them, and rank what it answers"
-        raise error_at(found.text, clause.window, "ROW_NUMBER within sessions", remedy)
+    if isinstance(window, SessionWindow | CalendarWindow):
+        what = "sessions" if isinstance(window, SessionWindow) else "units of a calendar"
+        remedy = f"select the {what} in a subquery that groups by them, and rank what it answers"
+        raise error_at(found.text, clause.window, f"ROW_NUMBER within {what}", remedy)
     if window is not None:
         every, offset = window.slide, window.offset
     if not every:

@@ -7,8 +7,10 @@ from sqlglot import exp
 from midstream.language.cql_tokens import SESSION_STAND_IN, WINDOW_STAND_IN
 from midstream.language.expression import TIME_COLUMN
 
-WINDOW_CALLS = {"TUMBLE": 2, "HOP": 3, WINDOW_STAND_IN: 3, SESSION_STAND_IN: 2, "SESSION_WINDOW": 2}
-"""By name the most arguments: the timestamp and durations. HOP gives its slide first, Spark's `window` its size."""
+WINDOW_CALLS = {"TUMBLE": 3, "HOP": 4, WINDOW_STAND_IN: 4, SESSION_STAND_IN: 2, "SESSION_WINDOW": 2}
+"""By name the most arguments: the timestamp and durations, the last of which may be how far windows are moved. HOP
+gives its slide first, Spark's `window` its size.
+"""
 
 FIELDS = (WINDOW_STAND_IN, "SESSION_WINDOW")
 """The windows of Spark, whose bounds are fields."""

@@ -80,7 +80,9 @@ def has_partial_sums(query: Query) -> bool:
     """Whether a query groups one stream by a tumbling window, and all that it computes can be put together of parts,
     to the last bit.
     """
-    if query.aggregate is None or query.aggregate.session is not None or query.aggregate.top is not None:
+    if query.aggregate is None or query.aggregate.top is not None:
+        return False
+    if query.aggregate.session is not None or query.aggregate.calendar is not None:
         return False
     if len(query.sources) > 1 or query.aggregate.offset != -1:
         return False

@@ -14,6 +14,7 @@ from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.remembered import kept_with, make_room
 from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.binding import Binding, compile_source, stored_columns
+from midstream.operators.calendar import CalendarOperator
 from midstream.operators.compile import compile_pair
 from midstream.operators.difference import DifferenceOperator
 from midstream.operators.lookup import LookupOperator
@@ -223,6 +224,8 @@ def _result_operator(binding: Binding, name: str, manifest: Manifest) -> ResultO
     joined = (binding.state(query.aliases, "scan"),)
     if query.aggregate is not None and query.aggregate.session is not None:
         return SessionOperator(query, rows, (), name)
+    if query.aggregate is not None and query.aggregate.calendar is not None:
+        return CalendarOperator(query, rows, (), name)
     if binding.sums_up:
         return TumblingOperator(query, rows, (), name)
     if query.aggregate is not None:

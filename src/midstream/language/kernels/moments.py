@@ -33,6 +33,59 @@ def truncated(type: pa.DataType, unit: Datum, moment: Datum) -> Datum:
     return restore(storage(unfolded(found, cycles)), type)
 
 
+def known_zone(name: str) -> bool:
+    """Whether a name is that of a zone of time.
+
+    >>> known_zone("Europe/Berlin"), known_zone("+02:00"), known_zone("Berlin")
+    (True, True, False)
+    """
+    try:
+        pc.local_timestamp(pa.scalar(0, pa.timestamp("us", name)))
+    except (pa.ArrowInvalid, ValueError):
+        return False
+    return True
+
+
+def at_zone(type: pa.DataType, zone: Datum, moment: Datum) -> Datum:
+    """The local time of a moment in a zone; or, of a TIMESTAMP without one, the moment at which it is local time there.
+
+    Of two such moments, as clocks are put back, it is the later one; a local time that is left out, as they are put
+    forward, is taken for one before that, as DuckDB has it.
+    """
+    moment = cut(pa.timestamp("us", moment.type.tz), moment)
+    within, cycles = folded(_plain(moment))
+    name = zone.as_py()
+    if type.tz is None:
+        return restore(storage(unfolded(_local(within, name), cycles)), type)
+    before, after = (_less_offset(within, name, days) for days in (-1, 1))
+    found = pc.if_else(pc.equal(_local(after, name), within), after, before)
+    return restore(storage(unfolded(found, cycles)), type)
+
+
+def unit_ends(moment: pa.Array, unit: str, zone: str) -> pa.Array:
+    """When the year, ..., in which a moment is in a zone has ended; moments are TIMESTAMPs in UTC.
+
+    >>> unit_ends(pa.array([1679788800_000_000]).cast(pa.timestamp("us")), "day", "Europe/Berlin").to_pylist()
+    [datetime.datetime(2023, 3, 26, 22, 0)]
+    """
+    within, cycles = folded(moment)
+    local = _local(within, zone)
+    following = pc.ceil_temporal(local, unit=unit, week_starts_monday=True, ceil_is_strictly_greater=True)
+    ends = at_zone(pa.timestamp("us", "UTC"), pa.scalar(zone), following)
+    return unfolded(ends.cast(pa.timestamp("us")), cycles).cast(pa.timestamp("us"))
+
+
+def _local(moment: Datum, zone: str) -> Datum:
+    """Moments in UTC, without a zone, as local times."""
+    return pc.local_timestamp(moment.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone)))
+
+
+def _less_offset(local: Datum, zone: str, days: int) -> Datum:
+    """Local times less how far the zone is from UTC so many days later."""
+    near = pc.add(local, pa.scalar(days * _SIZES["day"], pa.duration("us")))
+    return pc.subtract(local, pc.subtract(_local(near, zone), near))
+
+
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 """By unit how many months it has."""
 

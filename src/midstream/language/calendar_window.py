@@ -1,0 +1,88 @@
+"""Units of a calendar that rows are grouped by: `DATE_TRUNC('day', ts AT TIME ZONE 'Europe/Berlin')`, and no EVERY.
+
+The days of a zone have 23, 24 or 25 hours, its months 28 to 31 days. A group is answered once the watermark has passed
+the end of its unit, and its time is the last microsecond of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from midstream.language.bind import Binder
+from midstream.language.cql_tokens import CqlText
+from midstream.language.expression import TIME_COLUMN, Call, Column, Expression, Literal
+from midstream.language.linear import widens
+from midstream.language.query import Source
+from midstream.model.errors import LanguageError
+from midstream.model.schema import StreamSchema
+from midstream.model.window import Window
+
+
+@dataclass(frozen=True)
+class CalendarWindow:
+    """Units of the local time in a zone, such as days."""
+
+    unit: str
+    zone: str
+
+
+def calendar_window(
+    found: CqlText, tree: exp.Select, binder: Binder, sources: tuple[Source, ...], streams: Mapping[str, StreamSchema]
+) -> tuple[tuple[Source, ...], CalendarWindow | None]:
+    """Return the source with a window that keeps no rows, and the unit of a calendar that a query over one stream
+    groups by, if it does; else the sources as they are, and None.
+    """
+    clause = tree.args.get("group")
+    if clause is None or found.every is not None or len(sources) > 1 or sources[0].window is not None:
+        return sources, None
+    time = streams[sources[0].stream].timestamp
+    made = (_window(bound, time) for node in clause.expressions if (bound := _bound(binder, tree, node)) is not None)
+    window = next((one for one in made if one is not None), None)
+    if window is None:
+        return sources, None
+    # A row that has come is the operator's, which keeps it until its group is answered.
+    return (replace(sources[0], window=Window("range", 0)),), window
+
+
+def _bound(binder: Binder, tree: exp.Select, node: exp.Expr) -> Expression | None:
+    """Return what an item of GROUP BY is: also the number or the name of an item of the select list."""
+    items = tree.expressions
+    if (
+        isinstance(node, exp.Literal)
+        and not node.is_string
+        and node.name.isdigit()
+        and int(node.name) in range(1, len(items) + 1)
+    ):
+        node = items[int(node.name) - 1].unalias()
+    elif isinstance(node, exp.Column) and not node.table:
+        node = next((one.unalias() for one in items if one.alias == node.name), node)
+    if not isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
+        return None
+    try:
+        return binder.bind(node)
+    except LanguageError:
+        return None  # Who reads the groups says what is wrong.
+
+
+def _window(bound: Expression, time: str) -> CalendarWindow | None:
+    if not isinstance(bound, Call) or bound.function != "date_trunc":
+        return None
+    unit, inner = bound.arguments
+    zone = "UTC"
+    if isinstance(inner, Call) and inner.function == "at_time_zone" and inner.type.tz is None:
+        named, inner = inner.arguments
+        assert isinstance(named, Literal)
+        zone = named.value
+        if isinstance(inner, Call) and inner.function == "at_time_zone" and _is_utc(inner.arguments[0]):
+            inner = inner.arguments[1]  # A TIMESTAMP, which is in UTC.
+    while isinstance(inner, Call) and (inner.function == "moment" or (inner.function == "cast" and widens(inner))):
+        (inner,) = inner.arguments
+    is_time = isinstance(inner, Column) and inner.name in (time, TIME_COLUMN)
+    return CalendarWindow(str(unit.value), zone) if is_time and isinstance(unit, Literal) else None
+
+
+def _is_utc(zone: Expression) -> bool:
+    return isinstance(zone, Literal) and zone.value == "UTC"
