@@ -9,6 +9,7 @@ import pytest
 
 from midstream.job import reconcile
 from midstream.job.reconcile import Declared, differences
+from midstream.language.parse import bind_query
 from midstream.model.command import Command
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest
@@ -37,7 +38,7 @@ def running(last: Declared, *commands: Command, sharing: str = "auto") -> Manife
 
 
 def with_sql(manifest: Manifest, name: str, sql: str) -> Manifest:
-    return manifest.with_query(name, replace(manifest.queries[name], sql=sql))
+    return manifest.with_query(name, replace(manifest.queries[name], query=bind_query(manifest, sql)))
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_another_window_in_the_script_is_a_change(changes: list[Command]) -> Non
     moved = declared(q=WIDER, plan="(B A)")
     assert differences(running(declared(q=SQL)), moved) == (
         ChangeQuery("q", WIDER),
-        Migrate("q", "(B A)", "moving_state"),
+        Migrate("q", "(B A)", "auto"),
     )
     assert changes == [ChangeQuery("q", WIDER)] * 2
 

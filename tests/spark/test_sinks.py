@@ -188,7 +188,7 @@ def test_a_job_writes_into_a_sink_of_another_package(spark: SparkSession, tmp_pa
 def test_sinks_that_do_not_exist_are_refused_by_name(spark: SparkSession, tmp_path: Path, database: type[Sink]) -> None:
     asked = job(spark, Place(tmp_path), [A], {})
     with pytest.raises(
-        ms.SinkError, match=r"unknown sink 'databse'.*use one of: database, delta, files, iceberg, postgresql"
+        ms.SinkError, match=r"unknown sink 'databse'.*use one of: database, delta, files, iceberg, kafka, postgresql"
     ):
         asked.query("q", "SELECT k FROM A", sink={"type": "databse"})
     with pytest.raises(ms.SinkError, match=r"'database' cannot be made.*table"):
