@@ -21,6 +21,8 @@ from midstream.cli.main import app
 from midstream.model.events import CommandRefused, LanesRescaled, MigrationEnded
 from midstream.sinks import FileSink, StagedStep
 from midstream.state.store.places import storage_at
+from midstream.step import plan_step
+from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
 from tests.unit.building import DDL, both, table
 
@@ -298,6 +300,16 @@ def test_commands_of_the_command_line_are_taken_with_the_next_push(tmp_path: Pat
     with opened(tmp_path) as engine:
         assert engine.push(step(2)).keys() == {"pairs", "more"}
         assert engine.manifest.last_command == 3
+
+
+def test_a_push_plans_its_step_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned, united = list[int](), plan_step.united
+    with opened(tmp_path) as engine:
+        engine.push(step(0))
+        Checkpoint.open(tmp_path / "checkpoint").send(AddQuery("more", SQL))
+        monkeypatch.setattr(plan_step, "united", lambda manifest: planned.append(manifest.step) or united(manifest))
+        assert engine.push(step(1)).keys() == {"pairs", "more"}
+        assert planned == [0]
 
 
 def test_a_command_that_the_step_refuses_is_in_the_events(tmp_path: Path) -> None:

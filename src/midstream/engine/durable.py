@@ -15,7 +15,6 @@ from midstream.checkpoint.event_log import JsonObject
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders
 from midstream.checkpoint.writer import Writer
 from midstream.engine.staged_results import StagedResults
-from midstream.job.admitted import admitted
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
 from midstream.job.dropped_next import dropped_next
@@ -23,9 +22,8 @@ from midstream.job.outputs import RESULTS, JobOutput, Outputs
 from midstream.job.reconcile import refuse_other_host
 from midstream.job.step_times import StepTimes
 from midstream.job.stopwatch import Stopwatch
-from midstream.model.command import Command
 from midstream.model.errors import InputError, LostCheckpointError, MidstreamError, SinkError, UndeliveredError
-from midstream.model.events import CommandRefused, Event
+from midstream.model.events import Event
 from midstream.model.manifest import EMBEDDED, HOST, Manifest
 from midstream.sinks import FileSink, Sink
 from midstream.sinks.contract import anything
@@ -103,25 +101,13 @@ class EngineCheckpoint:
             self._only_writer(marked)
         return marked
 
-    def commands(self, manifest: Manifest) -> tuple[tuple[int, Command], ...]:
-        """The commands of the log that no step has taken."""
-        return self.folders.commands.after(manifest.last_command)
-
     def dropped_next(self, manifest: Manifest) -> frozenset[str]:
         """The queries of a manifest that its next step drops."""
         return dropped_next(manifest, self.folders)
 
-    def taken_up(self, manifest: Manifest) -> tuple[Manifest, tuple[CommandRefused, ...]]:
-        """The manifest with the commands of the log for its next step, and refusals of those that it cannot take."""
-        given = self.commands(manifest)
-        if not given:
-            return manifest, ()
-        taken, refused = admitted(self.outputs, manifest, [command for _, command in given], manifest.pending)
-        return replace(manifest, pending=(*manifest.pending, *taken), last_command=given[-1][0]), refused
-
     def waits(self, manifest: Manifest) -> bool:
         """Whether commands of the log, or results of the newest step, wait for the next one."""
-        return self._undelivered or bool(self.commands(manifest))
+        return self._undelivered or bool(self.folders.commands.after(manifest.last_command))
 
     def reach(self, point: str, step: int) -> None:
         """A named point of a step at which a test may have this process killed."""

@@ -27,6 +27,7 @@ from midstream.job.reported import Reported
 from midstream.job.static_tables import TableControl, set_table
 from midstream.job.step_times import StepTimes, timed
 from midstream.job.stopwatch import Stopwatch
+from midstream.job.waiting_commands import WaitingCommands
 from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
 from midstream.model.codec import encode
@@ -233,18 +234,19 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         refuse_if_closed(self._closed)
         place, given = partial("step {}".format, self._manifest.step + 1), tables_of(tables, self._manifest.streams)
         watch, self._timing = watch or Stopwatch(), self._timing.after(took, interval)
+        waiting = None
         if self._checkpoint is not None:
-            self._take_up(self._checkpoint)
+            waiting = self._take_up(self._checkpoint)
             watch.lap("read")
         self._times.begin(self._manifest.step + 1, sum(rows.num_rows for rows in given.values()))
         try:
             try:
                 with fault_located(place):
                     pieces = None if returns or self._checkpoint is None else self._checkpoint.pieces(self._manifest)
-                    result = self._step(given, self._manifest.pending, pieces)
+                    result = self._step(given, self._given(waiting), waiting, pieces)
             except Exception as error:
                 log_failure(error, self._manifest.step + 1, self._manifest.job)
-                self._refuse_culprits(given, error)
+                self._refuse_culprits(given, error, waiting)
                 raise
             watch.lap("fold")
             with fault_located(place):
@@ -362,24 +364,26 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         self._manifest = manifest if self._checkpoint is None else self._checkpoint.declare(manifest)
         self._ahead = None
 
-    def _take_up(self, checkpoint: EngineCheckpoint) -> None:
-        """Make ready for a step: what the last one left is delivered, and the commands of the log are taken."""
+    def _take_up(self, checkpoint: EngineCheckpoint) -> WaitingCommands:
+        """Deliver what the last step left, and return the commands of the log."""
         self._manifest = checkpoint.begin(self._manifest)
         checkpoint.finish(self._manifest)
-        taken_up, refused = checkpoint.taken_up(self._manifest)
-        if taken_up is not self._manifest:
-            self._logged = [*self._logged, *taken_up.pending[len(self._manifest.pending) :]]
-            for one in refused:
-                taken_up = with_refused(taken_up, one.command, one.step, one.reason)
-            self._manifest, self._ahead = taken_up, None
-            self._refusals += refused
-            self._events += refused
+        waiting = WaitingCommands(checkpoint.outputs, self._manifest)
         checkpoint.reach("before_job", self._manifest.step + 1)
+        return waiting
+
+    def _given(self, waiting: WaitingCommands | None) -> tuple[Command, ...]:
+        return self._manifest.pending if waiting is None else (*self._manifest.pending, *waiting.commands)
 
     def _step(
-        self, tables: Mapping[str, pa.Table], commands: Sequence[Command], pieces: OpenPieces | None = None
+        self,
+        tables: Mapping[str, pa.Table],
+        commands: Sequence[Command],
+        waiting: WaitingCommands | None = None,
+        pieces: OpenPieces | None = None,
     ) -> StepResult:
-        return step(self._manifest, tables, commands, self._store, self._each, self._timing, pieces)
+        manifest, refuse = (self._manifest, None) if waiting is None else (waiting.manifest, waiting.refuse)
+        return step(manifest, tables, commands, self._store, self._each, self._timing, pieces, refuse)
 
     def _keep(
         self, result: StepResult, read: Mapping[str, Sequence[str]] | None, watch: Stopwatch
@@ -406,23 +410,28 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
     def _stored(self) -> tuple[Manifest, ChunkStore]:
         return self._manifest, self._store
 
-    def _refuse_culprits(self, tables: Mapping[str, pa.Table], error: Exception) -> None:
+    def _refuse_culprits(
+        self, tables: Mapping[str, pa.Table], error: Exception, waiting: WaitingCommands | None
+    ) -> None:
         """Refuse each waiting command with which the step fails, and not without, by no fault that may pass.
 
-        What this program declares of its queries waits on, and is noted as refused until it runs.
+        What this program declares of its queries waits on, and is noted as refused until it runs. If none is found,
+        the commands of the log stay there for the next step.
         """
-        waiting, number = self._manifest.pending, self._manifest.step + 1
-        innocent, guilty = culprits(waiting, error, partial(self._step, tables))
+        given, refused = self._given(waiting), [] if waiting is None else waiting.refused
+        admitted = [one for one in given if not _is_in(one, [command for command, _ in refused])]
+        innocent, guilty = culprits(admitted, error, partial(self._step, tables))
         if not guilty:
             return
+        manifest = self._manifest if waiting is None else waiting.manifest
+        self._logged += () if waiting is None else waiting.commands
         kept = [one for one in guilty if isinstance(one, AddQuery | ChangeQuery) and not _is_in(one, self._logged)]
-        refused = [CommandRefused(number, encode(one), str(error)) for one in guilty if not _is_in(one, kept)]
-        self._refusals += refused
-        self._events += refused
-        manifest = self._manifest
-        for command in guilty:
-            manifest = with_refused(manifest, command, number, str(error))
-        pending = tuple(one for one in waiting if _is_in(one, innocent) or _is_in(one, kept))
+        for command, reason in [*refused, *((one, str(error)) for one in guilty)]:
+            manifest = with_refused(manifest, command, manifest.step + 1, reason)
+            if not _is_in(command, kept):
+                self._refusals.append(CommandRefused(manifest.step + 1, encode(command), reason))
+                self._events.append(self._refusals[-1])
+        pending = tuple(one for one in given if _is_in(one, innocent) or _is_in(one, kept))
         self._change(replace(manifest, pending=pending))
 
     def _upcoming(self) -> Manifest:

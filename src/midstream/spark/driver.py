@@ -15,7 +15,6 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from midstream.checkpoint.writer import Writer
-from midstream.job.admitted import admitted
 from midstream.job.carried_log import SparkLog
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
@@ -26,6 +25,7 @@ from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
 from midstream.job.step_times import StepTimes, timed
 from midstream.job.stopwatch import Stopwatch
+from midstream.job.waiting_commands import WaitingCommands
 from midstream.language.parse import bind_query
 from midstream.language.query import Query, query_of
 from midstream.model.command import Command
@@ -44,7 +44,7 @@ from midstream.spark.setting import Setting, reads_files, setting_of
 from midstream.spark.sources import needs
 from midstream.spark.task import Writes
 from midstream.state.store.files import FileStore
-from midstream.step.commands.add_query import AddQuery, with_refused
+from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.lane_step import LaneOutput
 from midstream.step.levels import StepOutputs, conclude_levels
@@ -103,6 +103,7 @@ class Driver:
         self.brings_rows = True
         self._prepared: str | None = None
         self._coming: Manifest | None = None
+        self._planned: StepPlan | None = None
         self._rows_before = 0
         self._attempts = 0
         self._warned: set[Source] = set()
@@ -192,16 +193,15 @@ class Driver:
             self._prepared = mark
 
     def _plan(self) -> StepPlan:
-        given = self.folders.commands.after(self.manifest.last_command)
-        own: tuple[Command, ...] = () if self.reconciled else differences(self.manifest, self.declared)
-        last = max([self.manifest.last_command, *(number for number, _ in given)])
-        with fault_located(lambda: "the commands"):
-            taken, refused = admitted(self.outputs, self.manifest, [command for _, command in given], own)
-            plan = plan_step(self.manifest, [*own, *taken], last, self.store, self._timing)
-        manifest = plan.manifest
-        for one in refused:
-            manifest = with_refused(manifest, one.command, one.step, one.reason)
-        return replace(plan, manifest=self.outputs.named(manifest), events=(*refused, *plan.events))
+        """Plan the next step: once, unless the log has got commands since."""
+        waiting, known = WaitingCommands(self.outputs, self.manifest), self._planned
+        if known is None or known.manifest.last_command != waiting.manifest.last_command:
+            own: tuple[Command, ...] = () if self.reconciled else differences(self.manifest, self.declared)
+            with fault_located(lambda: "the commands"):
+                given = [*own, *waiting.commands]
+                known = plan_step(waiting.manifest, given, self.store, self._timing, waiting.refuse)
+            self._planned = known = replace(known, manifest=self.outputs.named(known.manifest))
+        return known
 
     def _carries(self, plan: StepPlan) -> bool:
         """Whether the running union has every stream, and every column that the queries read; it had, unless a command
@@ -278,6 +278,7 @@ class Driver:
         self._commits.note(after, events)
         self._commits.publish(after)
         self.manifest, self.reconciled, self._coming, self.outputs.own = after, True, None, ()
+        self._planned = None
         self._rows_before = sum(seen.rows for seen in gathered.outputs.seen.values())
         self.events.extend(events)
         with suppress(MidstreamError):  # The step is done.

@@ -29,7 +29,7 @@ from midstream.step.answers import AnswerTimes, rows_of
 from midstream.step.each import Each, one_by_one
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.levels import Executor, LevelOutput, conclude_levels, run_levels
-from midstream.step.plan_step import StepPlan, lanes_of, plan_step
+from midstream.step.plan_step import Refuse, StepPlan, lanes_of, plan_step
 from midstream.step.program import Program
 from midstream.step.rescale import adopt
 from midstream.step.spreading.spread_step import spread_step
@@ -67,20 +67,22 @@ def step(
     each: Each = one_by_one,
     timing: StepTiming | None = None,
     pieces: OpenPieces | None = None,
+    refuse: Refuse | None = None,
 ) -> StepResult:
     """Fold a batch and commands into a manifest. Deterministic; `manifest` and its chunks stay as they are.
 
     `each` does the lanes one after the other, or at the same time, for they share nothing but the store; so it deals
     many rows to lanes, stream by stream, and merges the lanes' many results, column by column. `timing` is what the
     host has measured of the step before. Where results need not be given back, `pieces` opens what takes those that are
-    many, piece by piece, of queries that run in one lane; they are not among the `results` then.
+    many, piece by piece, of queries that run in one lane; they are not among the `results` then. `refuse` says which
+    commands the host cannot admit.
     """
     _check_streams(manifest, batch)
     silent = brings_nothing(batch, commands, timing)
     if silent and manifest.still:
         same, nothing, done = still_step(manifest)
         return StepResult(same, nothing, (done,), {}, {})
-    plan = plan_step(manifest, commands, chunks=store, timing=timing)
+    plan = plan_step(manifest, commands, chunks=store, timing=timing, refuse=refuse)
     lanes = LaneExecutor(manifest, plan, batch, store, each, None if pieces is None else pieces(plan.manifest))
     outputs = run_levels(plan, lanes)
     concluded, events = conclude_levels(manifest, plan, outputs, store)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -31,6 +31,9 @@ from midstream.step.reviewing.lane_review import review_lanes
 from midstream.step.shares import with_shares
 from midstream.step.spreading.length import lengthened
 from midstream.step.spreading.sharing import spread_queries
+
+Refuse = Callable[[Command, Manifest], str | None]
+"""Returns why a host refuses a command after which the manifest would be as given; None if the step may take it."""
 
 
 @dataclass(frozen=True)
@@ -109,30 +112,33 @@ def lanes_of(group: str, lanes: int) -> int:
 def plan_step(
     manifest: Manifest,
     commands: Sequence[Command],
-    last_command: int | None = None,
     chunks: ChunkStore | None = None,
     timing: StepTiming | None = None,
+    refuse: Refuse | None = None,
 ) -> StepPlan:
     """Take the commands in order; one that cannot be done becomes a `CommandRefused` event and changes nothing.
 
-    With the `chunks` of the manifest the optimizer reviews plans and lanes after that, as far as it is allowed to.
+    A host may `refuse` one that could be done. With the `chunks` of the manifest the optimizer reviews plans and lanes
+    after that, as far as it is allowed to.
     `timing` is what the host has measured, by which it decides on lanes from the next step on.
     """
     step = manifest.step + 1
-    begun = revised(
-        united(manifest), step=step, last_command=last_command or manifest.last_command, pending=(), still=False
-    )
+    begun = revised(united(manifest), step=step, pending=(), still=False)
     draft = Draft(keep_arrangement(manifest, begun), chunks=chunks)
     for command in commands:
-        attempt = draft.copy()
+        attempt, reason = draft.copy(), None
         try:
             with fault_located(partial("command {}".format, command.kind)):
                 apply(command, attempt)
         except MidstreamError as error:
-            draft.events.append(CommandRefused(step, encode(command), str(error)))
-            draft.manifest = with_refused(draft.manifest, command, step, str(error))
+            reason = str(error)
         else:
+            reason = None if refuse is None else refuse(command, attempt.manifest)
+        if reason is None:
             draft = attempt
+        else:
+            draft.events.append(CommandRefused(step, encode(command), reason))
+            draft.manifest = with_refused(draft.manifest, command, step, reason)
     if commands:
         draft.manifest = forget_paces(draft.manifest)
     if chunks is not None:

@@ -129,7 +129,6 @@ def test_a_stateless_query_may_be_drained() -> None:
 
 
 def test_the_last_command_is_remembered() -> None:
-    assert plan_step(EMPTY, [], 17).manifest.last_command == 17
     assert plan_step(replace(EMPTY, last_command=9), []).manifest.last_command == 9
 
 
