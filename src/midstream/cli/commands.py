@@ -165,6 +165,23 @@ def spread(
     send(path, Spread(query, scheme, number_of(nodes), options, plan or ""), wait, as_json)
 
 
+def command(
+    path: CheckpointPath,
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="The kind of command, as logs name it: rescale, or another package's.")
+    ],
+    values: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Its fields; a value is JSON or text.")
+    ] = None,
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give any command to a running job, also one that another package defines."""
+    from midstream.step.commands.base import command_of
+
+    send(path, command_of({"command": kind, **named_values(values, "NAME=VALUE")}), wait, as_json)
+
+
 def rescale(
     path: CheckpointPath,
     lanes: Annotated[

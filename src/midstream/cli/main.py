@@ -15,7 +15,7 @@ from typer.main import get_command
 from midstream import __version__
 from midstream.cli.calibrate import calibrate
 from midstream.cli.check import check
-from midstream.cli.commands import add, change, drop, migrate, rescale, reshare, spread
+from midstream.cli.commands import add, change, command, drop, migrate, rescale, reshare, spread
 from midstream.cli.compact import compact
 from midstream.cli.dashboard import dashboard
 from midstream.cli.demo import demo
@@ -47,7 +47,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for command in (
+for one in (
     demo,
     check,
     run,
@@ -63,6 +63,7 @@ for command in (
     spread,
     rescale,
     reshare,
+    command,
     optimize,
     plans,
     approve,
@@ -79,7 +80,7 @@ for command in (
     calibrate,
     lab,
 ):
-    app.command(help=whole_paragraphs(command))(command)
+    app.command(help=whole_paragraphs(one))(one)
 
 
 def _print_version(requested: bool) -> None:

@@ -15,10 +15,9 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.reading import ANSWERS_KEPT, JobReading, JobReadings
 from midstream.dashboard.view import nothing_else
 from midstream.dashboard.views import views
-from midstream.model.codec import decode, encode
-from midstream.model.command import Command
-from midstream.model.errors import CheckpointError, MidstreamError, QueryError, fault_located
-from midstream.step.commands.base import StepCommand
+from midstream.model.codec import encode
+from midstream.model.errors import CheckpointError, QueryError, fault_located
+from midstream.step.commands.base import StepCommand, command_of
 
 JsonObject = dict[str, Any]
 
@@ -105,7 +104,7 @@ class Api:
         Raises the `MidstreamError` that the job would refuse it by; then nothing is appended.
         """
         checkpoint = self._at(index).checkpoint
-        command, since = _command(value), checkpoint.manifest().step
+        command, since = command_of(value), checkpoint.manifest().step
         with fault_located(lambda: f"command {command.kind}"):
             number, command = checkpoint.send(command)
         return {"id": number, "since": since, **encode(command)}
@@ -137,15 +136,3 @@ def _step(options: Mapping[str, str]) -> int | None:
         return int(text) if text else None
     except ValueError:
         raise QueryError(f"{text!r} is no step", place="step", remedy="use the number of a kept step") from None
-
-
-def _command(value: Any) -> StepCommand:
-    try:
-        command = decode(Command, value)
-    except (KeyError, TypeError, ValueError, AttributeError, MidstreamError) as error:
-        raise QueryError(
-            f"this is no command: {error}", place="command", remedy="send an object as the command log has it"
-        ) from error
-    if not isinstance(command, StepCommand):
-        raise QueryError("this is no command to a step", place="command", remedy="send one as the command log has it")
-    return command

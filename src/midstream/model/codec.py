@@ -47,6 +47,10 @@ class Tagged:
         elif not family:
             cls.kinds[cls.kind] = cls
 
+    @classmethod
+    def find_more(cls) -> None:
+        """Import kinds that other distributions define; called before a kind is given up as unknown."""
+
 
 class Complete:
     """The base of values that are written in full and refused where a field is missing: an empty object is none."""
@@ -183,7 +187,10 @@ class _Record:
     def decode(self, value: Any) -> Any:
         if self._tag is None:
             return self._made(value)
-        kind = self._kind.kinds.get(value.get(self._tag, ""))
+        name = value.get(self._tag, "")
+        if name not in self._kind.kinds:
+            self._kind.find_more()
+        kind = self._kind.kinds.get(name)
         if kind is None:
             raise CheckpointError(
                 f"unknown {self._tag} {value.get(self._tag)!r}",

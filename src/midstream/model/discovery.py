@@ -46,6 +46,12 @@ def kinds(package: ModuleType, base: Base[Contract], group: str) -> dict[str, ty
     return dict(sorted(found.items()))
 
 
+def load_modules(group: str) -> None:
+    """Import whatever installed distributions declare as entry points of a group."""
+    for entry in entry_points(group=group):
+        _loaded(entry, f"entry point {entry.name!r} of {group}")
+
+
 def _own(package: ModuleType, base: Base[Contract]) -> Iterator[tuple[type[Contract], str]]:
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         for kind in vars(importlib.import_module(module.name)).values():

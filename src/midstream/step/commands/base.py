@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
+from midstream.model.codec import decode
 from midstream.model.command import Command
+from midstream.model.errors import MidstreamError, QueryError
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.step.draft import Draft
@@ -51,3 +53,17 @@ def apply(command: Command, draft: Draft) -> None:
     if not isinstance(command, StepCommand):
         raise TypeError(f"{command!r} is no command that a step takes")
     command.apply(draft)
+
+
+def command_of(value: Any) -> StepCommand:
+    """Decode a command as logs have it; raises `QueryError` if it is none that a step takes."""
+    place = "command"
+    try:
+        command = decode(Command, value)
+    except (KeyError, TypeError, ValueError, AttributeError, MidstreamError) as error:
+        raise QueryError(
+            f"this is no command: {error}", place=place, remedy="send an object as the command log has it"
+        ) from error
+    if not isinstance(command, StepCommand):
+        raise QueryError("this is no command to a step", place=place, remedy="send one as the command log has it")
+    return command

@@ -171,6 +171,10 @@ class Controls(ABC, Generic[Receipt]):
         """Let the optimizer look at the plan of a query again."""
         return self._command(Unpin(query))
 
+    def command(self, command: StepCommand) -> Receipt:
+        """Give a command as a value: one that another package defines, or one of `midstream.step.commands`."""
+        return self._command(command)
+
     @abstractmethod
     def _command(self, command: StepCommand) -> Receipt:
         """Check a command and have the next step take it."""
