@@ -478,7 +478,7 @@ FAULTS = (
     # --- checkpoint, job and engine
     Fault(
         "command-taken-twice",
-        "engine/durable.py",
+        "job/waiting_commands.py",
         "last_command=given[-1][0])",
         "last_command=given[-1][0] - 1)",
         "the last command of a step is taken again in the next",

@@ -42,6 +42,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "language": ("src/midstream/language", "tests/unit/language", "tests/golden", "tests/property"),
     "checkpoint": ("src/midstream/checkpoint", "tests/unit/checkpoint", "tests/embedded", "tests/property"),
     "engine": ("src/midstream/engine", "tests/unit/engine", "tests/embedded", "tests/property"),
+    "job": ("src/midstream/job", "tests/unit/job", "tests/unit/engine", "tests/embedded"),
     "sinks": ("src/midstream/sinks", "tests/sinks", "tests/embedded"),
     "spark": ("tests/spark",),
     "optimizer": ("src/midstream/optimizer", "tests/unit/optimizer", "tests/optimizer"),

@@ -32,7 +32,6 @@ from midstream.language.job_specs import QuerySpec, SourceSpec
 from midstream.language.query import query_of
 from midstream.language.toml_file import Path as Keys
 from midstream.model.allowed_sources import check_settings_of_spark
-from midstream.model.command import declare_operator
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import EMBEDDED, SPARK, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
@@ -223,7 +222,8 @@ class _Check:
                 missing.add(name)
             else:
                 # A command allows its operator, so none may be made of one that this program has not allowed.
-                command = _command(name, query if allowed else replace(query, operator=None, operator_options=None))
+                asked = query if allowed else replace(query, operator=None, operator_options=None)
+                command = AddQuery.of(name, asked, dict(query.sink))
                 added = self.added(manifest, table, command)
                 manifest = added or manifest
                 missing |= {name} if added is None else set()
@@ -294,9 +294,3 @@ def _with_zones(columns: pa.Schema, old: pa.Schema) -> pa.Schema:
         return field.with_type(before) if alike or pa.types.is_nested(before) else field
 
     return pa.schema([kept(field) for field in columns])
-
-
-def _command(name: str, query: QuerySpec) -> AddQuery:
-    above = declare_operator(query.operator, query.operator_options)
-    over = (query.spread, query.nodes, dict(query.spread_options or {}))
-    return AddQuery(name, query.sql, query.plan, dict(query.sink), above, query.history, *over)

@@ -48,18 +48,7 @@ def job_of(session: Any, file: JobFile) -> Job:
     for name, table in file.tables.items():
         job.table(name, table_rows(name, table))
     for name, query in file.queries.items():
-        job.query(
-            name,
-            query.sql,
-            plan=query.plan,
-            sink=dict(query.sink),
-            operator=query.operator,
-            operator_options=query.operator_options,
-            history=query.history,
-            spread=query.spread,
-            nodes=query.nodes,
-            spread_options=query.spread_options,
-        )
+        job.query(name, **query.arguments())
     for name, settings in declared_optimizer(with_unit_costs(file)).items():
         job.declare_optimizer(name, settings)
     return job

@@ -30,8 +30,9 @@ from midstream.job.stopwatch import Stopwatch
 from midstream.job.waiting_commands import WaitingCommands
 from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
+from midstream.language.job_specs import QuerySpec
 from midstream.model.codec import encode
-from midstream.model.command import Command, declare_operator, named_options
+from midstream.model.command import Command
 from midstream.model.errors import fault_located
 from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
 from midstream.model.lanes import StepTiming
@@ -176,14 +177,13 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         A `spread` such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on so many `nodes`;
         `auto` has the cost model say how many.
         """
-        above = declare_operator(operator, operator_options)
-        over = (spread, nodes, named_options(spread_options, "spread_options"))
+        spec = QuerySpec(sql, plan, sink, operator, operator_options, history, None, spread, nodes, spread_options)
         if self._checkpoint is None:
             refuse_sink(name, sink)
-            self._command(AddQuery(name, sql, plan, None, above, history, *over))
+            self._command(AddQuery.of(name, spec))
             return
         meant = self._checkpoint.folders.sink(name, sink)
-        query = AddQuery(name, sql, plan, meant.to_json(), above, history, *over)
+        query = AddQuery.of(name, spec, meant.to_json())
         commands = (query,) if f"query {name}" in self._declared else redeclared(self._upcoming(), query)
         checks = partial(self._checkpoint.name_sink, name, meant, self._manifest)
         self._command(*commands, checks=checks, declares=partial(with_declared, query=query))

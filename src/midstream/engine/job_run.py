@@ -143,18 +143,7 @@ class FileJob:
             if name in shown.queries or name in shown.refused:
                 self._engine.drop_query(name)
         for name, query in file.queries.items():
-            self._engine.add_query(
-                name,
-                query.sql,
-                query.plan,
-                dict(query.sink),
-                operator=query.operator,
-                operator_options=query.operator_options,
-                history=query.history,
-                spread=query.spread,
-                nodes=query.nodes,
-                spread_options=query.spread_options,
-            )
+            self._engine.add_query(name, **query.arguments())
         self._engine.declare_optimizer(declared_optimizer(with_unit_costs(file)))
 
     def _files_read(self) -> dict[str, dict[str, int]]:

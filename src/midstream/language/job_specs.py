@@ -68,15 +68,16 @@ class TableSpec:
 
 @dataclass(frozen=True)
 class QuerySpec:
-    """A query's text, its plan in plan notation or None, where its results go, and a user's operator on top.
+    """A query as a program or a job file declares it, before it has a name.
 
-    `history`: whether it sees, where it is new to a running job, what the job's queries hold. `optimizer` has settings
-    of its own, as they are written; None where the job's count. With a `spread` it runs over so many `nodes`.
+    `plan` is in plan notation. `sink` says where its results go, `operator` is a user's on top. `history`: whether it
+    sees, where it is new to a running job, what the job's queries hold. `optimizer` has settings of its own, as they
+    are written; None where the job's count. With a `spread` it runs over so many `nodes`.
     """
 
     sql: str
-    plan: str | None
-    sink: Mapping[str, Any]
+    plan: str | None = None
+    sink: Any = None
     operator: str | None = None
     operator_options: Mapping[str, Any] | None = None
     history: bool = True
@@ -84,6 +85,10 @@ class QuerySpec:
     spread: str | None = None
     nodes: int | str | None = None
     spread_options: Mapping[str, Any] | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `Engine.add_query` and `Job.query` but for the name."""
+        return {name: value for name, value in vars(self).items() if name != "optimizer"}
 
 
 def spark_settings(top: TomlTable) -> dict[str, str]:

@@ -84,7 +84,8 @@ def watermarks(streams: Mapping[str, StreamSchema], progress: Mapping[str, Strea
     # Of many streams most are often silent: a step looks at each, and calls nothing.
     for name, schema in streams.items():
         if name in progress:
-            own, floor = _reached(progress[name]), progress[name].floor
+            one = progress[name]
+            own, floor = one.greatest if one.held is None else one.held, one.floor
             if own is not None and not schema.answers_of:
                 marks[name] = own - schema.lateness
             if floor is not None and floor > marks[name]:

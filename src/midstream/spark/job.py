@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,8 +30,8 @@ from midstream.job.reconcile import (
 from midstream.job.spark_log import has_run
 from midstream.job.static_tables import set_table, unread
 from midstream.language.duration import parse_duration
+from midstream.language.job_specs import QuerySpec
 from midstream.language.parse import parse_query
-from midstream.model.command import declare_operator, named_options
 from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import DEFAULT_SHARING, SPARK, Manifest
 from midstream.model.optimization import OptimizerSettings
@@ -169,21 +170,19 @@ class Job:
         RANGE windows on that number of `nodes`; with `nodes="auto"` on as many as the cost model finds best.
         """
         meant = self._folders.sink(name, sink)
-        over = (spread, nodes, named_options(spread_options, "spread_options"))
+        spec = QuerySpec(sql, plan, sink, operator, operator_options, history, None, spread, nodes, spread_options)
         if name in self._queries:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
         tables = {table: unread(table, rows.schema) for table, rows in self._tables.items()}
-        added = AddQuery(name, sql, plan, None, None, history, *over)
-        manifest = streams_for(added, self._schemas(), self._queries, SPARK, tables)
+        added = AddQuery.of(name, spec, meant.to_json())
+        manifest = streams_for(replace(added, operator=None), self._schemas(), self._queries, SPARK, tables)
         query = parse_query(sql, manifest.streams, tables=manifest.table_schemas)
         if plan is not None:
             parse_plan(plan, query)
-        above = declare_operator(operator, operator_options)
-        if above is not None:
-            check_operator(query, above, f"query {name}")
+        if added.operator is not None:
+            check_operator(query, added.operator, f"query {name}")
         self._sinks[name] = meant
-        added = AddQuery(name, sql, plan, meant.to_json(), above, history, *over)
-        if over != (None, None, {}) and name not in manifest.queries:
+        if (spread or nodes or spread_options) and name not in manifest.queries:
             taken(manifest, added)
         self._queries[name] = added
         return self

@@ -24,8 +24,9 @@ from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
 from midstream.job.reported import Reported
 from midstream.job.static_tables import TableControl, set_table
+from midstream.language.job_specs import QuerySpec
 from midstream.model.codec import encode
-from midstream.model.command import Command, declare_operator, named_options
+from midstream.model.command import Command
 from midstream.model.errors import (
     CheckpointError,
     InputError,
@@ -143,9 +144,8 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         """
         meant = self._driver.folders.sink(name, sink)
         with self._driver.outputs.adding(name, meant):
-            above = declare_operator(operator, operator_options)
-            over = (spread, nodes, named_options(spread_options, "spread_options"))
-            return self._command(AddQuery(name, sql, plan, meant.to_json(), above, history, *over))
+            spec = QuerySpec(sql, plan, sink, operator, operator_options, history, None, spread, nodes, spread_options)
+            return self._command(AddQuery.of(name, spec, meant.to_json()))
 
     def results(self, query: str, **options: str | int) -> DataFrame:
         """A query's results as a streaming DataFrame, for another job: each row exactly once.

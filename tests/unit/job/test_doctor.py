@@ -18,7 +18,7 @@ from midstream.job.doctor import CHECKS, Examined, examine
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch
 from midstream.sinks import FileSink, StagedStep
-from midstream.step import fold
+from midstream.step import levels
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.spreading import taken_over
 from tests.unit.job.test_opened import content, counted, in_sink, rows, run, start
@@ -364,7 +364,7 @@ def test_rows_in_a_wrong_lane_are_found_and_what_can_be_done(tmp_path: Path, mon
         engine.push(rows(2))
         with monkeypatch.context() as wrong:
             wrong.setattr(taken_over, "slots", lambda *given: own(*given) + 1)
-            wrong.setattr(fold, "validate", lambda *given: None)
+            wrong.setattr(levels, "validate", lambda *given: None)
             engine.spread("pairs", "off")
             for step in range(3, 5):
                 engine.push(rows(step))

@@ -10,11 +10,12 @@ from typing import Any
 
 from typing_extensions import override
 
+from midstream.language.job_specs import QuerySpec
 from midstream.language.parse import bind_to_run, derived_parts
 from midstream.language.parts import check_text, errors_placed, not_too_deep, parts_of
 from midstream.language.query import Query, query_of
 from midstream.model.codec import decode
-from midstream.model.command import Command
+from midstream.model.command import Command, declare_operator, named_options
 from midstream.model.errors import QueryError, fault_located
 from midstream.model.events import CrossJoinBegun, Event, QueryAdded
 from midstream.model.manifest import Manifest, QueryEntry, RefusedQuery
@@ -55,6 +56,13 @@ class AddQuery(StepCommand):
     nodes: int | str | None = None
     spread_options: dict[str, Any] = field(default_factory=dict)
     part: bool = False
+
+    @staticmethod
+    def of(name: str, spec: QuerySpec, sink: dict[str, Any] | None = None) -> AddQuery:
+        """Return the command that begins a query as declared; allow the operator that a program names."""
+        above, over = declare_operator(spec.operator, spec.operator_options), (spec.spread, spec.nodes)
+        options = named_options(spec.spread_options, "spread_options")
+        return AddQuery(name, spec.sql, spec.plan, sink, above, spec.history, *over, options)
 
     @override
     def apply(self, draft: Draft) -> None:
