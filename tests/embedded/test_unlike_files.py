@@ -213,6 +213,29 @@ def test_without_a_header_columns_are_found_by_their_position(folder: Path) -> N
     assert run(folder, "csv") == ([ONE], [])
 
 
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        ("dd/MM/yyyy HH:mm", ("01/01/2024 00:00",)),
+        ("d.M.yyyy H:mm:ss", ("1.1.2024 0:00:00", "01.01.2024 00:00:00", "2024-01-01")),
+        ("yyyy/MM/dd'T'HH:mm:ss.SSSXXX", ("2024/01/01T01:00:00.000+01:00", "2024/01/01T00:00:00.000Z")),
+    ],
+)
+def test_times_of_csv_in_a_pattern_of_their_own(folder: Path, pattern: str, texts: tuple[str, ...]) -> None:
+    (folder / "A" / "0.csv").write_text("".join(f"1,{text},x\n" for text in texts))
+    more = f'options = {{ timestampFormat = "{pattern}", nullValue = "-" }}'
+    assert run(folder, "csv", more=more) == ([ONE] * len(texts), [])
+
+
+def test_words_of_csv_that_say_null_and_times_that_are_none(folder: Path) -> None:
+    (folder / "A" / "0.csv").write_text("1,01/01/2024,x\n2,31/02/2024,-\n3,-,x\n")
+    results, letters = run(folder, "csv", more='options = { timestampFormat = "dd/MM/yyyy", nullValue = "-" }')
+    assert results == [ONE]
+    assert [(one["k"], one["v"]) for one in letters] == [("2", None), ("3", "x")]
+    with pytest.raises(InputError, match=r"timestampFormat 'dd MMM yy'.*\[streams.A\]"):
+        run(folder, "csv", more='options = { timestampFormat = "dd MMM yy" }')
+
+
 def test_values_are_apart_at_one_character(folder: Path) -> None:
     (folder / "A" / "0.csv").write_text("1|2024-01-01|x\n")
     assert run(folder, "csv", more='options = { sep = "|" }') == ([ONE], [])

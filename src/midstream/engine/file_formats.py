@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.orc
@@ -153,6 +155,7 @@ class _LacksColumn(ValueError):
 def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     delimiter = _delimiter(options)
     uneven: list[list[str]] = []
+    nulls = {"", options.get("nullvalue", "")}
 
     def even(row: pyarrow.csv.InvalidRow) -> str:
         uneven.extend(csv.reader([row.text], delimiter=delimiter))
@@ -171,7 +174,7 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
             pyarrow.csv.ParseOptions(delimiter=delimiter, invalid_row_handler=even),
             pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(positions, pa.string()),
-                null_values=[""],
+                null_values=[*nulls],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
                 check_utf8=False,  # A damaged text is its row's dead letter, and not the end of the file.
@@ -181,7 +184,9 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
         rows = pa.table([pa.array([], pa.string()) for _ in positions], names=positions)
     if uneven:
         width = len(header)
-        padded = [[value or None for value in row[:width]] + [None] * (width - len(row)) for row in uneven]
+        padded = [
+            [None if value in nulls else value for value in row[:width]] + [None] * (width - len(row)) for row in uneven
+        ]
         more = [pa.array([row[at] for row in padded], pa.string()) for at in range(width)]
         rows = pa.concat_tables([rows, pa.table(more, names=positions)])
     if damaged:
@@ -191,7 +196,61 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     own = own_names(columns.names, header)
     if lacking := [name for name in columns.names if name not in own]:
         raise _LacksColumn(f"its header has no {', '.join(map(repr, lacking))}, but {', '.join(header)}")
-    return pa.table({name: rows.column(header.index(own[name])) for name in columns.names})
+    found = {name: rows.column(header.index(own[name])) for name in columns.names}
+    return pa.table({name: _in_iso(column, columns.field(name).type, options) for name, column in found.items()})
+
+
+TIME_PATTERNS = "a pattern such as dd/MM/yyyy HH:mm:ss.SSS, of the letters yyyy, MM, dd, HH, mm, ss, SSS and XXX"
+
+_LETTERS = {
+    "yyyy": r"(\d{4})", "MM": r"(\d\d)", "M": r"(\d\d?)", "dd": r"(\d\d)", "d": r"(\d\d?)", "HH": r"(\d\d)",
+    "H": r"(\d\d?)", "mm": r"(\d\d)", "ss": r"(\d\d)", "S": r"(\d+)",
+    "X": r"(Z|[+-]\d\d:?\d\d|[+-]\d\d)", "Z": r"(Z|[+-]\d\d:?\d\d)",
+}  # fmt: skip
+_WORDS_OF_TIME = re.compile(r"yyyy|MM?|dd?|HH?|mm|ss|S+|X+|Z|'([^']*)'|[^A-Za-z']")
+
+
+def time_pattern(pattern: str) -> tuple[str, str] | None:
+    """Return a regular expression of the texts that a pattern of Spark's gives, and what is ISO 8601 in their place.
+
+    None where the pattern has more than numbers of years, months, days, hours, minutes, seconds and an offset.
+
+    >>> time_pattern("dd/MM/yyyy")[1], time_pattern("d MMM yyyy")
+    ('\\\\3-\\\\2-\\\\1', None)
+    """
+    expression, groups, end = "", dict[str, int](), 0
+    for found in _WORDS_OF_TIME.finditer(pattern):
+        letter = found[0][0]
+        if found.start() != end:
+            return None
+        end = found.end()
+        if not letter.isalpha():
+            expression += re.escape(found[1] if letter == "'" else found[0])
+            continue
+        if letter in groups:
+            return None
+        groups[letter] = len(groups) + 1
+        expression += _LETTERS.get(found[0]) or _LETTERS[letter]
+    if end != len(pattern) or not {"y", "M", "d"} <= groups.keys():
+        return None
+    iso = "-".join(rf"\{groups[one]}" for one in "yMd")
+    time = ":".join(rf"\{groups[one]}" for one in "Hms" if one in groups)
+    zone = next((rf"\{groups[one]}" for one in "XZ" if one in groups), "")
+    fraction = rf".\{groups['S']}" if "S" in groups else ""
+    return f"^{expression}$", f"{iso}{f'T{time}{fraction}{zone}' if time else ''}"
+
+
+def _in_iso(column: pa.ChunkedArray, kind: pa.DataType, options: Options) -> pa.ChunkedArray:
+    """Texts of times as ISO 8601; those that the pattern of the file does not give stay as they are."""
+    name = "timestampformat" if pt.is_timestamp(kind) else "dateformat" if pt.is_date(kind) else ""
+    found = time_pattern(options[name]) if name in options else None
+    if found is None or not pt.is_string(column.type):
+        return column
+    matches = pc.match_substring_regex(column, found[0])
+    iso = pc.replace_substring_regex(column, found[0], found[1])
+    for begins in ("-", "-", "T"):  # A day, month or hour of one digit gets two.
+        iso = pc.replace_substring_regex(iso, rf"{begins}(\d)([-T:]|$)", rf"{begins}0\1\2")
+    return pc.if_else(matches, iso, column)
 
 
 def _header(data: pa.Buffer, delimiter: str) -> tuple[int, list[str]]:

@@ -13,7 +13,16 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from midstream.engine.file_formats import READERS, BadFile, file_columns, file_rows, of_file, unread_file
+from midstream.engine.file_formats import (
+    READERS,
+    TIME_PATTERNS,
+    BadFile,
+    file_columns,
+    file_rows,
+    of_file,
+    time_pattern,
+    unread_file,
+)
 from midstream.engine.file_source import ON_SPARK, FileSource, known_options, most_files
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import SourceSpec
@@ -27,7 +36,7 @@ from midstream.step.admission.given import one_table
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a partition whose column is NULL."""
 
-_OPTIONS = {"csv": {"header", "sep", "delimiter"}}
+_OPTIONS = {"csv": {"header", "sep", "delimiter", "nullvalue", "timestampformat", "dateformat"}}
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,10 @@ class FolderSource(FileSource):
         if spec.schema is None and spec.format == "csv":
             options = {"header": "true", **options}  # By nothing else could the columns be known, as on Spark.
         _check_separator(options, place)
+        for name in ("timestampFormat", "dateFormat"):
+            if (pattern := options.get(name.lower())) is not None and time_pattern(pattern) is None:
+                message = f"{name} {pattern!r} has more than years, months, days, hours, minutes, seconds and an offset"
+                raise InputError(message, place=place, remedy=f"write {TIME_PATTERNS}; or {ON_SPARK}")
         base, patterns = _split(spec.path)
         skips = spec.on_bad_file == "skip"
         source = FolderSource("/".join([located(base), *patterns]), spec.format, pa.schema([]), options, skips)
