@@ -36,7 +36,7 @@ def test_each_command_is_appended(job: SmallJob, capsys: pytest.CaptureFixture[s
     assert main(["rescale", path, "--lanes", "5"]) == 0
     assert "command 4 (rescale) is in the log" in capsys.readouterr().out
     assert sent(job) == [
-        Migrate("pairs", "(A (B C))", "moving_state"),
+        Migrate("pairs", "(A (B C))", "auto"),
         AddQuery("two", PAIR, "(B A)", {"format": "json", "path": str(Path.cwd() / "results")}),
         DropQuery("two"),
         Rescale(5),
@@ -138,7 +138,7 @@ def test_a_query_can_come_from_standard_input(job: SmallJob, monkeypatch: pytest
 def test_waiting_shows_what_was_done(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(job.path)
     with job.running():
-        assert main(["migrate", path, "pairs", "(A (B C))", "--wait", "20", "--json"]) == 0
+        assert main(["migrate", path, "pairs", "(A (B C))", "--strategy", "moving_state", "--wait", "20", "--json"]) == 0
         migrated = json.loads(capsys.readouterr().out)
         assert main(["add", path, "two", PAIR, "--wait", "20"]) == 0
         assert "command 2 (add_query) was done in step" in capsys.readouterr().out

@@ -39,7 +39,8 @@ def test_status_as_json_is_exact(job: SmallJob, capsys: pytest.CaptureFixture[st
         "sql": SQL, "lanes": 2, "spread": "by the common key", "operator": None, "chain": "pairs", "migration": None,
         "counters": 0, "state_rows": 12, "state_bytes": 0, "states": 0, "nodes": None, "nodes_with": [], "rejected": 0,
         "optimizer": {
-            "mode": "suggest", "policy": "adaptive", "pinned": False, "decision": "", "reason": "", "proposal": None,
+            "mode": "suggest", "policy": "adaptive", "pinned": False, "decision": "", "reason": "", "reviewed_in": 0,
+            "proposal": None,
             "foreseen": None, "real": None,
         },
     }  # fmt: skip

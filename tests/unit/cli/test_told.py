@@ -43,7 +43,7 @@ def test_all_that_happens_is_told_once(capsys: pytest.CaptureFixture[str]) -> No
     with Told(quiet=False, first="waiting for files") as shown:
         shown.of(engine)
         assert lines(capsys) == ["step 0: query pairs begins by plan (A B) and sees all rows"]
-        engine.migrate("pairs", "(B A)")
+        engine.migrate("pairs", "(B A)", "moving_state")
         engine.push({})
         shown.of(engine)
         shown.of(engine)

@@ -149,7 +149,7 @@ def test_a_state_lost_in_the_step_of_a_migration(tmp_path: Path) -> None:
             fold.push(number)
     harm(hurt.files(base=False), "missing")
     for fold in (hurt, whole):
-        done = fold.push(5, Migrate("three", "(A (B C))"))
+        done = fold.push(5, Migrate("three", "(A (B C))", "moving_state"))
         assert [event.plan for event in done.events if isinstance(event, MigrationEnded)] == ["(A (B C))"]
         for number in range(6, 10):
             fold.push(number)
