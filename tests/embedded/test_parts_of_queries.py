@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,6 @@ def test_an_engine_in_memory_reports_it_too() -> None:
     assert found.keys() == {"o"}
     assert [query.name for query in engine.report().asked] == ["o"]
     assert [query.part_of for query in engine.report().parts("o")] == [("o",)]
+    metrics = engine.metrics_text()
+    assert set(re.findall(r'(?:query|stream)="([^"]+)"', metrics)) == {"o", "A", "B"}
+    assert "midstream_queries 1\n" in metrics

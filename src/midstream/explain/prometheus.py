@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from midstream.checkpoint.report_values import QueryReport, Report
+from midstream.checkpoint.report_values import QueryReport, Report, StreamReport
 from midstream.model.step_time import StepTime, rows_per_second
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -31,9 +31,15 @@ class Measured:
         return self.times[-1] if self.times else None
 
     @property
+    def streams(self) -> list[StreamReport]:
+        """The streams that are no answers of parts of queries."""
+        parts = {query.name for query in self.report.queries.values() if query.part_of}
+        return [one for one in self.report.streams.values() if one.name not in parts]
+
+    @property
     def queries(self) -> list[QueryReport]:
         """The queries that have series of their own."""
-        return sorted(self.report.queries.values(), key=lambda query: (query.since, query.name))[:MOST_QUERIES]
+        return sorted(self.report.asked, key=lambda query: (query.since, query.name))[:MOST_QUERIES]
 
 
 @dataclass(frozen=True)
@@ -59,15 +65,22 @@ def _timed(read: Callable[[StepTime], float | None]) -> Callable[[Measured], Ite
 
 
 def _streams(name: str) -> Callable[[Measured], Iterable[Sample]]:
-    return lambda job: [({"stream": one.name}, getattr(one, name)) for one in job.report.streams.values()]
+    return lambda job: [({"stream": one.name}, getattr(one, name)) for one in job.streams]
 
 
 def _queries(read: Callable[[QueryReport], float]) -> Callable[[Measured], Iterable[Sample]]:
     return lambda job: [({"query": one.name}, read(one)) for one in job.queries]
 
 
+def _whole_queries(read: Callable[[QueryReport], float]) -> Callable[[Measured], Iterable[Sample]]:
+    """Return samples that add to a query those that run as parts of it."""
+    return lambda job: [
+        ({"query": one.name}, sum(read(each) for each in (one, *job.report.parts(one.name)))) for one in job.queries
+    ]
+
+
 def _watermarks(job: Measured) -> Iterator[Sample]:
-    for one in job.report.streams.values():
+    for one in job.streams:
         yield {"stream": one.name}, None if one.watermark is None else one.watermark / 1e6
 
 
@@ -97,7 +110,7 @@ METRICS = (
         COUNTER,
         "Rows and results of a query for which something could not be evaluated.",
         ("query",),
-        _queries(lambda q: q.rejected),
+        _whole_queries(lambda q: q.rejected),
     ),
     Metric(
         "midstream_comparisons_total",
@@ -152,20 +165,26 @@ METRICS = (
     Metric(
         "midstream_backlog", GAUGE, "Rows (Kafka) or files that wait at the source, if known.", ("stream",), _backlog
     ),
-    Metric("midstream_state_rows", GAUGE, "Rows that a query stands on.", ("query",), _queries(lambda q: q.state_rows)),
+    Metric(
+        "midstream_state_rows",
+        GAUGE,
+        "Rows that a query and its parts stand on.",
+        ("query",),
+        _whole_queries(lambda q: q.state_rows),
+    ),
     Metric(
         "midstream_job_state_rows", GAUGE, "Rows in all states, shared ones once.", (), _whole(lambda r: r.state_rows)
     ),
     Metric("midstream_job_state_bytes", GAUGE, "Bytes of all chunks.", (), _whole(lambda r: r.state_bytes)),
     Metric("midstream_chunks", GAUGE, "Chunks that the newest step lists.", (), _whole(lambda r: r.chunks)),
     Metric("midstream_lanes", GAUGE, "Shares that the state is spread over.", (), _whole(lambda r: r.lanes)),
-    Metric("midstream_queries", GAUGE, "Queries that run.", (), _whole(lambda r: len(r.queries))),
+    Metric("midstream_queries", GAUGE, "Queries that run.", (), _whole(lambda r: len(r.asked))),
     Metric(
         "midstream_queries_without_series",
         GAUGE,
         "Queries beyond the oldest 1,000, which alone have series.",
         (),
-        _whole(lambda r: max(0, len(r.queries) - MOST_QUERIES)),
+        _whole(lambda r: max(0, len(r.asked) - MOST_QUERIES)),
     ),
 )
 """All metrics, as they are documented; names and labels are stable."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from midstream.language.coerce import cast, literal, name, number, plain
+from midstream.language.coerce import cast, literal, name, number, plain, scalar
 from midstream.language.duration import parse_duration, unit_size
 from midstream.language.expression import MOST_DEPTH, Call, Column, Expression, Literal
 from midstream.language.function_nodes import HANDLERS, NODES
@@ -20,10 +20,11 @@ from midstream.language.nested import constant_of, field_of, part_of
 from midstream.language.place import place_of, word_at
 from midstream.language.scope import Scope
 from midstream.language.spark_names import other_name
-from midstream.language.types import BOOLEAN, DURATION, NEVER_CAST, family, from_sql
+from midstream.language.types import BOOLEAN, DURATION, NEVER_CAST, TEXT, family, from_sql
 from midstream.language.user_predicates import is_declared, registering, user_predicate
 from midstream.language.widening import widened_call
 from midstream.model.errors import LanguageError
+from midstream.model.schema import uuids_of
 
 Hook = Callable[[exp.Expr], Expression | None]
 
@@ -48,6 +49,9 @@ _CLOCK_NAMES = frozenset({"now", "today", "getdate", "proctime", "transaction_ti
 _CLOCK_NAMES |= frozenset({"current_timestamp", "current_date", "current_time", "unix_timestamp", "localtimestamp"})
 
 
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "in", "between", "distinct"})
+
+
 def _of_a_clock(node: exp.Expr) -> LanguageError:
     return LanguageError(
         f"{node.sql('duckdb')} reads a clock, and the same rows would give other answers each time",
@@ -57,6 +61,18 @@ def _of_a_clock(node: exp.Expr) -> LanguageError:
 
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.DPipe)
+
+
+def _as_uuid(constant: Literal) -> Literal:
+    """Return a text that a query compares with UUIDs as these are kept; raises where it is none."""
+    if not isinstance(constant.value, str):
+        return constant
+    found = uuids_of(scalar(constant)).as_py()
+    if found is None:
+        raise LanguageError(
+            f"{constant.value!r} is no UUID", remedy="write one such as 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"
+        )
+    return Literal(constant.type, found)
 
 
 def _is_arithmetic(node: exp.Expr) -> bool:
@@ -153,6 +169,8 @@ class Binder:
 
     def call(self, name: str, *arguments: Expression) -> Expression:
         """A function applied to arguments, with arithmetic that widens; raises LanguageError."""
+        if name in _COMPARISONS and any(map(self.scope.is_uuid, arguments)):
+            arguments = tuple(_as_uuid(one) if isinstance(one, Literal) else one for one in arguments)
         return widened_call(name, *arguments)
 
     def _unknown(self, written: str) -> LanguageError:
@@ -296,6 +314,10 @@ class Binder:
             )
         if node.args["to"].this == exp.DType.INT128 and family(value.type) == "float":
             value = call("round_even", value)  # As to any integer; to a DECIMAL(38) halves go away from zero.
+        if node.args["to"].this == exp.DType.UUID and family(value.type) == "text":
+            if self.scope.is_uuid(value) or (isinstance(value, Literal) and not tries):
+                return _as_uuid(value) if isinstance(value, Literal) else value
+            return Call(TEXT, "try_uuid" if tries else "as_uuid", (value,))
         if isinstance(value, Literal) and not tries:
             known = cast(value, type)  # Raises where the constant is no value of the type.
             if text:

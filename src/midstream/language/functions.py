@@ -113,6 +113,8 @@ INTERNAL = frozenset(
         "make_timestamp_ms",
         "join",
         "round_even",
+        "as_uuid",
+        "try_uuid",
     }
     | NESTED.keys()
 )

@@ -119,8 +119,15 @@ class JoinOrder:
 
     def home(self, alias: str) -> str:
         """The source whose rows have the columns of an alias: a static table's are those of the stream it enriches."""
-        views = (view for (other, _), view in self.scope.views.items() if other == alias)
-        return next((view.alias for view in views if isinstance(view, Column)), alias)
+        return self._homes.get(alias, alias)
+
+    @cached_property
+    def _homes(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for (alias, _), view in self.scope.views.items():
+            if isinstance(view, Column):
+                found.setdefault(alias, view.alias)
+        return found
 
     def conditions(self, at: int) -> list[Expression]:
         """The conditions that decide what the sources of a block are joined with."""

@@ -70,6 +70,8 @@ _TIMES: dict[str, Function] = {
     "epoch_ms": fixed(1, shaped(INT64, "moment"), moments.epoch_ms),
     "to_timestamp": _failing(1, shaped(TIMESTAMPTZ, "real"), moments.from_seconds),
     "make_timestamp_ms": _failing(1, shaped(TIMESTAMP, "whole"), moments.from_ms),
+    "as_uuid": _failing(1, shaped(TEXT, "text"), letters.uuid),
+    "try_uuid": fixed(1, shaped(TEXT, "text"), letters.uuid),
     "make_date": _failing(3, shaped(pa.date32(), "whole", "whole", "whole"), moments.date_of),
     "last_day": fixed(1, shaped(pa.date32(), "moment"), moments.last_day),
     "dayname": fixed(1, shaped(TEXT, "moment"), moments.name_of("%A")),

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
@@ -74,10 +74,12 @@ def check_text(sql: object, *, part: bool = False) -> None:
         tokens = tokens_of(sql)
     except TokenError:
         return  # The parser says what is wrong.
+    # Each is a part, which has those below it in brackets: the last of them would be refused after a long time.
+    outer = _outer_joins(tokens)
     nested, most, at = _frames(tokens)
-    if nested > _MOST_FRAMES and part:  # Nobody wrote this text: each part has those below it in brackets.
+    if outer > _MOST_OUTER_JOINS or (nested > _MOST_FRAMES and part):
         raise LanguageError(
-            f"{most} outer joins, aggregates, EXISTS or subqueries of the query stand one on the other",
+            f"{max(outer, most)} outer joins, aggregates, EXISTS or subqueries of the query stand one on the other",
             place="FROM and WHERE",
             remedy="let a query join some of the streams, and read its answers",
         )
@@ -97,10 +99,33 @@ def too_deep(text: str, at: int, levels: int) -> LanguageError:
 _MOST_FRAMES = 640
 """How many calls, of the 1,000 that Python allows, the parser may need for a text, wherever it is read again."""
 
+_MOST_OUTER_JOINS = 29
+"""More in one FROM are refused at once: as parts they would have more brackets than `_MOST_FRAMES` lets be."""
+
 _OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 _CALLS_OF_PREFIX = {TokenType.NOT: 11, TokenType.DASH: 2, TokenType.PLUS: 2, TokenType.TILDE: 2}
 _CALLS_OF_BRACKET = 23
+
+
+def _outer_joins(tokens: Sequence[Token]) -> int:
+    """The most outer joins that one FROM has."""
+    counts, most = [0], 0
+    for token, after in pairwise(tokens):
+        kind, follows = token.token_type, after.token_type
+        if kind == TokenType.L_PAREN:
+            counts.append(0)
+        elif kind == TokenType.R_PAREN:
+            counts = counts[:-1] or [0]
+        elif kind == TokenType.SELECT:
+            counts[-1] = 0
+        elif kind in _OUTER and follows in (TokenType.JOIN, TokenType.OUTER):
+            counts[-1] += 1
+            most = max(most, counts[-1])
+    return most
+
+
+_OUTER = {TokenType.LEFT, TokenType.RIGHT, TokenType.FULL}
 
 
 def _frames(tokens: Sequence[Token]) -> tuple[int, int, int]:

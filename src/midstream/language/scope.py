@@ -10,6 +10,7 @@ import pyarrow as pa
 from midstream.language.expression import TIME_COLUMN, Call, Column, Expression
 from midstream.language.types import INT64, TIMESTAMP
 from midstream.model.errors import LanguageError
+from midstream.model.schema import is_uuid
 from midstream.model.words import suggest
 
 
@@ -67,13 +68,25 @@ class Scope:
 
     def is_source(self, name: str) -> bool:
         """Whether a name before a dot is that of a source, and not of a column that has fields."""
-        nested = {c.name.lower() for a, _ in self.sources for c in self.columns(a) if pa.types.is_struct(c.type)}
-        return bool(find_name(name, (alias for alias, _ in self.sources))) or name.lower() not in nested
+        if find_name(name, (alias for alias, _ in self.sources)):
+            return True
+        return not any(
+            c.name.lower() == name.lower() and pa.types.is_struct(c.type)
+            for a, _ in self.sources
+            for c in self.columns(a)
+        )
 
     def columns(self, alias: str) -> tuple[Column, ...]:
         """Every column of a source."""
         schema = next(columns for a, columns in self.sources if a == alias)
         return tuple(Column(field.type, alias, field.name) for field in schema)
+
+    def is_uuid(self, expression: Expression) -> bool:
+        """Whether an expression is a column of UUIDs."""
+        return isinstance(expression, Column) and any(
+            alias == expression.alias and any(one.name == expression.name and is_uuid(one) for one in columns)
+            for alias, columns in self.sources
+        )
 
     def starred(self, alias: str) -> tuple[Column, ...]:
         """The columns of a source that `*` stands for."""
@@ -99,9 +112,8 @@ class Scope:
             return Column(self.time, "", TIME_COLUMN)
         if source and name == TIME_COLUMN and self.alias(source) not in self.timeless:
             return Column(self.moment, self.alias(source), TIME_COLUMN)
-        columns = [c for alias, _ in self.sources for c in self.columns(alias)]
-        if source:
-            columns = list(self.columns(self.alias(source)))
+        aliases = [self.alias(source)] if source else [alias for alias, _ in self.sources]
+        columns = [c for alias in aliases for c in self.columns(alias)]
         found = [c for c in columns if c.name == name] or [c for c in columns if c.name.lower() == name.lower()]
         if len(found) > 1:
             choices = ", ".join(f"{c.alias}.{c.name}" for c in found)

@@ -178,6 +178,20 @@ def uuid_field(name: str) -> pa.Field:
     return pa.field(name, pa.string(), metadata=_UUID)
 
 
+_PARTS_OF_UUID = r"^\{?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})\}?$"
+
+
+def uuids_of(texts: Any) -> Any:
+    """Return texts, an array or a scalar, as UUIDs are kept; NULL for those that are none.
+
+    >>> uuids_of(pa.scalar("{A0EEBC999C0B4EF8BB6D6BB9BD380A11}")).as_py()
+    'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'
+    """
+    small = pc.utf8_lower(texts)
+    fine = pc.match_substring_regex(small, _PARTS_OF_UUID)
+    return pc.if_else(fine, pc.replace_substring_regex(small, _PARTS_OF_UUID, r"\1-\2-\3-\4-\5"), None)
+
+
 def is_uuid(field: pa.Field) -> bool:
     """Tell whether a column holds UUIDs, and no other texts.
 

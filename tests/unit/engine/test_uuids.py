@@ -25,6 +25,8 @@ FORMS = {
     "dictionary": pa.array([TEXT]).dictionary_encode(),
 }
 
+LOUD = "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"
+
 
 def engine() -> ms.Engine:
     made = ms.Engine()
@@ -66,3 +68,37 @@ def test_a_schema_of_arrow_and_a_checkpoint(tmp_path: Path) -> None:
             made.create_stream("A", table.schema, "ts")
             made.add_query("q", "SELECT k FROM A")
             assert made.push({"A": pq.read_table(tmp_path / "1.parquet")})["q"].to_pylist() == [{"k": TEXT}]
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        (f"A.k = '{LOUD}'", True),
+        (f"A.k IN ('{LOUD}', '00000000-0000-0000-0000-000000000000')", True),
+        (f"A.k <> '{LOUD}'", False),
+        (f"A.k >= '{LOUD}'", True),
+        (f"A.k = UUID '{LOUD}'", True),
+        (f"A.k = CAST('{LOUD}' AS UUID)", True),
+        ("A.k = CAST(A.n AS UUID)", True),
+        ("A.k = TRY_CAST(A.n AS UUID)", True),
+        (f"A.k BETWEEN '{LOUD}' AND '{LOUD}'", True),
+        (f"CASE A.k WHEN '{LOUD}' THEN true ELSE false END", True),
+    ],
+)
+def test_a_uuid_that_a_query_writes_may_be_of_any_case(condition: str, holds: bool) -> None:
+    engine = ms.Engine()
+    engine.create_stream("A", "k UUID, n VARCHAR, ts TIMESTAMP", timestamp="ts")
+    engine.add_query("q", f"SELECT A.k FROM A WHERE {condition}")
+    found = engine.push({"A": pa.table({"k": [LOUD.lower()], "n": [LOUD], "ts": pa.array([0], pa.timestamp("us"))})})
+    assert found["q"].num_rows == holds
+
+
+def test_a_text_that_is_no_uuid_is_refused() -> None:
+    engine = ms.Engine()
+    engine.create_stream("A", "k UUID, n VARCHAR, ts TIMESTAMP", timestamp="ts")
+    for text in ("A.k = 'nope'", "A.k = CAST('nope' AS UUID)"):
+        with pytest.raises(ms.MidstreamError, match=r"'nope' is no UUID.*line 1, column"):
+            engine.add_query("q", f"SELECT A.k FROM A WHERE {text}")
+    engine.add_query("q", "SELECT CAST(A.n AS UUID) AS u FROM A")
+    engine.push({"A": pa.table({"k": [None], "n": ["nope"], "ts": pa.array([0], pa.timestamp("us"))})})
+    assert engine.dead_letters["q"].num_rows == 1

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
+from midstream.language import parse
 from midstream.language.coerce import literal
 from midstream.language.expression import Call, Column, Expression
 from midstream.model.errors import LanguageError
@@ -101,6 +102,17 @@ def test_so_many_outer_joins_are_refused() -> None:
     joins = " ".join(f"LEFT JOIN B b{i} ON A.k = b{i}.k" for i in range(90))
     with pytest.raises(LanguageError, match=r"outer joins.*stand one on the other"):
         engine().add_query("q", f"SELECT A.k FROM A {joins} WINDOW 1 SECOND")
+
+
+def test_outer_joins_over_outer_joins_are_parsed_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound, bind = [], parse._parse
+    monkeypatch.setattr(parse, "_parse", lambda text, *others: (bound.append(text), bind(text, *others))[1])
+    made = ms.Engine()
+    for number in range(9):
+        made.create_stream(f"S{number}", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+    joins = " ".join(f"LEFT JOIN S{n} ON S{n - 1}.k = S{n}.k" for n in range(1, 9))
+    made.add_query("q", f"SELECT S0.k FROM S0 {joins} WINDOW 7 SECONDS")
+    assert len(bound) <= 2 * 8, "what is bound grows with the joins, and not with their square"
 
 
 def test_a_deep_expression_is_equal_hashed_and_shipped() -> None:

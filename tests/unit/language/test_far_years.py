@@ -74,3 +74,29 @@ def test_groups_by_year_beyond_32767_are_apart() -> None:
     engine.push({"A": pa.table({"ts": pa.array([1_700_000_000_000 * 10**6, 0], pa.timestamp("us"))})})
     late = pa.table({"ts": pa.array([2**62 - 2], pa.timestamp("us"))})
     assert {row["y"] for row in engine.push({"A": late})["q"].to_pylist()} == {55840, 1970}
+
+
+DAYS = [20_000_000, 12_000_000, 0, -800_000, -20_000_000, -719_162, -719_163, -719_528, -719_529, 2_932_896, 2_932_897]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "CAST(d AS VARCHAR)",
+        "make_date(year(d), month(d), day(d))",
+        "year(d)",
+        "week(d)",
+        "last_day(d)",
+        "date_trunc('month', d)",
+        "d + INTERVAL 1 DAY",
+    ],
+)
+def test_dates_are_those_of_duckdb(function: str) -> None:
+    engine = ms.Engine()
+    engine.create_stream("A", "d DATE, at TIMESTAMP", timestamp="at")
+    engine.add_query("q", f"SELECT CAST({function} AS VARCHAR) AS x FROM A")
+    dates = pa.array(DAYS, pa.int32()).cast(pa.date32())
+    found = engine.push({"A": pa.table({"d": dates, "at": pa.array([0] * len(DAYS), pa.timestamp("us"))})})
+    of_day = f"(SELECT CAST({function} AS VARCHAR) FROM (SELECT DATE '1970-01-01' + n AS d))"
+    wanted = duckdb.execute(f"SELECT {of_day} FROM UNNEST({DAYS}) AS t(n)").fetchall()
+    assert [(text,) for text in found["q"]["x"].to_pylist()] == wanted

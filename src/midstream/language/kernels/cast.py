@@ -18,6 +18,9 @@ from midstream.language.types import TIMESTAMP, family
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DAY = 86_400
+_USUAL_DAYS = (-719_162, 2_932_897)
+"""The years 1 to 9999."""
+_DAYS_OF_CYCLE = 146_097
 _EXACT_DIGITS = 15
 _DATE_LENGTH = len("2013-01-01")
 _LEAST_ALIKE, _MOST_ALIKE = 1e-4, 1e10
@@ -42,6 +45,8 @@ def cast(type: pa.DataType, datum: Datum) -> Datum:
         return _rounded_time(type, cast(pa.timestamp("us", type.tz), datum))
     if target == "text" and source in ("timestamp", "time"):
         return _moment_text(type, datum)
+    if target == "text" and source == "date":
+        return _date_text(type, datum)
     if target == "text" and source == "float":
         return _float_text(datum).cast(type)
     if target == "text" and source == "decimal":
@@ -87,6 +92,24 @@ def _far_moment_text(datum: Datum) -> Datum:
     era, zone = pc.if_else(after, " ", " (BC) "), "" if datum.type.tz is None else "+00"
     text = pc.binary_join_element_wise(pc.utf8_lpad(number, 4, "0"), days, era, time, zone, "")
     return pc.if_else(pc.match_substring(days, "infinity"), days, text)
+
+
+def _date_text(type: pa.DataType, datum: Datum) -> Datum:
+    """A date as DuckDB writes it, which counts the years before 1 back, with `(BC)`."""
+    if not is_.is_date32(datum.type):
+        datum = pc.cast(datum, pa.date32())
+    days = values(datum).astype(np.int64)
+    usual = (days >= _USUAL_DAYS[0]) & (days < _USUAL_DAYS[1])
+    if np.all(usual):
+        return _strict(type, datum)
+    # The calendar is the same after 400 years, and Arrow's years have 16 bits.
+    cycles = np.where(usual, 0, np.floor_divide(days, _DAYS_OF_CYCLE))
+    back = lift(lambda a: a - cycles * _DAYS_OF_CYCLE, pa.date32(), datum)
+    year = pc.add(pc.year(back), lift(lambda _: 400 * cycles, pa.int64(), datum))
+    after = pc.greater(year, 0)
+    number = pc.cast(pc.if_else(after, year, pc.subtract(1, year)), pa.string())
+    era = pc.if_else(after, "", " (BC)")
+    return pc.binary_join_element_wise(pc.utf8_lpad(number, 4, "0"), pc.strftime(back, "-%m-%d"), era, "").cast(type)
 
 
 def _float_text(datum: Datum) -> Datum:

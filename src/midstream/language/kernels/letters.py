@@ -12,8 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from midstream.language.kernels.datum import Datum, by_row, is_scalar
+from midstream.model.schema import uuids_of
 
 Kernel = Callable[..., Datum]
+
+
+def uuid(type: pa.DataType, text: Datum) -> Datum:
+    """A text as UUIDs are kept; NULL where it is none."""
+    return uuids_of(text)
 
 
 def constants(*data: Datum) -> list[Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 
 import numpy as np
@@ -180,14 +179,19 @@ def from_ms(type: pa.DataType, milliseconds: Datum) -> Datum:
     return restore(pc.multiply(pc.if_else(inside, numbers, pa.scalar(None, pa.int64())), 1_000), type)
 
 
+_MOST_YEARS = 6_000_000
+"""Further from 1 no date is that DATE has."""
+
+
 def date_of(type: pa.DataType, year: Datum, month: Datum, day: Datum) -> Datum:
     """The date of a year, a month and a day; NULL where there is none."""
     y, m, d = (values(number) for number in (year, month, day))
-    known = (y >= datetime.MINYEAR) & (y <= datetime.MAXYEAR) & (m >= 1) & (m <= 12) & (d >= 1)
+    known = (np.abs(y) <= _MOST_YEARS) & (m >= 1) & (m <= 12) & (d >= 1)
     months = (12 * (np.where(known, y, 1970) - 1970) + np.where(known, m, 1) - 1).astype("datetime64[M]")
     first, last = months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]") - 1
     found = first + np.where(known, d - 1, 0)
-    days = (found - np.datetime64(0, "D")).astype(np.int32)
+    count = (found - np.datetime64(0, "D")).astype(np.int64)
+    known, days = known & (np.abs(count) < 2**31 - 1), count.astype(np.int32)
     return lift(lambda *_: days, type, year, month, day, ok=np.asarray(known & (found <= last)))
 
 

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 from midstream.model.columns_of_files import AlikeColumns, respelled
 from midstream.model.errors import InputError
 from midstream.model.python_values import python_values
-from midstream.model.schema import TIME_UNITS, StreamSchema, has_texts, is_uuid, plain_type
+from midstream.model.schema import TIME_UNITS, StreamSchema, has_texts, is_uuid, plain_type, uuids_of
 from midstream.model.words import rough_span_text, span_text
 from midstream.runtime.watermark import LAST_TIME
 from midstream.state.keys import band_codes
@@ -231,9 +231,6 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pt.is_list(kind) or pt.is_large_list(kind))
 
 
-_UUID = r"^\{?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})\}?$"
-
-
 def _uuids(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
     """UUIDs as texts in small letters with hyphens, from their bytes or from texts; NULL, with a reason, for others."""
     if isinstance(values, pa.ExtensionArray):
@@ -242,12 +239,13 @@ def _uuids(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Arr
         values = values.dictionary_decode()
     if pt.is_fixed_size_binary(values.type) or pt.is_binary(values.type) or pt.is_large_binary(values.type):
         values = pa.array([None if one is None else one.hex() for one in values.to_pylist()], pa.string())
-    texts = pc.utf8_lower(whole_or_null(_as_type(values, pa.string())))
-    fine = pc.match_substring_regex(texts, _UUID)
-    wrong = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False) & ~np.asarray(pc.fill_null(fine, False)))
+    found = uuids_of(whole_or_null(_as_type(values, pa.string())))
+    wrong = np.flatnonzero(
+        values.is_valid().to_numpy(zero_copy_only=False) & ~found.is_valid().to_numpy(zero_copy_only=False)
+    )
     for row, value in zip(wrong.tolist(), python_values(values.take(pa.array(wrong))), strict=True):
         reasons.setdefault(row, f"column {field.name!r}: {str(value)[:_SHOWN]!r} is no UUID")
-    return pc.if_else(fine, pc.replace_substring_regex(texts, _UUID, r"\1-\2-\3-\4-\5"), None)
+    return found
 
 
 def _is_seen_as(given: pa.DataType, declared: pa.DataType) -> bool:
