@@ -138,7 +138,8 @@ def test_a_query_can_come_from_standard_input(job: SmallJob, monkeypatch: pytest
 def test_waiting_shows_what_was_done(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(job.path)
     with job.running():
-        assert main(["migrate", path, "pairs", "(A (B C))", "--strategy", "moving_state", "--wait", "20", "--json"]) == 0
+        move = ["migrate", path, "pairs", "(A (B C))", "--strategy", "moving_state"]
+        assert main([*move, "--wait", "20", "--json"]) == 0
         migrated = json.loads(capsys.readouterr().out)
         assert main(["add", path, "two", PAIR, "--wait", "20"]) == 0
         assert "command 2 (add_query) was done in step" in capsys.readouterr().out
