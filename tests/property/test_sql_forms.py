@@ -177,6 +177,26 @@ def first_rows(rng: Random) -> tuple[str, str]:
 
 
 @form
+def existence_beside_or(rng: Random) -> tuple[str, str]:
+    (window, inside), asked = within(rng), "EXISTS (SELECT 1 FROM B WHERE A.k = B.k{0})"
+    second = asked.replace("A.k = B.k", "A.s = B.s")
+    shapes = (
+        "A.n > 1 OR {0}",
+        "{0} OR A.n > 1 OR A.s IS NULL",
+        "{0} OR {1}",
+        "NOT {0} OR A.n = 0",
+        "A.n >= 0 AND ({1} OR {0})",
+        "(A.n = 1 OR NOT {0}) AND A.u % 2 = 0",
+        "A.n = 1 OR {0} OR NOT {1}",
+        "{0} OR A.k IN (SELECT n FROM B{2})",
+    )
+    shape = rng.choice(shapes)
+    cql = shape.format(asked.format(""), second.format(""), "")
+    sql = shape.format(asked.format(f" AND {inside}"), second.format(f" AND {inside}"), f" WHERE {inside}")
+    return f"SELECT A.u AS u FROM A WHERE {cql}{window}", f"SELECT A.u AS u FROM A WHERE {sql}"
+
+
+@form
 def null_safe_equality(rng: Random) -> tuple[str, str]:
     (window, inside), key = within(rng), rng.choice(("k", "d", "s", "m", "day", "ok"))
     held = f"A.{key} IS NOT DISTINCT FROM B.{key}"

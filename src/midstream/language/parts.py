@@ -21,6 +21,7 @@ from itertools import accumulate, pairwise
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from midstream.language.alternatives_of_existence import with_alternatives_apart
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.latest_rows import with_latest_rows
 from midstream.language.place import place
@@ -35,7 +36,7 @@ _CLAUSES = {
     TokenType.QUALIFY, TokenType.ON, TokenType.USING,
 }  # fmt: skip
 _PERHAPS = re.compile(
-    r"\(\s*(select|with)\b|\b(union|intersect|except|over|asof|system_time|distinct\s+on)\b", re.IGNORECASE
+    r"\(\s*(select|with)\b|\b(union|intersect|except|over|asof|exists|system_time|distinct\s+on)\b", re.IGNORECASE
 )
 """What stands in every text that has parts, and in few others: most texts need no second look."""
 _OWN_STATE = {TokenType.JOIN, TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY, *OPERATIONS}
@@ -191,7 +192,7 @@ class _Finder:
     """Goes through the words of a text once; what stands in brackets is a text of its own."""
 
     def __init__(self, text: Traced, common: tuple[tuple[str, Traced], ...] = ()) -> None:
-        self.text = with_latest_rows(with_groups_apart(text))
+        self.text = with_alternatives_apart(with_latest_rows(with_groups_apart(text)))
         self.tokens = tokens_of(self.text.text)
         self.common = list(common)
         self.queries: dict[str, Traced] = {}

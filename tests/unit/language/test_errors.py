@@ -65,7 +65,7 @@ CASES = [
     ("SELECT k FROM A WHERE ts > ts + INTERVAL 1 MONTH", "no fixed length", "line 1, column 28", "days"),
     ("SELECT k FROM A WHERE k IN (SELECT 1)", "a subquery that is more", "line 1, column 23", "EXISTS (SELECT 1"),
     ("SELECT k FROM A WHERE k IN (SELECT * FROM B)", "other than one column", "line 1, column 23", "IN (SELECT b"),
-    ("SELECT k FROM A WHERE k = 1 OR EXISTS (SELECT 1 FROM B)", "a subquery", "line 1, column", "the language has"),
+    ("SELECT k FROM A WHERE (k = 1) = EXISTS (SELECT 1 FROM B)", "a subquery", "line 1, column", "the language has"),
     ("SELECT A.k FROM A, B LEFT JOIN B c ON A.k = c.k WINDOW 1 DAY", "behind a comma", "line 1, column 32", "JOIN ..."),
     ("SELECT k FROM (SELECT 1) x", "NO STREAM in a subquery", "line 1, column", "selects and filters"),
     (
