@@ -10,14 +10,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from midstream.model.errors import SinkError
+from midstream.model.errors import SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks import formats
 from midstream.sinks.contract import Sink, StagedStep, anything
@@ -32,6 +32,8 @@ SIGN = "_op"
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _IN_TRANSACTION = 30.0
 _POLLED = 10_000
+_TO_ESCAPE = r'["\\\\\x00-\x1f]'
+"""What does not stand in a text of JSON as it is."""
 
 
 @dataclass(frozen=True)
@@ -105,23 +107,23 @@ class KafkaSink(Sink):
         The first call in a process, and one after a failure, fences other producers of the same transactional id and
         ends what they have begun. So what the note says then holds until this call has ended.
         """
-        rows, clients = staged.table(), self._clients
+        rows, clients, refused = staged.table(), self._clients, list[Any]()
         try:
             with failures(self.target, SinkError):
                 producer = clients.producer()
                 if not staged.follows(self._newest(), self.target):
                     return
                 producer.begin_transaction()
-                refused = self._send(producer, rows, staged)
+                self._send(producer, rows, staged, refused)
                 producer.send_offsets_to_transaction(
                     [self._noted(staged.stamp)], clients.reader.consumer_group_metadata(), _IN_TRANSACTION
                 )
-                try:
-                    producer.commit_transaction(_IN_TRANSACTION)  # It waits for all messages.
-                except kafka().KafkaException as error:
-                    raise failed(refused[0] if refused else error.args[0], self.target, SinkError) from error
-        except BaseException:
-            clients.give_up()
+                producer.commit_transaction(_IN_TRANSACTION)  # It waits for all messages.
+        except BaseException as error:
+            # The call that fails may only say that something has failed before.
+            why = clients.give_up(refused)
+            if isinstance(error, WriteError) and why is not None:
+                raise failed(why, self.target, SinkError) from error
             raise
 
     def newest(self, name: str) -> Stamp | None:
@@ -159,9 +161,9 @@ class KafkaSink(Sink):
         with_it = json.dumps([stamp.job, stamp.epoch])
         return kafka().TopicPartition(self.topic, 0, stamp.step + 1, metadata=with_it)
 
-    def _send(self, producer: Any, rows: pa.Table, staged: StagedStep) -> list[Any]:
-        """Hand the messages to the client. Returns what will have the first error of a message, if there is one."""
-        stamp, refused = staged.stamp, list[Any]()
+    def _send(self, producer: Any, rows: pa.Table, staged: StagedStep, refused: list[Any]) -> None:
+        """Hand the messages to the client; `refused` gets the first error of a message, if there is one."""
+        stamp = staged.stamp
         step = (STEP_HEADER, f"{stamp.job}/{stamp.epoch}/{stamp.step}".encode())
 
         def note(error: Any, message: Any) -> None:
@@ -178,7 +180,6 @@ class KafkaSink(Sink):
                     producer.poll(0.05)
             if ordinal % _POLLED == 0:
                 producer.poll(0)
-        return refused
 
     def _keys(self, rows: pa.Table) -> Sequence[bytes | None]:
         if not self.key:
@@ -238,23 +239,60 @@ class _Clients:
             self._producer = made
         return self._producer
 
-    def give_up(self) -> None:
-        """End what was begun; the next attempt finds out what the broker has of it."""
+    def give_up(self, refused: list[Any]) -> Any:
+        """End what was begun; the next attempt finds out what the broker has of it.
+
+        Returns: the fatal error that the producer has had, or the first of the `refused` messages, or None.
+        """
         producer, self._producer = self._producer, None
-        if producer is not None:
-            with suppress(Exception):  # It may be fenced, or the broker gone.
-                producer.purge()
-                producer.abort_transaction(1.0)
+        if producer is None:
+            return None
+        errors, first = kafka(), None
+        for end in (lambda: producer.flush(1.0), producer.purge, lambda: producer.abort_transaction(1.0)):
+            try:
+                end()
+            except (errors.KafkaException, SystemError) as error:  # It may be fenced, or the broker gone.
+                cause = error.__cause__ if isinstance(error, SystemError) else error
+                if isinstance(cause, errors.KafkaException) and cause.args[0].fatal():
+                    return cause.args[0]
+            first = first or next(iter(refused), None)  # What is purged is not what was wrong.
+        return None if first is None or first.name().startswith("_PURGE") else first
 
 
 _CLIENTS: dict[tuple[int, str, str], _Clients] = {}
 
 
 def _lines(rows: pa.Table) -> list[bytes]:
-    """The rows as JSON objects.
+    """The rows as JSON objects, the same as `formats` writes, put together by columns.
 
     >>> _lines(pa.table({"k": [1, 2], "v": ["a\\nb", None]}))
     [b'{"k": 1, "v": "a\\\\nb"}', b'{"k": 2}']
     """
-    found: bytes = formats.written(rows, "json").to_pybytes()
-    return found.split(b"\n")[:-1]
+    if not rows.num_columns:
+        return [b"{}"] * rows.num_rows
+    # Of rows whose parts are all NULL, Arrow's join that skips NULL makes none.
+    parts = [
+        pc.coalesce(_joined(_large(f"{json.dumps(name, ensure_ascii=False)}: "), texts, _large(", ")), _large(""))
+        for name, texts in ((name, _json_texts(rows.column(name))) for name in rows.column_names)
+    ]
+    objects = _joined(_large("{"), pc.utf8_rtrim(_joined(*parts), ", "), _large("}"))
+    found: list[bytes] = objects.cast(pa.large_binary()).to_pylist()
+    return found
+
+
+def _json_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values as JSON texts; by Arrow where these are the values' own, or need only quotes."""
+    if pt.is_integer(column.type) or pt.is_boolean(column.type):
+        return column.cast(pa.large_string())
+    if pt.is_string(column.type) and not pc.any(pc.match_substring_regex(column, _TO_ESCAPE)).as_py():
+        return _joined(_large('"'), column.cast(pa.large_string()), _large('"'))
+    texts = formats.json_texts(column).cast(pa.large_string())
+    return pa.chunked_array([texts])
+
+
+def _joined(*parts: pa.Scalar | pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(*parts, _large(""))
+
+
+def _large(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())

