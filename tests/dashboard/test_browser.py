@@ -70,7 +70,7 @@ def test_a_plan_is_approved_and_seen_to_change(browser: Browser, tmp_path: Path)
 
 def _proposed(job: Played) -> str:
     """Push until a plan is proposed; the plan."""
-    job.engine.optimize("q", mode="ask", review="1 second")
+    job.engine.optimize("q", mode="ask", review="1 second", effort=1.0)
     for _ in range(60):
         job.push(B=120, C=60, D=4)
         optimizer = job.engine.report().query("q").optimizer

@@ -18,7 +18,7 @@ OLD, NEW = "(((A B) C) D)", "((A B) (C D))"
 def changed(folder: Path) -> Played:
     """Seven steps; the plan is another one from step 4 on."""
     job = played(folder)
-    job.engine.optimize("q", mode="ask", review="1 second")
+    job.engine.optimize("q", mode="ask", review="1 second", effort=1.0)
     job.push(4)
     job.engine.migrate("q", NEW, strategy="moving_state")
     job.push(3)

@@ -18,7 +18,7 @@ def decided(policy: str) -> dict[str, object]:
     for name in STREAMS:
         made.create_stream(name, COLUMNS, timestamp="ts")
     made.add_query("q", query(STREAMS, window=3), plan="((((A B) C) D) E)")
-    made.optimize("q", policy=policy, review="1 second", mode="auto")
+    made.optimize("q", policy=policy, review="1 second", effort=1.0, mode="auto")
     for step in range(5):
         many = rows(step, {"A": 7}, rate=11)["A"]
         few = many.slice(0, 5)

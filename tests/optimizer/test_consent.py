@@ -48,7 +48,7 @@ def test_off_looks_at_nothing() -> None:
 
 def test_a_proposal_waits_and_is_rejected_until_it_gains_twice_as_much() -> None:
     made = engine(plan=BAD)
-    made.optimize("q", mode="ask")
+    made.optimize("q", mode="ask", effort=1.0)  # Rows so few would pay for one review in 30 steps.
     run(made, UP_TO)
     assert not begun(made) and reviews(made.events)[-1].decision == "ask"
     made.reject("q")

@@ -49,7 +49,7 @@ def test_beside_a_query_that_keeps_stairs_a_tree_is_made_of_joins_alone() -> Non
     text = f"SELECT A.k FROM {windows} WHERE A.k = B.k AND B.k = C.k"
     for name, seconds in (("q", 20), ("w", 5)):
         made.add_query(name, text.format(seconds), plan="((A B) C)")
-    made.optimize("w", mode="auto")
+    made.optimize("w", mode="auto", effort=1.0)
     made.migrate("q", plan="stairs(((C B) A))", strategy="stairs")
     for second in range(0, 60, 4):
         made.push({name: [{"k": second % 3, "ts": f"1970-01-01 00:00:{second:02d}"}] for name in "ABC"})

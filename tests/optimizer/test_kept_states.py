@@ -23,7 +23,7 @@ def two_chains(plan: str, other: str = "((B C) D)", window: int = 10) -> ms.Engi
         "other", f"SELECT B.k FROM B, C, D WHERE B.k = C.k AND C.k = D.k WINDOW {window} SECONDS", other
     )  # fmt: skip
     made.pin("other")
-    made.optimize("q", review="2 seconds", mode="auto")
+    made.optimize("q", review="2 seconds", effort=1.0, mode="auto")
     return made
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import runpy
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from midstream.model.optimization import Optimization, OptimizerSettings, Review
 from midstream.model.schema import StreamSchema
 from midstream.step.reviewing import schedule
 from midstream.step.reviewing.schedule import SAVED, has_moved, in_turn, look, paid, price, usual_step
+from tests.forked import PATHS
 from tests.optimizer.drifting import BAD_FIRST, COLUMNS, GOOD_FIRST, SECOND, engine, query, reviews, rows, run
 
 BEST, RATE, FILLED = "(A (B C))", 60, 24
@@ -58,6 +62,21 @@ def test_a_flip_is_answered_within_five_steps() -> None:
     assert reviewed(made, FILLED)[0] <= FILLED + 2
     moves = [event.step for event in made.events if isinstance(event, ms.events.MigrationBegun)]
     assert moves and moves[-1] <= FILLED + 5
+
+
+@pytest.mark.parametrize(("rate", "few"), [(3, True), (60, False)])
+def test_the_first_review_waits_until_joins_have_made_what_it_takes(rate: int, few: bool) -> None:
+    made = engine("ABC", "((A B) C)")
+    made.optimize("q", mode="auto", review="1 second")
+    run(made, range(FILLED), BAD_FIRST, rate=rate)
+    assert (not reviewed(made, 0)) == few
+
+
+def test_the_strategies_are_loaded_before_the_first_review() -> None:
+    code = "import sys; from tests.optimizer.drifting import engine, run; run(engine(), [0, 1]); print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": PATHS}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert "midstream.migration.jisc" in done.stdout.split(), done.stderr
 
 
 def test_bursts_that_are_known_are_not_reviewed_for_ever() -> None:
@@ -109,7 +128,7 @@ def job(queries: int, effort: float = 0.03) -> Manifest:
         step=5,
         streams=streams,
         queries={name: QueryEntry(bound, "((A B) C)", since=0) for name in names},
-        optimizations={name: Optimization(reviewed=0) for name in names},
+        optimizations={name: Optimization(reviewed=0, price=price(3, 0), plan="((A B) C)") for name in names},
         optimizer=OptimizerSettings(effort=effort),
         progress={"A": StreamProgress(greatest=20 * SECOND)},
     )

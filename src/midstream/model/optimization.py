@@ -131,11 +131,8 @@ class Optimization(EncodedOnce):
 
 @dataclass(frozen=True)
 class ReviewBudget:
-    """What may be spent on reviews: `left` nanoseconds in `step`, when all queries had `worked` for so many.
-
-    None is left where nothing was spent yet: the first reviews need not be saved up for.
-    """
+    """What may be spent on reviews: `left` nanoseconds in `step`, when all queries had `worked` for so many."""
 
     step: int = 0
     worked: float = 0.0
-    left: float | None = None
+    left: float = 0.0

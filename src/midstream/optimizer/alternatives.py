@@ -70,7 +70,7 @@ class Alternatives:
     def searched(self) -> Searched | None:
         """The search for a tree over many sources, gone on with for `limit` trees; None where all trees are weighed."""
         sources = tuple(self.estimate.statistics.sources)
-        if self.allowed or len(sources) <= MOST_SOURCES:
+        if self.allowed or (len(sources) <= MOST_SOURCES and self.limit is None):
             return None
         subsets = Subsets(sources, self.estimate.statistics.conditions, self.sizes)
         start = self.current if isinstance(self.current, Join) else connected_tree(subsets)

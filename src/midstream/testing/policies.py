@@ -100,6 +100,7 @@ class PolicyCourse:
                 "objective": rng.choice(("work", "latency", "memory")),
                 "allow": allow,
                 "review": STEP,
+                "effort": 1.0,
                 **{name: rng.choice((0, default, 2 * default)) for name, default in policy.options.items()},
             },
             frozenset({rng.randrange(STEPS)} if rng.random() < 0.15 else ()),

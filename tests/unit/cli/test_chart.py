@@ -22,7 +22,7 @@ def ran(checkpoint: Path, policy: str) -> Path:
         engine.add_query(
             "q", "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS", plan="((A C) B)"
         )
-        engine.optimize("q", policy=policy, mode="auto", review="1 second")
+        engine.optimize("q", policy=policy, mode="auto", review="1 second", effort=1.0)
         random = np.random.default_rng(1)
         for second in range(8):
             engine.push({name: rows(random, second, 60 if name == "C" else 10) for name in "ABC"})

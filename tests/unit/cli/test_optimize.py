@@ -43,7 +43,9 @@ def test_a_plan_is_proposed_rejected_approved_and_pinned(tmp_path: Path, capsys:
         made.add_query("q", query("ABC"), plan=BAD)
         made.push(rows(next(step), BAD_FIRST))
 
-        assert "(optimize) is in the log" in line.said("optimize", "q", "--mode", "ask", "--review", "2 seconds")
+        assert "(optimize) is in the log" in line.said(
+            "optimize", "q", "--mode", "ask", "--review", "2 seconds", "--effort", "1"
+        )
         assert "nothing is proposed" in line.refused("approve", "q")
         run(made, [next(step) for _ in range(10)])
         shown = line.json("plans", "q")
@@ -87,7 +89,7 @@ def test_what_another_policy_has_learned_is_not_drawn_as_a_chart(
         for name in "ABC":
             made.create_stream(name, COLUMNS, timestamp="ts")
         made.add_query("q", query("ABC"), plan=BAD)
-        made.optimize("q", policy="lambda_chart", mode="suggest", review="1 second")
+        made.optimize("q", policy="lambda_chart", mode="suggest", review="1 second", effort=1.0)
         run(made, range(5))
         assert made.manifest.optimizations["q"].memory
         made.optimize("q", policy="static", mode="suggest", review="1 hour")

@@ -25,7 +25,7 @@ from midstream.step.draft import MigrationStart
 from midstream.step.reviewing.group_settings import split_allowed
 from midstream.step.reviewing.kept_states import kept_by_others
 from midstream.step.reviewing.plan_group import PlanGroup
-from midstream.step.reviewing.schedule import price
+from midstream.step.reviewing.schedule import price, slice_price
 
 SHOWN = 5
 """So many of the best plans are in an event."""
@@ -83,8 +83,10 @@ class Reviewing:
     @property
     def price(self) -> float:
         """What the review takes, foreseen in nanoseconds."""
-        sources = self.estimate.statistics.sources.values()
-        return price(len(sources), sum(one.rows for one in sources))
+        sources, search = self.estimate.statistics.sources.values(), self.plans.searched
+        if search is not None and not search.done:
+            return slice_price(len(sources))
+        return price(len(sources), sum(one.rows for one in sources), sliced=self.limit is not None)
 
     def decide(self) -> Decision:
         """What the policy decides; to stay, where the settings of queries that move together leave no choice."""

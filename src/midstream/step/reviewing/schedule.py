@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from midstream.language.query import query_of
+from midstream.migration.discovery import discovered
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
@@ -31,6 +32,7 @@ UNITS = JoinUnitCosts()
 MADE = UNITS.comparison + UNITS.result + UNITS.insert + UNITS.probe  # ns for a row that an inner join makes
 ANY_STEP = 1_500_000.0  # ns of a step, however few its rows are
 SHORT = 5_000_000.0  # ns that reviews may add to a step beyond a usual step's work
+FEW_SOURCES = 8  # so many are weighed in one step, however small that is
 TREE = 6_000.0  # ns for each source of a tree that a search weighs
 SAVED = 4.0  # so many reviews can be saved up for
 LOOKS = 20  # looks within a window
@@ -44,16 +46,19 @@ REMEMBERED = 8  # paces that are known; bursts are reviewed when they are new on
 TOTALS = 3  # a pace begins with rows in, comparisons and results; the rows of each inner join follow
 
 
-def price(streams: int, rows: float) -> float:
+def price(streams: int, rows: float, *, sliced: bool = False) -> float:
     """Foresee what a review takes, in nanoseconds, where the sources have so many rows alive together.
 
-    Of a join of many sources it is what each step of the review takes, but for the trees that are weighed.
+    Of a join of many sources, and of one whose search is `sliced`, that is what the step takes which decides.
 
-    >>> [round(price(streams, rows) / 1e6, 1) for streams, rows in [(3, 1_000), (3, 180_000), (10, 1_000)]]
-    [3.7, 10.9, 34.1]
+    >>> [round(price(streams, rows) / 1e6, 1) for streams, rows in [(3, 1_000), (3, 180_000), (10, 1_000), (21, 1_000)]]
+    [5.3, 12.5, 98.4, 46.9]
     """
-    sets = 1 << streams if streams <= MOST_SOURCES else 5 * streams
-    return 3_000_000.0 + 30_000.0 * sets + 400.0 * min(rows, streams * BUDGET) + 15.0 * rows
+    if sliced or streams > MOST_SOURCES:
+        plans = 15_000_000.0 + 1_500_000.0 * streams
+    else:
+        plans = 800_000.0 * streams**2 - 2_500_000.0 + 20_000.0 * (1 << streams)
+    return plans + 400.0 * min(rows, streams * BUDGET) + 15.0 * rows
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,9 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
         if now is None or settings.mode == "off":
             continue
         if kept.reviewed is None:
-            seen[lead] = replace(kept, reviewed=now, reviewed_in=manifest.step, seen=now)
+            discovered()  # The strategies' modules load with a query's first step, not amid a review.
+            first = price(len(query_of(manifest.queries[lead]).sources), 0.0)
+            seen[lead] = replace(kept, reviewed=now, reviewed_in=manifest.step, price=first, seen=now)
             continue
         over = now - kept.reviewed >= settings.review
         due = (
@@ -98,9 +105,7 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
         called = after.urgent or after.moved or after.excess > after.price
         over = now - kept.reviewed >= one.settings.review
         if called or over or (kept.until is not None and now >= kept.until):
-            streams = len(query_of(manifest.queries[lead]).sources)
-            priced = after if after.price else replace(after, price=price(streams, 0.0))
-            wanted.append(Candidate(replace(one, kept=priced), now, called))
+            wanted.append(Candidate(replace(one, kept=after), now, called))
     return (revised(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest), wanted
 
 
@@ -114,7 +119,7 @@ def in_turn(manifest: Manifest, wanted: Iterable[Candidate]) -> list[Candidate]:
     for one in sorted(wanted, key=lambda c: (not c.one.kept.urgent, c.one.kept.reviewed_in, c.one.kept.reviewed or 0)):
         left = _left(manifest, one.one.settings.effort)
         spared = one.price if one.called and not spent else 0.0  # A change overdraws the budget, once.
-        if not one.one.kept.urgent and one.price and (poor or (left is not None and spent + one.price > left + spared)):
+        if not one.one.kept.urgent and one.price and (poor or spent + one.price > left + spared):
             poor = True
         elif chosen and spent + one.one.kept.price > usual:
             break
@@ -128,14 +133,24 @@ def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
     """Book a review: what excess work did not pay for is taken from the budget."""
     most = SAVED * max([price, *(kept.price for kept in manifest.optimizations.values())])
     left = _left(manifest, one.settings.effort)
-    left = min(price if left is None else left, most) - max(price - one.kept.excess, 0.0)  # The first review is free.
+    left = min(left, most) - max(price - one.kept.excess, 0.0)
     return replace(manifest, reviews=ReviewBudget(manifest.step, _worked(manifest.totals), left))
 
 
-def trees_at_once(manifest: Manifest, one: PlanGroup) -> int:
-    """Return how many trees over many sources a review may weigh in one step, at least one."""
-    streams = len(query_of(manifest.queries[one.lead]).sources)
-    return max(int((usual_step(manifest) + SHORT - price(streams, 0.0)) / (TREE * streams)), 1)
+def slice_price(streams: int) -> float:
+    """Foresee what one step of a search in slices takes, in nanoseconds, but for the trees that are weighed."""
+    return 3_000_000.0 + 150_000.0 * streams
+
+
+def trees_at_once(manifest: Manifest, one: PlanGroup) -> int | None:
+    """Return how many trees over many sources a review may weigh in one step, at least one; None: it weighs all.
+
+    Few sources are always weighed at once, more of them where a usual step takes as long as that.
+    """
+    streams, most = len(query_of(manifest.queries[one.lead]).sources), usual_step(manifest) + SHORT
+    if streams <= FEW_SOURCES or (streams <= MOST_SOURCES and price(streams, 0.0) <= most):
+        return None
+    return max(int((most - slice_price(streams)) / (TREE * streams)), 1)
 
 
 def usual_step(manifest: Manifest) -> float:
@@ -153,18 +168,15 @@ def _any_step(manifest: Manifest) -> float:
     return ANY_STEP + joined[0] * UNITS.operator_step
 
 
-def _left(manifest: Manifest, effort: float) -> float | None:
-    """The budget with the work since the last review; None where nothing was spent yet."""
+def _left(manifest: Manifest, effort: float) -> float:
+    """The budget with the work since the last review."""
     kept = manifest.reviews
-    if kept.left is None:
-        return None
     constant = _any_step(manifest) * (manifest.step - kept.step)
     return kept.left + effort * (_worked(manifest.totals) - kept.worked + constant)
 
 
 def _can_pay(manifest: Manifest, kept: Optimization, effort: float) -> bool:
-    left = _left(manifest, effort)
-    return left is None or left >= max(kept.price - kept.excess, 0.0)
+    return _left(manifest, effort) >= max(kept.price - kept.excess, 0.0)
 
 
 def _looks(manifest: Manifest, lead: str, kept: Optimization, now: int) -> bool:
@@ -211,9 +223,12 @@ def _looked(kept: Optimization, done: tuple[int, ...], now: int) -> Optimization
         return revised(kept, seen=now, counted=done)
     pace = tuple([(after - had) / seconds for had, after in zip(before, done, strict=True)])
     like = next((known for known in kept.paces if not has_moved(known, pace, seconds)), None)
-    foreseen = _work_of(like or (kept.paces[0] if kept.paces else pace))
+    if not kept.plan:  # Before the first review all that any plan might spare pays for it.
+        foreseen = _work_of((pace[0], 0.0, pace[2]))
+    else:
+        foreseen = _work_of(like or (kept.paces[0] if kept.paces else pace))
     excess = max(kept.excess + (_work_of(pace) - (1 + LITTLE) * foreseen) * seconds, 0.0)
-    moved = kept.moved or (like is None and bool(kept.paces))
+    moved = kept.moved or (like is None and bool(kept.paces) and bool(kept.plan))
     return revised(kept, seen=now, counted=done, paces=kept.paces or (pace,), pace=pace, excess=excess, moved=moved)
 
 
