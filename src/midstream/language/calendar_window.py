@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from midstream.language.bind import Binder
 from midstream.language.cql_tokens import CqlText
+from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN, Call, Column, Expression, Literal
 from midstream.language.linear import widens
 from midstream.language.query import Source
@@ -39,8 +40,22 @@ def calendar_window(
     if clause is None or found.every is not None or len(sources) > 1 or sources[0].window is not None:
         return sources, None
     time = streams[sources[0].stream].timestamp
-    made = (_window(bound, time) for node in clause.expressions if (bound := _bound(binder, tree, node)) is not None)
-    window = next((one for one in made if one is not None), None)
+    window = None
+    for node in clause.expressions:
+        if (bound := _bound(binder, tree, node)) is None:
+            continue
+        if (zone := _zone_of_local(bound)) is not None:
+            unit = (
+                bound.arguments[0].value if isinstance(bound, Call) and isinstance(bound.arguments[0], Literal) else ""
+            )
+            raise error_at(
+                found.text,
+                node,
+                f"a group by the {unit} in UTC of a TIMESTAMP without a zone, which AT TIME ZONE takes for local time",
+                f"write DATE_TRUNC('{unit}', {time} AT TIME ZONE 'UTC' AT TIME ZONE '{zone}') if it is in UTC, or "
+                "declare it TIMESTAMP WITH TIME ZONE",
+            )
+        window = window or _window(bound, time)
     if window is None:
         return sources, None
     # A row that has come is the operator's, which keeps it until its group is answered.
@@ -82,6 +97,15 @@ def _window(bound: Expression, time: str) -> CalendarWindow | None:
         (inner,) = inner.arguments
     is_time = isinstance(inner, Column) and inner.name in (time, TIME_COLUMN)
     return CalendarWindow(str(unit.value), zone) if is_time and isinstance(unit, Literal) else None
+
+
+def _zone_of_local(bound: Expression) -> str | None:
+    """Return the zone in which DATE_TRUNC takes a TIMESTAMP for local time, before it cuts that in UTC; else None."""
+    inner = bound.arguments[1] if isinstance(bound, Call) and bound.function == "date_trunc" else None
+    if not isinstance(inner, Call) or inner.function != "at_time_zone" or inner.type.tz is None:
+        return None
+    zone = inner.arguments[0]
+    return str(zone.value) if isinstance(zone, Literal) else None
 
 
 def _is_utc(zone: Expression) -> bool:

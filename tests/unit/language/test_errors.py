@@ -59,6 +59,13 @@ CASES = [
     ),
     ("SELECT DISTINCT ON (k) k FROM A", "for ever", "line 1, column 31", "[RANGE 1 HOUR]"),
     ("SELECT DISTINCT ON (k) k FROM A [NOW] ORDER BY v, x", "another order", "line 1, column 31", "[RANGE 1 HOUR]"),
+    (
+        "SELECT DATE_TRUNC('day', ts AT TIME ZONE 'Asia/Tokyo') AS d FROM A GROUP BY d",
+        "without a zone",
+        "line 1, column 77",
+        "'UTC' AT",
+    ),
+    ("SELECT ts AT TIME ZONE 'Mars/Base' FROM A", "the time zone 'Mars/Base'", "line 1, column 8", "Europe/Berlin"),
     ("SELECT k FROM A WHERE (k, v) = (1, 2, 3)", "row values of 2 and 3", "line 1, column 24", "as many values"),
     ("SELECT k FROM A WHERE (k, v) = k", "row value beside a single", "line 1, column 24", "as many values"),
     ("SELECT CAST(k AS FOO) FROM A", "unknown type FOO", "line 1, column 13", "use BOOLEAN"),
