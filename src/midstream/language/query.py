@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import pyarrow as pa
 
@@ -69,6 +70,12 @@ class BandPredicate(Predicate):
     high: float | None
 
 
+OPERATION = "_op"
+"""The column of a change log that says whether a row comes (`+`) or goes (`-`)."""
+
+Rename = Callable[[Expression], Expression]
+"""Gives an expression with other aliases."""
+
 GROUPED = "#"
 """The pseudo-source that the outputs of an aggregate query read."""
 
@@ -100,6 +107,11 @@ class AggregateCall:
     by: Expression | None = None
     descending: bool = False
     separator: str | None = None
+
+    def renamed(self, rename: Rename) -> AggregateCall:
+        """The call with the aliases of its query renamed."""
+        argument, condition, by = (e and rename(e) for e in (self.argument, self.condition, self.by))
+        return replace(self, argument=argument, condition=condition, by=by)
 
 
 @dataclass(frozen=True)
@@ -136,6 +148,20 @@ class Aggregate:
     session: int | None = None
     calendar: tuple[str, str] | None = None
 
+    at_instants: ClassVar[bool] = True
+    not_spread: ClassVar[str] = "an aggregate cannot be spread over nodes: its groups would lie at several of them"
+
+    def renamed(self, rename: Rename) -> Aggregate:
+        """The aggregate with the aliases of its query renamed."""
+        top = self.top
+        return replace(
+            self,
+            groups=tuple(map(rename, self.groups)),
+            calls=tuple(call.renamed(rename) for call in self.calls),
+            having=self.having and rename(self.having),
+            top=top and replace(top, order=tuple((rename(key), down) for key, down in top.order)),
+        )
+
     def read(self) -> list[Expression]:
         """What is evaluated over the rows that are grouped."""
         order = [] if self.top is None else [key for key, _ in self.top.order]
@@ -150,6 +176,17 @@ class Difference:
 
     minuend: str
     subtrahends: tuple[str, ...]
+
+    at_instants: ClassVar[bool] = True
+    not_spread: ClassVar[str] = "an EXCEPT cannot be spread over nodes"
+
+    def renamed(self, names: Mapping[str, str]) -> Difference:
+        """The difference with the aliases of its query renamed."""
+        return Difference(names[self.minuend], tuple(names[alias] for alias in self.subtrahends))
+
+    def read(self) -> list[Expression]:
+        """What is evaluated over the results of the join: nothing but its predicates."""
+        return []
 
 
 OuterKind = Literal["outer", "semi", "anti"]
@@ -170,6 +207,20 @@ class OuterJoin:
     preserved: tuple[str, ...]
     condition: Expression | None = None
     until: tuple[tuple[Column, int], ...] = ()
+
+    at_instants: ClassVar[bool] = False
+    not_spread: ClassVar[str] = (
+        "an outer, semi or anti join cannot be spread over nodes: none of them knows of all partners of a row"
+    )
+
+    def renamed(self, rename: Rename, names: Mapping[str, str]) -> OuterJoin:
+        """The join with the aliases of its query renamed."""
+        return replace(
+            self,
+            preserved=tuple(names[alias] for alias in self.preserved),
+            condition=self.condition and rename(self.condition),
+            until=tuple((replace(c, alias=names[c.alias]), size) for c, size in self.until),
+        )
 
     def read(self) -> list[Expression]:
         """What is evaluated over the results of the join."""
@@ -192,6 +243,16 @@ class Lookup:
     table: str
     kind: LookupKind
     conditions: tuple[Predicate, ...]
+
+    at_instants: ClassVar[bool] = False
+    not_spread: ClassVar[str] = "a query over one stream has no join to spread"
+
+    def read(self) -> list[Expression]:
+        """What is evaluated over the results of the join: nothing, for rows are looked up as they come in."""
+        return []
+
+
+OnTop = Aggregate | Difference | OuterJoin | Lookup
 
 
 @dataclass(frozen=True)
@@ -230,9 +291,34 @@ class Query(BoundQuery):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # Without what is kept beside.
 
     @property
+    def on_top(self) -> OnTop | None:
+        """What is made of the results of its join before the select list; None where nothing is."""
+        return self.aggregate or self.difference or self.outer or next(iter(self.lookups), None)
+
+    @property
     def plain(self) -> bool:
         """Whether its answer is the results of its join, and nothing is made of them but the select list."""
         return not (self.aggregate or self.difference or self.outer or self.lookups)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows must be kept for it after their step: for a join, or until an instant."""
+        return len(self.sources) > 1 or self.aggregate is not None
+
+    @property
+    def at_instants(self) -> bool:
+        """Whether it is evaluated at instants, for which rows must come in order."""
+        return self.on_top is not None and self.on_top.at_instants
+
+    @property
+    def has_one_plan(self) -> bool:
+        """Whether all its plans are one, however they are written."""
+        return self.difference is not None
+
+    def answer_columns(self) -> pa.Schema:
+        """The columns of the answer; a change log has `_op` behind them."""
+        columns = pa.schema([(output.name, output.expression.type) for output in self.outputs])
+        return columns if self.difference is None else columns.append(pa.field(OPERATION, pa.string()))
 
     def source(self, alias: str) -> Source:
         """The source of an alias."""
@@ -248,6 +334,13 @@ class Query(BoundQuery):
         there.
         """
         read = {c.name for part in self.expressions() for c in part.columns() if c.alias == alias}
+        return tuple(sorted(read - {TIME_COLUMN}))
+
+    def kept_columns(self, alias: str) -> tuple[str, ...]:
+        """The names of the columns of a source that are read after its selection, sorted, but for its event time."""
+        parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates] + self.looked_up()
+        parts += [] if self.on_top is None else self.on_top.read()
+        read = {c.name for part in parts for c in part.columns() if c.alias == alias}
         return tuple(sorted(read - {TIME_COLUMN}))
 
     def looked_up(self) -> list[Expression]:

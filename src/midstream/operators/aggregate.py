@@ -22,6 +22,7 @@ from midstream.language.types import WIDEST
 from midstream.model.window import EVENT_TIME
 from midstream.operators.collected import collected
 from midstream.operators.group_numbers import codes_of, group_numbers
+from midstream.operators.result_compiler import Asked, ResultCompiler
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
@@ -362,3 +363,21 @@ def wide_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
 def added(values: pa.Array, owner: Words, groups: int) -> pa.Array:
     """The sum per group of numbers of a type that holds it, NULL for a group without values."""
     return _grouped("sum", values, owner, groups)
+
+
+class AggregateCompiler(ResultCompiler):
+    """Compiles an aggregate over the rows that are alive at an instant."""
+
+    name = "aggregate"
+    node = Aggregate
+
+    @override
+    def takes(self, asked: Asked) -> bool:
+        found = asked.query.aggregate
+        if found is None or asked.binding.sums_up:
+            return False
+        return found.session is None and found.calendar is None and found.top is None
+
+    @override
+    def compile(self, asked: Asked) -> ResultOperator:
+        return AggregateOperator(asked.query, asked.binding.rows(), (asked.joined(),))

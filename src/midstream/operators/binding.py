@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from midstream.language.expression import TIME_COLUMN, Expression
+from midstream.language.expression import Expression
 from midstream.language.query import Query
 from midstream.model.sharing import Demands
 from midstream.model.window import EVENT_TIME, Clock
@@ -97,23 +97,12 @@ class Binding:
     def _rows(self, label: str) -> RowsSpec:
         source, sign = self.query.source(label), self.signature((label,))
         at = label if self.lineages else sign.digest()
-        columns = self.columns.get(at, stored_columns(self.query, label))
-        kept = self.keeps or len(self.query.sources) > 1 or (self.query.aggregate is not None and not self.sums_up)
+        columns = self.columns.get(at, self.query.kept_columns(label))
+        kept = self.keeps or (self.query.keeps_rows and not self.sums_up)
         return RowsSpec(
             sign, label, source.stream, source.window, columns, self.clocks, kept, self.inputs[source.stream],
             self.lineages.get(label),
         )  # fmt: skip
-
-
-def stored_columns(query: Query, label: str) -> tuple[str, ...]:
-    """The payload columns of a source that are read after its selection; the event time is kept beside them."""
-    parts = [o.expression for o in query.outputs] + [p.expression for p in query.predicates]
-    parts += [] if query.outer is None else query.outer.read()
-    if query.aggregate:
-        parts += query.aggregate.read()
-    parts += query.looked_up()
-    read = {c.name for part in parts for c in part.columns() if c.alias == label}
-    return tuple(sorted(read - {TIME_COLUMN}))
 
 
 def compile_source(binding: Binding, label: str) -> SourceOperator:

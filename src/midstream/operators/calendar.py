@@ -12,9 +12,12 @@ import pyarrow as pa
 from typing_extensions import override
 
 from midstream.language.kernels.moments import unit_ends
+from midstream.language.query import Aggregate
 from midstream.model.window import EVENT_TIME
 from midstream.operators.open_groups import OpenGroupsOperator
+from midstream.operators.result_compiler import Asked, ResultCompiler
 from midstream.runtime.lane import Lane
+from midstream.runtime.result_operator import ResultOperator
 from midstream.state.combinations import Combinations, Words
 from midstream.state.rows import united
 
@@ -42,3 +45,18 @@ class CalendarOperator(OpenGroupsOperator):
         ends = unit_ends(times, unit, zone).cast(pa.int64())
         last = pa.array(ends.to_numpy() - 1)
         return pa.RecordBatch.from_pydict({**self.evaluated(lane, rows), _END: last})
+
+
+class CalendarCompiler(ResultCompiler):
+    """Compiles an aggregate over units of a calendar."""
+
+    name = "calendar"
+    node = Aggregate
+
+    @override
+    def takes(self, asked: Asked) -> bool:
+        return asked.query.aggregate is not None and asked.query.aggregate.calendar is not None
+
+    @override
+    def compile(self, asked: Asked) -> ResultOperator:
+        return CalendarOperator(asked.query, asked.binding.rows(), (), asked.name)

@@ -15,14 +15,16 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.language.query import Difference
 from midstream.model.window import EVENT_TIME, FOREVER
+from midstream.operators.binding import compile_source
+from midstream.operators.compile import compile_pair
+from midstream.operators.result_compiler import Asked, ResultCompiler
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.combinations import Combinations, Words, concatenate
 from midstream.state.sorted_run import SortedRun
-
-OPERATION = "_op"
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,6 @@ class DifferenceOperator(ResultOperator):
     def slack(self) -> int:
         # What ended at the last watermark still has to be seen ending.
         return 1
-
-    @override
-    def schema(self) -> pa.Schema:
-        return super().schema().append(pa.field(OPERATION, pa.string()))
 
     @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
@@ -118,3 +116,23 @@ def _breakpoints(rows: Lifetimes, blocks: Lifetimes) -> tuple[Words, Words, Word
         np.concatenate([one, -one, nothing, nothing]),
         np.concatenate([none, none, two, -two]),
     )
+
+
+class DifferenceCompiler(ResultCompiler):
+    """Compiles `A EXCEPT ON (cols) B`: its roots are A and the join of A with each that is subtracted."""
+
+    name = "difference"
+    node = Difference
+
+    @override
+    def compile(self, asked: Asked) -> ResultOperator:
+        binding, difference = asked.binding, asked.query.difference
+        assert difference is not None
+        minuend, subtrahends = difference.minuend, difference.subtrahends
+        roots: tuple[Operator, ...] = (
+            compile_source(binding, minuend),
+            *(compile_pair(binding, minuend, other) for other in subtrahends),
+        )
+        labels = ((minuend,), *((minuend, other) for other in subtrahends))
+        kept = tuple(binding.state(one, "scan") for one in labels)
+        return DifferenceOperator(asked.query, binding.rows(), kept, roots)

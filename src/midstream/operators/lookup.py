@@ -23,8 +23,9 @@ from midstream.model.schema import VERSION
 from midstream.model.window import EVENT_TIME
 from midstream.operators.candidates import all_pairs, equal_ranges
 from midstream.operators.project import ProjectOperator
+from midstream.operators.result_compiler import Asked, ResultCompiler
 from midstream.runtime.lane import Lane
-from midstream.runtime.result_operator import Answer, with_time
+from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.combinations import Combinations, Words
 from midstream.state.keys import Codes, Indices, key_codes, stable_sort
 
@@ -185,3 +186,15 @@ class _Index:
 
     def _reader(self, batch: pa.RecordBatch) -> Read:
         return lambda column: self.table.column(batch, column.name)
+
+
+class LookupCompiler(ResultCompiler):
+    """Compiles a query that looks rows up in static tables."""
+
+    name = "lookup"
+    node = Lookup
+
+    @override
+    def compile(self, asked: Asked) -> ResultOperator:
+        versions = {one.table: asked.tables[one.table] for one in asked.query.lookups}
+        return LookupOperator(asked.query, asked.binding.rows(), (), versions)

@@ -20,7 +20,9 @@ from midstream.language.evaluate import fails, holds
 from midstream.language.expression import Column
 from midstream.language.query import OuterJoin
 from midstream.model.window import EVENT_TIME, FOREVER
+from midstream.operators.binding import compile_source
 from midstream.operators.padded_rows import PaddedRows
+from midstream.operators.result_compiler import Asked, ResultCompiler
 from midstream.operators.source import SourceOperator
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
@@ -183,3 +185,18 @@ def state_of_matches(joined: StateSpec, outer: OuterJoin) -> StateSpec:
     """The state of some results of a join, apart from that of all of them, which others may use."""
     scope = f"{joined.signature.scope} matching {outer.kind} {' '.join(outer.preserved)}"
     return replace(joined, signature=replace(joined.signature, scope=scope))
+
+
+class OuterJoinCompiler(ResultCompiler):
+    """Compiles an outer, semi or anti join."""
+
+    name = "outer_join"
+    node = OuterJoin
+
+    @override
+    def compile(self, asked: Asked) -> ResultOperator:
+        outer = asked.query.outer
+        assert outer is not None
+        sources = tuple(compile_source(asked.binding, label) for label in outer.preserved)
+        kept = (state_of_matches(asked.joined(), outer),)
+        return OuterJoinOperator(asked.query, asked.binding.rows(), kept, sources)

@@ -10,6 +10,7 @@ import numpy as np
 from typing_extensions import override
 
 from midstream.model.window import EVENT_TIME
+from midstream.operators.result_compiler import Asked, ResultCompiler
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.combinations import Combinations
@@ -61,3 +62,14 @@ class ProjectOperator(ResultOperator):
         read = with_time(lane.reader(self.rows, results), times)
         found = self.answer(self.values(read, len(results)), times)
         return found if dead is None else replace(found, dead=dead)
+
+
+class ProjectCompiler(ResultCompiler):
+    """Compiles a query whose answer is the results of its join."""
+
+    name = "project"
+    node = None
+
+    @override
+    def compile(self, asked: Asked) -> ResultOperator:
+        return ProjectOperator(asked.query, asked.binding.rows(), ())

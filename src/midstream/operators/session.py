@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.query import START
+from midstream.language.query import START, Aggregate
 from midstream.model.window import EVENT_TIME
 from midstream.operators.group_numbers import group_numbers
 from midstream.operators.open_groups import OpenGroupsOperator
+from midstream.operators.result_compiler import Asked, ResultCompiler
 from midstream.runtime.lane import Lane
+from midstream.runtime.result_operator import ResultOperator
 from midstream.state.combinations import Combinations, Words
 from midstream.state.rows import united
 
@@ -61,3 +63,18 @@ def session_ends(times: Words, numbers: Words, gap: int) -> Words:
     last = np.append(np.flatnonzero(first)[1:], len(times)) - 1
     found: Words = (times[last] + gap)[np.cumsum(first) - 1]
     return found
+
+
+class SessionCompiler(ResultCompiler):
+    """Compiles an aggregate over sessions."""
+
+    name = "session"
+    node = Aggregate
+
+    @override
+    def takes(self, asked: Asked) -> bool:
+        return asked.query.aggregate is not None and asked.query.aggregate.session is not None
+
+    @override
+    def compile(self, asked: Asked) -> ResultOperator:
+        return SessionOperator(asked.query, asked.binding.rows(), (), asked.name)

@@ -12,13 +12,15 @@ from typing_extensions import override
 from midstream.language.evaluate import evaluate, holds
 from midstream.language.expression import Column
 from midstream.language.kernels.datum import Mask
+from midstream.language.query import Aggregate
 from midstream.language.top_n import RANK
 from midstream.language.types import family
 from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.collected import rank
 from midstream.operators.group_numbers import group_numbers
+from midstream.operators.result_compiler import Asked, ResultCompiler
 from midstream.runtime.lane import Lane
-from midstream.runtime.result_operator import Answer, with_time
+from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.combinations import Combinations, Words
 
 
@@ -89,3 +91,19 @@ def _orders(expression: object) -> bool:
     kind = family(getattr(expression, "type", pa.null()))
     reads_rank = RANK in getattr(expression, "columns", lambda: ())()
     return kind not in ("other", "null") and not reads_rank
+
+
+class TopNCompiler(ResultCompiler):
+    """Compiles the first rows of each group."""
+
+    name = "top_n"
+    node = Aggregate
+
+    @override
+    def takes(self, asked: Asked) -> bool:
+        found = asked.query.aggregate
+        return found is not None and found.top is not None and found.session is None and found.calendar is None
+
+    @override
+    def compile(self, asked: Asked) -> ResultOperator:
+        return TopNOperator(asked.query, asked.binding.rows(), (asked.joined(),))

@@ -11,13 +11,15 @@ import pyarrow as pa
 import pyarrow.types as pt
 from typing_extensions import override
 
-from midstream.language.query import AggregateCall, Query
+from midstream.language.query import Aggregate, AggregateCall, Query
 from midstream.language.types import family
 from midstream.model.window import EVENT_TIME, Window
 from midstream.operators.aggregate import ARGUMENT, added, aggregate, exact_sum, parts_of, wide_sum
 from midstream.operators.group_numbers import group_numbers
 from midstream.operators.open_groups import OpenGroupsOperator
+from midstream.operators.result_compiler import Asked, ResultCompiler
 from midstream.runtime.lane import Lane
+from midstream.runtime.result_operator import ResultOperator
 from midstream.state.base_state import SLOT
 from midstream.state.combinations import Combinations, Words
 from midstream.state.rows import united
@@ -116,3 +118,18 @@ def _merged(call: AggregateCall, argument: pa.Array | None, owner: Words, groups
     if call.function in ("sum", "count"):
         return added(argument, owner, groups)
     return aggregate(call, argument, owner, groups)
+
+
+class TumblingCompiler(ResultCompiler):
+    """Compiles an aggregate whose groups are put together of parts, so that no row is kept."""
+
+    name = "tumbling"
+    node = Aggregate
+
+    @override
+    def takes(self, asked: Asked) -> bool:
+        return asked.binding.sums_up
+
+    @override
+    def compile(self, asked: Asked) -> ResultOperator:
+        return TumblingOperator(asked.query, asked.binding.rows(), (), asked.name)

@@ -11,14 +11,11 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
+from functools import partial
 
 from midstream.language.expression import Call, Column, Expression
 from midstream.language.query import (
-    Aggregate,
-    AggregateCall,
-    Difference,
     EquiPredicate,
-    OuterJoin,
     Predicate,
     Query,
 )
@@ -133,51 +130,22 @@ def canonical(query: Query) -> tuple[Query, dict[str, str]]:
 
 def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
     """The query with its aliases renamed throughout."""
+    rename = partial(relabel, names=names)
     return replace(
         query,
         sources=tuple(replace(s, alias=names[s.alias]) for s in query.sources),
         outputs=tuple(replace(o, expression=relabel(o.expression, names)) for o in query.outputs),
         selections=tuple((names.get(alias, alias), relabel(e, names)) for alias, e in query.selections),
         predicates=tuple(_relabel_predicate(p, names) for p in query.predicates),
-        aggregate=query.aggregate and _relabel_aggregate(query.aggregate, names),
-        difference=query.difference and _relabel_difference(query.difference, names),
-        outer=query.outer and _relabel_outer(query.outer, names),
+        aggregate=query.aggregate and query.aggregate.renamed(rename),
+        difference=query.difference and query.difference.renamed(names),
+        outer=query.outer and query.outer.renamed(rename, names),
         lookups=tuple(
             replace(one, conditions=tuple(_relabel_predicate(p, names) for p in one.conditions))
             for one in query.lookups
         ),
         kept_if=tuple(relabel(e, names) for e in query.kept_if),
     )
-
-
-def _relabel_aggregate(aggregate: Aggregate, names: Mapping[str, str]) -> Aggregate:
-    top = aggregate.top
-    return replace(
-        aggregate,
-        groups=tuple(relabel(g, names) for g in aggregate.groups),
-        calls=tuple(_relabel_call(c, names) for c in aggregate.calls),
-        having=aggregate.having and relabel(aggregate.having, names),
-        top=top and replace(top, order=tuple((relabel(e, names), down) for e, down in top.order)),
-    )
-
-
-def _relabel_difference(difference: Difference, names: Mapping[str, str]) -> Difference:
-    subtrahends = tuple(names[alias] for alias in difference.subtrahends)
-    return replace(difference, minuend=names[difference.minuend], subtrahends=subtrahends)
-
-
-def _relabel_outer(outer: OuterJoin, names: Mapping[str, str]) -> OuterJoin:
-    return replace(
-        outer,
-        preserved=tuple(names[alias] for alias in outer.preserved),
-        condition=outer.condition and relabel(outer.condition, names),
-        until=tuple((replace(c, alias=names[c.alias]), size) for c, size in outer.until),
-    )
-
-
-def _relabel_call(call: AggregateCall, names: Mapping[str, str]) -> AggregateCall:
-    argument, condition, by = (e and relabel(e, names) for e in (call.argument, call.condition, call.by))
-    return replace(call, argument=argument, condition=condition, by=by)
 
 
 def relabel_plan(plan: Plan, names: Mapping[str, str]) -> Plan:

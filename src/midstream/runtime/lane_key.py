@@ -101,8 +101,7 @@ def fits(one: Spread, other: Spread) -> bool:
 
 def is_ordered(query: Query) -> bool:
     """Whether a query takes rows in order of event time: it is evaluated at instants and has a ROWS window."""
-    at_instants = query.aggregate is not None or query.difference is not None
-    return at_instants and any(s.window is not None and s.window.kind == "rows" for s in query.sources)
+    return query.at_instants and any(s.window is not None and s.window.kind == "rows" for s in query.sources)
 
 
 def slots(key: Mapping[str, Expression], stream: str, rows: pa.RecordBatch) -> Slots:

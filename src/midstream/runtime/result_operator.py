@@ -75,7 +75,7 @@ class ResultOperator(ABC):
 
     def schema(self) -> pa.Schema:
         """The columns of the answer."""
-        return pa.schema([(o.name, o.expression.type) for o in self.query.outputs])
+        return self.query.answer_columns()
 
     @cached_property
     def _schema(self) -> pa.Schema:

@@ -9,7 +9,6 @@ from midstream.language.expression import Expression
 from midstream.language.query import Query
 from midstream.model.remembered import kept_with
 from midstream.model.window import Clock, Window, WindowKind
-from midstream.operators.binding import stored_columns
 from midstream.plan.notation import parse_plan
 from midstream.plan.signature import Signature, canonical, digest, relabel_plan, signature
 from midstream.state.lineage import filter_text
@@ -77,7 +76,7 @@ def _shape_of(user: Query) -> Shape:
         filters,
         {a: filter_text(filters[a]) for a in labels},
         {s.alias: s.window.size for s in query.sources if s.window is not None},
-        {a: tuple(sorted({*stored_columns(query, a), *_columns(filters[a], a)})) for a in labels},
+        {a: tuple(sorted({*query.kept_columns(a), *_columns(filters[a], a)})) for a in labels},
     )
 
 

@@ -51,8 +51,7 @@ def resolve(
     entry = manifest.queries[start.query]
     query, new = query_of(entry), parse_plan(start.plan, query_of(entry))
     bare = query.plain
-    stateful = len(query.sources) > 1 or query.aggregate is not None
-    move = MigrationRequest(start.query, entry.plan, new, stateful, {}, bare and entry.operator is None)
+    move = MigrationRequest(start.query, entry.plan, new, query.keeps_rows, {}, bare and entry.operator is None)
     refused = {name: reason for name, kind in discovered().items() if (reason := kind.refusal(move)) is not None}
     if among:
         refused |= dict.fromkeys(discovered().keys() - refused.keys() - set(among), "it is not allowed")
@@ -99,4 +98,4 @@ def live_statistics(manifest: Manifest, query: str, chunks: ChunkStore | None) -
 
 def tasks_of(query: Query, old: Plan, new: Plan) -> tuple[Task, ...]:
     """The tasks that decomposition leaves; none for a difference, which has one plan however it is written."""
-    return () if query.difference is not None else decompose(old, new)
+    return () if query.has_one_plan else decompose(old, new)

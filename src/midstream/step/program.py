@@ -12,24 +12,15 @@ from midstream.language.query import Query, query_of
 from midstream.model.codec import decode
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.remembered import kept_with, make_room
-from midstream.operators.aggregate import AggregateOperator
-from midstream.operators.binding import Binding, compile_source, stored_columns
-from midstream.operators.calendar import CalendarOperator
-from midstream.operators.compile import compile_pair
-from midstream.operators.difference import DifferenceOperator
-from midstream.operators.lookup import LookupOperator
-from midstream.operators.outer_join import OuterJoinOperator, state_of_matches
-from midstream.operators.project import ProjectOperator
-from midstream.operators.session import SessionOperator
-from midstream.operators.top_n import TopNOperator
-from midstream.operators.tumbling import TumblingOperator, has_partial_sums
+from midstream.operators.binding import Binding
+from midstream.operators.result_compiler import Asked, compile_result
+from midstream.operators.tumbling import has_partial_sums
 from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.optimizer.observe import Observed
 from midstream.plan.signature import canonical
 from midstream.runtime.distribution import Stage
 from midstream.runtime.lane_key import is_ordered, is_single
-from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import ResultOperator
 from midstream.sharing.shape import canonical_plan
 from midstream.step.chain_unit import chain_units
@@ -146,7 +137,7 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[str, ...]) -> tuple[U
         result = replace(
             _operated(f"{name}.{entry.since}", binding, operator)
             if operator
-            else _result_operator(binding, f"{name}.{entry.since}", manifest),
+            else compile_result(Asked(binding, f"{name}.{entry.since}", manifest.tables)),
             names=shown,
         )
         units.append(QueryUnit(name, entry.plan, entry.since, group, query, binding, users[name], names, result))
@@ -200,44 +191,9 @@ def _columns(queries: Mapping[str, Query], scopes: Mapping[str, str]) -> dict[st
         binding = Binding(query, scopes[name], {}, {s.stream: s.stream for s in query.sources})
         for source in query.sources:
             sign = binding.signature((source.alias,)).digest()
-            found.setdefault(sign, set()).update(stored_columns(query, source.alias))
+            found.setdefault(sign, set()).update(query.kept_columns(source.alias))
     return {sign: tuple(sorted(names)) for sign, names in found.items()}
 
 
 def _operated(name: str, binding: Binding, operator: str) -> ResultOperator:
     return UserResultOperator(binding.query, binding.rows(), (), name, decode(OperatorSpec, json.loads(operator)))
-
-
-def _result_operator(binding: Binding, name: str, manifest: Manifest) -> ResultOperator:
-    query, rows = binding.query, binding.rows()
-    if query.difference is not None:
-        minuend = query.difference.minuend
-        roots: tuple[Operator, ...] = (
-            compile_source(binding, minuend),
-            *(compile_pair(binding, minuend, other) for other in query.difference.subtrahends),
-        )
-        kept = (
-            binding.state((minuend,), "scan"),
-            *(binding.state((minuend, other), "scan") for other in query.difference.subtrahends),
-        )
-        return DifferenceOperator(query, rows, kept, roots)
-    joined = (binding.state(query.aliases, "scan"),)
-    if query.aggregate is not None and query.aggregate.session is not None:
-        return SessionOperator(query, rows, (), name)
-    if query.aggregate is not None and query.aggregate.calendar is not None:
-        return CalendarOperator(query, rows, (), name)
-    if binding.sums_up:
-        return TumblingOperator(query, rows, (), name)
-    if query.aggregate is not None:
-        kind = AggregateOperator if query.aggregate.top is None else TopNOperator
-        return kind(query, rows, joined)
-    if query.outer is not None:
-        return OuterJoinOperator(
-            query,
-            rows,
-            (state_of_matches(joined[0], query.outer),),
-            tuple(compile_source(binding, label) for label in query.outer.preserved),
-        )
-    if query.lookups:
-        return LookupOperator(query, rows, (), {one.table: manifest.tables[one.table] for one in query.lookups})
-    return ProjectOperator(query, rows, ())

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.language.query import Query
-from midstream.operators.difference import OPERATION
 from midstream.step.operators import results_of
 
 
@@ -16,5 +15,4 @@ def result_columns(query: Query, operator: Mapping[str, Any] | None) -> pa.Schem
     """The columns of a query's results, with a user's operator on top or without."""
     if operator is not None:
         return results_of(query, operator)
-    columns = pa.schema([(output.name, output.expression.type) for output in query.outputs])
-    return columns if query.difference is None else columns.append(pa.field(OPERATION, pa.string()))
+    return query.answer_columns()

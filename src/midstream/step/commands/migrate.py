@@ -130,10 +130,9 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
     wrong = chosen.wrong(start.options)
     if wrong:
         raise StrategyError(f"{chosen.name}: {wrong}", place=place, remedy="correct the option")
-    stateful = len(query.sources) > 1 or query.aggregate is not None
     plain = query.plain and entry.operator is None
     timed = all(one.window is None or one.window.kind == "range" for one in query.sources)
-    request = MigrationRequest(start.query, entry.plan, plan, stateful, start.options, plain, timed)
+    request = MigrationRequest(start.query, entry.plan, plan, query.keeps_rows, start.options, plain, timed)
     reason = chosen.refusal(request)
     if reason:
         raise StrategyError(

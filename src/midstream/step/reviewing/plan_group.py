@@ -73,7 +73,7 @@ def without_choice(manifest: Manifest, query: str) -> str:
     bound = query_of(entry)
     if len(bound.sources) < 3:
         return "it joins fewer than three streams, and so has one plan"
-    if bound.difference is not None:
+    if bound.has_one_plan:
         return "a difference has one plan"
     if entry.nodes is not None:
         return "it is spread over nodes, which keep base rows only"

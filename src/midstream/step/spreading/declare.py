@@ -127,18 +127,8 @@ def _carries(one: Spreading, query: Query, orders: Sequence[Sequence[str]]) -> b
 def check_spreadable(query: Query, place: str) -> None:
     """Raise unless the query is a join over RANGE windows whose results nothing is made of but a select list."""
     remedy = "leave the spread out: the query runs in one lane, or in lanes where one key ties all its streams"
-    if query.difference is not None:
-        raise QueryError("an EXCEPT cannot be spread over nodes", place=place, remedy=remedy)
-    if query.outer is not None:
-        raise QueryError(
-            "an outer, semi or anti join cannot be spread over nodes: none of them knows of all partners of a row",
-            place=place, remedy=remedy,
-        )  # fmt: skip
-    if query.aggregate is not None:
-        raise QueryError(
-            "an aggregate cannot be spread over nodes: its groups would lie at several of them",
-            place=place, remedy=remedy,
-        )  # fmt: skip
+    if query.on_top is not None:
+        raise QueryError(query.on_top.not_spread, place=place, remedy=remedy)
     if len(query.sources) < 2:
         raise QueryError("a query over one stream has no join to spread", place=place, remedy=remedy)
     counted = [s.alias for s in query.sources if s.window is not None and s.window.kind == "rows"]

@@ -1,0 +1,82 @@
+"""Result operators by what they compile, an open set: each stands in one file with its `ResultCompiler`.
+
+A query is a join and, perhaps, one thing on top of it: an aggregate, a difference, an outer join, lookups in static
+tables. `compile_result` gives the operator that makes the answer of the join's results.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import midstream.operators as package
+from midstream.language.query import Query
+from midstream.model.discovery import discover
+from midstream.model.errors import InternalError
+from midstream.model.manifest import StaticTable
+from midstream.operators.binding import Binding
+from midstream.runtime.result_operator import ResultOperator
+from midstream.state.specs import StateSpec
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query to compile: its binding, the name that what it keeps is kept under, and the static tables as they are."""
+
+    binding: Binding
+    name: str
+    tables: Mapping[str, StaticTable]
+
+    @property
+    def query(self) -> Query:
+        """The query."""
+        return self.binding.query
+
+    def joined(self) -> StateSpec:
+        """The state of all results of the query's join."""
+        return self.binding.state(self.query.aliases, "scan")
+
+
+class ResultCompiler(ABC):
+    """Compiles what stands on top of a query's join to a result operator.
+
+    A class has a `name` of its own; `node` is what its queries have on top, None for nothing, and `takes` tells the
+    compilers of one node apart. Of this package exactly one takes each query; one of another package goes before it.
+    """
+
+    name: ClassVar[str]
+    node: ClassVar[type | None]
+
+    def takes(self, asked: Asked) -> bool:
+        """Whether it compiles this query, which has its node on top."""
+        return True
+
+    @abstractmethod
+    def compile(self, asked: Asked) -> ResultOperator:
+        """Return the operator of a query that it takes."""
+
+
+@lru_cache(maxsize=1)
+def compilers() -> tuple[ResultCompiler, ...]:
+    """Every compiler of this room and of other packages (entry points of `midstream.result_operators`)."""
+    return tuple(discover(package, ResultCompiler, "midstream.result_operators").values())
+
+
+def compile_result(asked: Asked) -> ResultOperator:
+    """Compile the operator that makes a query's answer of the results of its join."""
+    top = asked.query.on_top
+    kind = None if top is None else type(top)
+    found = [one for one in compilers() if one.node is kind and one.takes(asked)]
+    foreign = [one for one in found if not type(one).__module__.startswith(f"{package.__name__}.")]
+    chosen = foreign or found
+    if len(chosen) != 1:
+        names = " and ".join(one.name for one in chosen) or "no result operator"
+        raise InternalError(
+            f"{names} would answer this query",
+            place=asked.query.text,
+            remedy="uninstall a package that brings one" if foreign else "report it",
+        )
+    return chosen[0].compile(asked)
