@@ -108,6 +108,24 @@ def test_what_it_raises_in_a_worker_is_told_and_mended_nothing_is_lost(spark: Sp
     assert found(place) == expected()
 
 
+def test_a_query_whose_first_step_fails_begins_once_it_is_mended(spark: SparkSession, tmp_path: Path) -> None:
+    place, sound = Place(tmp_path), WITHIN_KM.function
+
+    def fails(*columns: pa.Array) -> Any:
+        raise ValueError("not yet")
+
+    ms.predicate("within_km", fails, *["DOUBLE"] * 5)
+    feed(place, 0)
+    for _ in range(2):  # The first step is still to be done when the job is started again.
+        with pytest.raises(ms.QueryError, match="not yet"):
+            finish(job(spark, place, STREAMS, {"q": SQL}))
+    ms.predicate("within_km", sound, *["DOUBLE"] * 5)
+    finish(job(spark, place, STREAMS, {"q": SQL}))
+    feed(place, 1, 2)
+    finish(job(spark, place, STREAMS, {"q": SQL}))
+    assert found(place) == expected(), "its rows were not consumed without it"
+
+
 def test_a_checkpoint_is_not_taken_up_without_it(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(tmp_path)
     feed(place, 0)
