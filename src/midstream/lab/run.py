@@ -12,6 +12,7 @@ import pyarrow.csv
 from midstream.lab.drawing import plain
 from midstream.lab.figure import Figure, Scale, Verdict
 from midstream.model.errors import MidstreamError
+from midstream.model.extras import install
 
 INCHES, DOTS = (9.6, 4.8), 100
 
@@ -70,6 +71,4 @@ def redrawn(figure: Figure, out: Path) -> FigureOutcome:
 def need_matplotlib() -> None:
     """Say what to install where the pictures cannot be drawn."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise MidstreamError(
-            "matplotlib is not installed", place="package matplotlib", remedy="pip install 'midstream[lab]'"
-        )
+        raise MidstreamError("matplotlib is not installed", place="package matplotlib", remedy=install("lab"))

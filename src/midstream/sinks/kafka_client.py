@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from midstream.model.errors import InputError, MidstreamError, ReadError, SinkError, WriteError
+from midstream.model.extras import install
 
 PREFIX = "MIDSTREAM_KAFKA_"
 """Variables of the environment that begin so are settings of the client: `MIDSTREAM_KAFKA_SASL_PASSWORD` is
@@ -40,9 +41,7 @@ def kafka() -> ModuleType:
         import confluent_kafka
         import confluent_kafka.admin
     except ImportError as error:
-        raise InputError(
-            "the package confluent-kafka is not there", place="Kafka", remedy="pip install 'midstream[kafka]'"
-        ) from error
+        raise InputError("the package confluent-kafka is not there", place="Kafka", remedy=install("kafka")) from error
     return confluent_kafka
 
 
