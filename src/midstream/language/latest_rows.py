@@ -186,6 +186,8 @@ def _as_of(text: Traced, before: Sequence[_Item], item: _Item, default: int | No
     size, words = item.window if item.window is not None else default, item.words.replace("ASOF ", "")
 
     def refused(message: str, remedy: str = _ASOF_SHAPE) -> LanguageError:
+        if item.as_of is not None:
+            remedy += "; for a static table leave FOR SYSTEM_TIME AS OF out: a row meets the version that stands"
         return LanguageError(message, place=text.place(item.at), remedy=remedy)
 
     if not before or any(word in words for word in ("RIGHT", "FULL", "SEMI", "ANTI", "NATURAL")) or "," in words:
