@@ -110,7 +110,9 @@ def wait_for(folder: Path, steps: int) -> None:
 def test_it_watches_takes_commands_and_ends_in_order(folder: Path, number: signal.Signals) -> None:
     process = start("--interval", "100 milliseconds")
     wait_for(folder, 3)
-    run("midstream", "migrate", "ckpt", "triples", "(A (B C))", "--wait", "30").check_returncode()
+    run(
+        "midstream", "migrate", "ckpt", "triples", "(A (B C))", "--strategy", "moving_state", "--wait", "30"
+    ).check_returncode()
     pq.write_table(rows(range(20, 22)), folder / "in" / "A" / "more.parquet")
     wait_for(folder, 5)
     process.send_signal(number)

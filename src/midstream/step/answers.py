@@ -68,8 +68,11 @@ def with_streams_changed(manifest: Manifest, changed: Set[str]) -> Manifest:
     over several streams agree again once all of these are declared.
     """
     manifest = _bound_anew(manifest, changed)
+    below = set(changed)
     for name in [stream.name for level in streams_by_level(manifest) for stream in level]:
         former = manifest.streams[name]
+        if not below.isdisjoint(s.stream for q in former.answers_of for s in query_of(manifest.queries[q]).sources):
+            below.add(name)
         try:
             answering = [_answering(manifest, query, f"stream {name}") for query in former.answers_of]
             now = answers_as_stream(name, answering, manifest.streams)
@@ -78,13 +81,19 @@ def with_streams_changed(manifest: Manifest, changed: Set[str]) -> Manifest:
         if now.columns.names != former.columns.names:
             streams = {**manifest.streams, name: replace(former, columns=now.columns)}
             manifest = _bound_anew(replace(manifest, streams=streams), {name})
+        elif name in below:
+            # Of a join below a join, `*` stands for the columns of the streams that it joins, in their order.
+            manifest = _bound_anew(manifest, {name}, every_column=True)
     return manifest
 
 
-def _bound_anew(manifest: Manifest, changed: Set[str]) -> Manifest:
+def _bound_anew(manifest: Manifest, changed: Set[str], every_column: bool = False) -> Manifest:
+    """Bind the queries that read one of the streams, with `every_column` only those whose text has a `*`."""
     queries = {**manifest.queries}
     for name, entry in manifest.queries.items():
         if not any(source.stream in changed for source in query_of(entry).sources):
+            continue
+        if every_column and "*" not in entry.sql:
             continue
         try:
             queries[name] = replace(entry, query=bind_query(manifest, entry.sql))

@@ -164,5 +164,5 @@ def test_without_matplotlib_the_remedy_is_named(
     sample: Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MidstreamError, match=r"midstream\[lab\]"):
+    with pytest.raises(MidstreamError, match=r"pip install '\.\[lab\]'"):
         run(sample, Scale.QUICK, tmp_path)
