@@ -238,7 +238,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         if self._checkpoint is not None:
             waiting = self._take_up(self._checkpoint)
             watch.lap("read")
-        self._times.begin(self._manifest.step + 1, sum(rows.num_rows for rows in given.values()))
+        self._times.begin(self._manifest.step + 1, sum([rows.num_rows for rows in given.values()]))
         try:
             try:
                 with fault_located(place):

@@ -5,7 +5,7 @@ threads of a process may fill at the same time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 Found = TypeVar("Found")
@@ -19,7 +19,8 @@ def kept_with(value: Value, name: str, find: Callable[[Value], Found]) -> Found:
     beside = value.__dict__
     if name not in beside:
         beside[name] = find(value)
-    return cast(Found, beside[name])
+    found: Found = beside[name]
+    return found
 
 
 def make_room(remembered: dict[Any, Any], most: int) -> None:
