@@ -65,10 +65,6 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     "tests/property/test_permanent.py::test_any_migration[": ("the same sources with a conjunct more and less-",),
     "tests/sharing/test_permanent.py::test_members_migrate[": ("False-cpu_opt",),
     "tests/test_selection.py::test_a_run_beyond_the_budget_fails": (),
-    "tests/optimizer/test_price_of_moves.py::test_the_work_of_a_move_is_foreseen_within": (
-        "_three_at_any_moment[5",
-        "_three_at_any_moment[1",
-    ),
     "tests/unit/language/test_depth.py::test_a_text_that_is_taken_runs[700": (),
     "tests/embedded/test_other_stores.py::test_it_is_killed_on_an_object_store[": (),
     "tests/embedded/test_faults.py::test_a_store_that_answers_too_late": (),
