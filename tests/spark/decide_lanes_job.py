@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 from unittest.mock import patch
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.model.lanes import StepTiming
 from midstream.spark.driver import Driver
 from midstream.spark.session import local_session
+from midstream.step.plan_step import StepPlan
 from tests.embedded.decide_lanes_engine import KEYS, LATE, SETTINGS, WORKERS
 from tests.optimizer.drifting import COLUMNS, query, rows
 from tests.oracle.spec import StreamSpec
@@ -36,10 +37,10 @@ def the_job(spark: SparkSession, root: Path) -> ms.Job:
 class LateDriver(Driver):
     """A driver all of whose steps are late by so much, whatever time they take here."""
 
-    def fold(self, batch: DataFrame, number: int) -> None:
-        """Do a step, told how late the one before it was."""
+    def _plan(self) -> StepPlan:
+        """Plan a step as if the one before it had been so late."""
         self._timing = StepTiming(WORKERS, LATE["took"], LATE["interval"])
-        super().fold(batch, number)
+        return super()._plan()
 
 
 def run_late(spark: SparkSession, root: Path) -> None:
