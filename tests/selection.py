@@ -66,7 +66,6 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     "tests/sharing/test_permanent.py::test_members_migrate[": ("False-cpu_opt",),
     "tests/test_selection.py::test_a_run_beyond_the_budget_fails": (),
     "tests/unit/language/test_depth.py::test_a_text_that_is_taken_runs[700": (),
-    "tests/embedded/test_other_stores.py::test_it_is_killed_on_an_object_store[": (),
     "tests/embedded/test_faults.py::test_a_store_that_answers_too_late": (),
     "tests/unit/cli/test_told.py::test_what_may_take_long_shows_that_it_goes_on[": ("command0",),
     "tests/unit/engine/test_explain_chain.py::test_a_thousand_queries_fit_on_a_page": (),
