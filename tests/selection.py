@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-BUDGET = float(os.environ.get("MIDSTREAM_TEST_SECONDS", 900))
+BUDGET = float(os.environ.get("MIDSTREAM_TEST_SECONDS", 1050))
 """Seconds that all tests of `make test` may take together, over two processes; a fifth more fails the run.
 
-Eight minutes need 780.
+Eight minutes need 780. On 2026-11-27 they took 955 and, on the same machine, 1,141 beside lint and types.
 """
 
 VERIFY: Mapping[str, tuple[str, ...]] = {
