@@ -44,7 +44,7 @@ class FileSource(ABC):
         """
 
     def backlog(self, waiting: Sequence[str], taken: Sequence[str]) -> dict[str, int]:
-        """How much waits at the source once a step has taken what it reads, by part of it: "" is all of it."""
+        """Return what waits at the source after a step took `taken`: a count for each part, "" for the whole source."""
         return {"": len(waiting) - len(taken)}
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ OWN_COLUMNS = parse_ddl(
 """The columns of a stream without a schema."""
 
 MOST_ROWS, MOST_BYTES = 1_000_000, 256 << 20
-"""What a step reads at most, unless it is said otherwise."""
+"""The most that a step reads where the options set no limit."""
 
 _OPTIONS = {
     "subscribe",
@@ -187,7 +188,7 @@ class KafkaSource(FileSource):
         return set(read) - needed
 
     def backlog(self, waiting: Sequence[str], taken: Sequence[str]) -> dict[str, int]:
-        """How many offsets each partition is ahead of what is taken."""
+        """Return by partition how many offsets lie between what is taken and its end."""
         return {
             f"[{partition}]": max(0, high - self._at.get(partition, high)) for partition, high in self._high.items()
         }
@@ -291,7 +292,7 @@ class KafkaSource(FileSource):
         return [self._cut(one, firsts[one], rows, size, lost.get(one, "")) for one in due]
 
     def _shares(self, behind: Sequence[int]) -> tuple[int, int]:
-        """How many rows and bytes of each partition a step reads."""
+        """Return a partition's share of a step: the most rows, the most bytes."""
         return max(1, self._rows // max(1, len(behind))), max(1, self._bytes // max(1, len(behind)))
 
     def _bounds(self, partition: int) -> tuple[int, int]:
@@ -338,25 +339,27 @@ class KafkaSource(FileSource):
     def _fill(self, behind: Collection[int], positions: Mapping[int, int]) -> None:
         """Consume until of each partition there is a step's share, or all up to its end."""
         rows, size = self._shares(list(behind))
-        sizes = {one: sum(map(len, self._ahead[one])) for one in behind}
+        sizes = {one: sum(map(len, self._ahead[one])) for one in self._at}
+
+        def has_share(one: int) -> bool:
+            return len(self._ahead[one]) >= rows or sizes[one] >= size
 
         def is_due(one: int) -> bool:
             ahead, high = self._ahead[one], self._high[one]
             reached = (ahead[-1].offset() + 1 if ahead else positions[one], self._ends.get(one, -1))
-            return len(ahead) < rows and sizes[one] < size and max(reached) < high
+            return not has_share(one) and max(reached) < high
 
         due = {one for one in behind if is_due(one)}
-        self._pause({one for one in self._at if one not in due and len(self._ahead[one]) >= rows}, due)
+        self._pause({one for one in self._at if has_share(one)}, due)
         spoke = time.monotonic()
         while due:
             first = self._consumer.poll(0.1)
             messages = [] if first is None else [first, *self._consumer.consume(_AT_ONCE, 0)]
-            for one in self._sorted(messages):
-                sizes[one] = sizes.get(one, 0) + sum(map(len, self._ahead[one][-len(messages) :]))
+            for one, more in self._sorted(messages).items():
+                sizes[one] += more
                 spoke = time.monotonic()
-            full = {one for one in due if not is_due(one)}
-            due -= full
-            self._pause({one for one in full if len(self._ahead[one]) >= rows}, set())
+            due = {one for one in due if is_due(one)}
+            self._pause({one for one in self._at if has_share(one)}, set())
             if due and time.monotonic() - spoke > _SILENCE:
                 raise ReadError(
                     f"Kafka brings no messages of {self.topic}{sorted(due)}",
@@ -364,14 +367,14 @@ class KafkaSource(FileSource):
                     remedy="see that the broker runs, and that no transaction on the topic was left open",
                 )
 
-    def _sorted(self, messages: Iterable[Any]) -> set[int]:
-        """Put messages where their partitions have them; which partitions have something new."""
-        spoke = set[int]()
+    def _sorted(self, messages: Iterable[Any]) -> Counter[int]:
+        """Append messages to those of their partitions; return how many bytes each partition got."""
+        found = Counter[int]()
         for message in messages:
             error, partition = message.error(), message.partition()
             if error is None:
                 self._ahead[partition].append(message)
-                spoke.add(partition)
+                found[partition] += len(message)
             elif error.code() == kafka().KafkaError._PARTITION_EOF:
                 self._ends[partition] = message.offset()
             elif error.code() == kafka().KafkaError._AUTO_OFFSET_RESET:
@@ -381,7 +384,7 @@ class KafkaSource(FileSource):
                 )
             elif not error.retriable() and error.code() not in _transport():
                 raise failed(error, self._place, InputError)
-        return spoke
+        return found
 
     def _pause(self, full: Collection[int], due: Collection[int]) -> None:
         """Bring no more messages of partitions that have a step's share already, and again those of others."""
