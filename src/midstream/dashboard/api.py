@@ -50,7 +50,7 @@ class Api:
         return f"{version}+{crc32(found.also(self._reading(index, options)).encode()):x}"
 
     def overview(self, index: int, options: Mapping[str, str]) -> JsonObject:
-        """How the job stands; before its first step only `url` and `pending`, which says so, and how far that step is.
+        """Return the state of the job; before its first step only `url` and `pending`, a sentence on that step.
 
         `step`, `steps` (those kept), `host`, `lanes`, `queries` (their names), `migrating` (those that are carried to
         another plan), `waiting` (commands that no step has taken: `id`, `command`, its fields), `proposals` (`query`,

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, Union, cas
 
 import pyarrow as pa
 
+from midstream.model.discovery import load_modules
 from midstream.model.errors import CheckpointError
 
 T = TypeVar("T")
@@ -38,18 +39,18 @@ class Tagged:
     kind: ClassVar[str]
     kinds: ClassVar[dict[str, type[Any]]]
     _brief: ClassVar[bool] = False
+    _group: ClassVar[str] = ""
 
-    def __init_subclass__(cls, tag: str = "", family: bool = False, brief: bool = False) -> None:
-        """`tag` makes the base of new kinds, `family` a base among them that is no kind itself."""
+    def __init_subclass__(cls, tag: str = "", family: bool = False, brief: bool = False, group: str = "") -> None:
+        """`tag` makes the base of new kinds, `family` a base among them that is no kind itself.
+
+        Modules that other packages declare as entry points of the `group` are imported before a kind is unknown.
+        """
         cls.kind = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
         if tag:
-            cls.tag, cls.kinds, cls._brief = tag, {}, brief
+            cls.tag, cls.kinds, cls._brief, cls._group = tag, {}, brief, group
         elif not family:
             cls.kinds[cls.kind] = cls
-
-    @classmethod
-    def find_more(cls) -> None:
-        """Import kinds that other distributions define; called before a kind is given up as unknown."""
 
 
 class Complete:
@@ -188,8 +189,8 @@ class _Record:
         if self._tag is None:
             return self._made(value)
         name = value.get(self._tag, "")
-        if name not in self._kind.kinds:
-            self._kind.find_more()
+        if name not in self._kind.kinds and self._kind._group:
+            load_modules(self._kind._group)
         kind = self._kind.kinds.get(name)
         if kind is None:
             raise CheckpointError(

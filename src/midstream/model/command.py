@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from typing_extensions import override
-
 from midstream.model.allowed_operators import allow_operators
 from midstream.model.codec import Tagged
-from midstream.model.discovery import load_modules
 from midstream.model.errors import QueryError
 
 COMMANDS = "midstream.commands"
@@ -18,13 +15,8 @@ COMMANDS = "midstream.commands"
 
 
 @dataclass(frozen=True)
-class Command(Tagged, tag="command"):
+class Command(Tagged, tag="command", group=COMMANDS):
     """A request to a job, which takes it at the beginning of a step."""
-
-    @classmethod
-    @override
-    def find_more(cls) -> None:
-        load_modules(COMMANDS)
 
     @property
     def chunks(self) -> tuple[str, ...]:

@@ -5,26 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from typing_extensions import override
-
 from midstream.model.codec import Tagged
 from midstream.model.command import COMMANDS
-from midstream.model.discovery import load_modules
 
 EVENTS_KEPT = 10_000
 """How many events a running engine or job remembers; an endless stream must not fill the memory."""
 
 
 @dataclass(frozen=True)
-class Event(Tagged, tag="event"):
+class Event(Tagged, tag="event", group=COMMANDS):
     """Something that happened in a step."""
 
     step: int
-
-    @classmethod
-    @override
-    def find_more(cls) -> None:
-        load_modules(COMMANDS)
 
 
 @dataclass(frozen=True)

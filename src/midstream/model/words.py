@@ -117,7 +117,7 @@ def suggest(name: str, names: Iterable[str]) -> str:
     "use one of: k, value; did you mean 'value'?"
     """
     known = list(names)
-    near = difflib.get_close_matches(name, known, n=1)
+    near = alike(name, known)
     shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
     return f"use one of: {shown}" + (f"; did you mean {near[0]!r}?" if near else "")
 
