@@ -151,6 +151,15 @@ class Aggregate:
     at_instants: ClassVar[bool] = True
     not_spread: ClassVar[str] = "an aggregate cannot be spread over nodes: its groups would lie at several of them"
 
+    @property
+    def form(self) -> str:
+        """What closes its groups or stands in its answer: `session`, `calendar`, `top_n`, or else `groups`."""
+        if self.session is not None:
+            return "session"
+        if self.calendar is not None:
+            return "calendar"
+        return "groups" if self.top is None else "top_n"
+
     def renamed(self, rename: Rename) -> Aggregate:
         """The aggregate with the aliases of its query renamed."""
         top = self.top

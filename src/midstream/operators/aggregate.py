@@ -373,10 +373,7 @@ class AggregateCompiler(ResultCompiler):
 
     @override
     def takes(self, asked: Asked) -> bool:
-        found = asked.query.aggregate
-        if found is None or asked.binding.sums_up:
-            return False
-        return found.session is None and found.calendar is None and found.top is None
+        return asked.form == "groups" and not asked.binding.sums_up
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:

@@ -55,7 +55,7 @@ class CalendarCompiler(ResultCompiler):
 
     @override
     def takes(self, asked: Asked) -> bool:
-        return asked.query.aggregate is not None and asked.query.aggregate.calendar is not None
+        return asked.form == "calendar"
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:

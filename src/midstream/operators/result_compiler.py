@@ -35,6 +35,12 @@ class Asked:
         """The query."""
         return self.binding.query
 
+    @property
+    def form(self) -> str:
+        """The form of the query's aggregate, empty without one."""
+        found = self.query.aggregate
+        return "" if found is None else found.form
+
     def joined(self) -> StateSpec:
         """The state of all results of the query's join."""
         return self.binding.state(self.query.aliases, "scan")

@@ -73,7 +73,7 @@ class SessionCompiler(ResultCompiler):
 
     @override
     def takes(self, asked: Asked) -> bool:
-        return asked.query.aggregate is not None and asked.query.aggregate.session is not None
+        return asked.form == "session"
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:

@@ -101,8 +101,7 @@ class TopNCompiler(ResultCompiler):
 
     @override
     def takes(self, asked: Asked) -> bool:
-        found = asked.query.aggregate
-        return found is not None and found.top is not None and found.session is None and found.calendar is None
+        return asked.form == "top_n"
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:
