@@ -69,9 +69,12 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     "tests/embedded/test_faults.py::test_a_store_that_answers_too_late": (),
     "tests/unit/cli/test_told.py::test_what_may_take_long_shows_that_it_goes_on[": ("command0",),
     "tests/unit/engine/test_explain_chain.py::test_a_thousand_queries_fit_on_a_page": (),
-    "tests/unit/engine/test_spread_length.py::test_a_query_with_little_to_do_gets_one_node_and_one_with_much_more[": (
-        "psp_d",
-    ),
+    "tests/unit/engine/test_spread_length.py::test_a_query_with_little_to_do_gets_one_node_and_one_with_much_more[": (),
+    "tests/unit/engine/test_rebuild.py::test_a_lost_join_state_is_computed_again[three": (),
+    "tests/optimizer/test_price_of_moves.py::test_the_work_of_a_move_is_foreseen_within_three": (),
+    "tests/optimizer/test_schedule.py::test_what_was_once_found_from_outside_ends_well[drift": (),
+    "tests/optimizer/test_hash_seeds.py": (),
+    "tests/embedded/test_kills_amid_relocation.py": (),
     # Of what surrounds the engine, a first look.
     "tests/unit/cli/test_lab.py": ("::test_an_unknown",),
     "tests/unit/lab/": ("test_figures.py", "test_docs.py", "test_generator.py"),
