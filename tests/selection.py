@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from zlib import crc32
+
+from tests.drawing import FIFTHS, SOAK, chosen_fifth
 
 BUDGET = float(os.environ.get("MIDSTREAM_TEST_SECONDS", 1050))
 """Seconds that all tests of `make test` may take together, over two processes; a fifth more fails the run.
@@ -92,8 +95,40 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
 """For a path the beginnings of what stays in `make test`, relative to it: its first look."""
 
 
+IN_FIFTHS = (
+    "tests/embedded/test_nexmark.py::test_a_query_of_nexmark_answers_as_duckdb",
+    "tests/property/test_permanent.py::test_a_restart_at_every_step",
+    "tests/property/test_permanent.py::test_any_cut_and_lanes",
+    "tests/sharing/test_permanent.py::test_more_filters_than_a_word_has_bits",
+    "tests/sharing/test_permanent.py::test_rows_that_come_out_of_order_after_a_command_are_joined",
+    "tests/unit/checkpoint/test_report.py::test_all_faces_agree_on_every_number",
+    "tests/unit/engine/test_explain_chain.py::test_slices_add_up",
+    "tests/unit/engine/test_names.py::test_a_stream_of_any_name_is_joined",
+    "tests/unit/engine/test_sharing.py::test_a_query_answers_as_it_would_alone",
+    "tests/unit/engine/test_spread_relocation.py::test_rows_of_every_way_run_out_beside_those_of_every_other",
+    "tests/unit/job/test_doctor.py::test_what_loses_nothing_is_mended",
+    "tests/unit/migration/test_bad_input.py::test_what_is_wrong_is_refused_and_the_query_runs_on",
+    "tests/unit/migration/test_contract.py::test_the_answer_is_the_same_as_without",
+    "tests/unit/migration/test_hybmig.py::test_the_background_ends_the_migration_sooner",
+    "tests/unit/migration/test_jisc.py::test_keys_of_many_kinds",
+    "tests/unit/migration/test_jisc.py::test_migrations_overlap_and_lead_back",
+    "tests/unit/migration/test_jisc_ranges.py::test_migrations_overlap_and_lead_back",
+    "tests/unit/migration/test_transitions.py::test_migrations_overlap_and_lead_back",
+    "tests/unit/migration/test_transitions.py::test_what_both_plans_have_in_common_counts_as_one_stream",
+    "tests/unit/operators/eddy/test_migrations.py::test_moving_state_carries_every_form_to_every_other",
+    "tests/unit/operators/eddy/test_migrations.py::test_their_own_strategies_come_from_every_form_and_end_at_once",
+    "tests/unit/operators/test_equal_content.py::test_while_a_migration_is_under_way_and_after",
+    "tests/unit/operators/test_time_ranges.py::test_every_pair_comes_once_in_order_of_time",
+    "tests/unit/step/test_choose.py::test_work_and_duration_turn_out_as_predicted",
+    "tests/unit/step/test_what_rests.py::test_a_step_is_the_same_whether_states_rest_and_are_remembered_or_are_read",
+)
+"""Tests of many combinations, each of which is long: they are dealt to fifths as the cases of random suites are."""
+
+
 def only_in_verify(nodeid: str) -> bool:
     """Tell whether a test belongs to `make verify` alone."""
+    if nodeid.partition("[")[0] in IN_FIFTHS and not SOAK and crc32(nodeid.encode()) % len(FIFTHS) != chosen_fifth():
+        return True
     for path, kept in VERIFY.items():
         if nodeid.startswith(path):
             return not nodeid[len(path) :].startswith(kept)

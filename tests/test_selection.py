@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.drawing import FIFTHS, SOAK, chosen_fifth, fifths, seeds
-from tests.selection import VERIFY, only_in_verify
+from tests.selection import IN_FIFTHS, VERIFY, only_in_verify
 
 ROOT = Path(__file__).parent.parent
 
@@ -21,6 +21,14 @@ def test_the_table_names_what_is_there(path: str) -> None:
     for kept in VERIFY[path] or ([""] if path.partition("::")[2] else []):
         file, _, name = (path + kept).partition("::")
         assert f"def {name.partition('[')[0]}" in (ROOT / file).read_text(), f"{path}{kept} names nothing"
+
+
+@pytest.mark.parametrize("name", IN_FIFTHS)
+def test_combinations_are_dealt_to_fifths(name: str) -> None:
+    file, _, function = name.partition("::")
+    assert f"def {function}(" in (ROOT / file).read_text(), f"{name} names nothing"
+    left = [only_in_verify(f"{name}[{case}]") for case in range(1000)]
+    assert left.count(False) == 1000 if SOAK else 120 < left.count(False) < 280
 
 
 def test_a_first_look_stays() -> None:
