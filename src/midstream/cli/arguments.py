@@ -59,12 +59,12 @@ AllowSource = Annotated[
 
 
 def sql_text(sql: str) -> str:
-    """The query's text, read from standard input where it is `-`."""
+    """Return the query's text, read from standard input where it is `-`."""
     return sys.stdin.read() if sql == "-" else sql
 
 
 def named_values(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
-    """The values given as NAME=VALUE, JSON where they are JSON; a name that is given twice is refused.
+    """Parse values given as NAME=VALUE, JSON where they are JSON; a name that is given twice is refused.
 
     >>> named_values(["window=5", "column=paid"], "--option")
     {'window': 5, 'column': 'paid'}
@@ -93,7 +93,7 @@ Nodes = Annotated[
 
 
 def number_of(nodes: str | None) -> int | str | None:
-    """The number of nodes that an option says; what is no number is left to be judged where the spread is.
+    """Parse the number of nodes; a text that is no number is left to the check of the spread.
 
     >>> number_of("6"), number_of("auto"), number_of(None)
     (6, 'auto', None)

@@ -30,10 +30,10 @@ def calibrate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure what operations of a join cost on this machine: what the optimizer weighs plans by.
+    """Measure what operations of a join cost on this machine: the optimizer weighs plans by these costs.
 
-    It takes about a minute of an otherwise idle machine. Without it the optimizer uses what it was shipped with, and
-    corrects that by the steps of the running job.
+    It takes about a minute of an otherwise idle machine. Without it the optimizer uses the costs that it was shipped
+    with, and corrects them by the steps of the running job.
     """
     from midstream.lab.calibration import RUNS, timed_runs
     from midstream.optimizer.cost.calibration import fitted, units_to_json

@@ -25,7 +25,7 @@ def check(
     allow_source: AllowSource = None,
     as_json: AsJson = False,
 ) -> None:
-    """See whether a job can run: its streams, queries, plans, sinks, settings and checkpoint, all at once.
+    """Check whether a job can run: its streams, queries, plans, sinks, settings and checkpoint, all at once.
 
     Nothing is started or written, and Spark is not needed; `midstream run` does the same first. Exit code 2 where there
     is a fault.
@@ -49,8 +49,9 @@ def check(
 def looked_at(
     path: Path, engine: Host, operators: list[str] | None, sources: list[str] | None
 ) -> tuple[JobFile | None, CheckedJob]:
-    """A job file read and looked into, None where it cannot be read; what the command line allows is allowed from then
-    on.
+    """Read and check a job file, and allow from then on what the command line allows.
+
+    Returns: the job, or None if it cannot be read, and what the check found.
     """
     from midstream.cli.checked_job import CheckedJob, checked_job
     from midstream.language.job_file import read_parts
@@ -68,7 +69,7 @@ def looked_at(
 
 
 def _by_line(faults: list[MidstreamError]) -> list[MidstreamError]:
-    """Faults in the order of the files and lines that their places name."""
+    # In the order of the files and lines that their places name.
     places = [re.match(r"(.*?), line (\d+)", fault.place) for fault in faults]
     files = list(dict.fromkeys(place[1] for place in places if place))
     keys = [(files.index(place[1]), int(place[2])) if place else (-1, 0) for place in places]
@@ -76,7 +77,7 @@ def _by_line(faults: list[MidstreamError]) -> list[MidstreamError]:
 
 
 def refuse(found: CheckedJob, quiet: bool = False) -> None:
-    """Raise what is wrong with a job, if anything; one fault as it is, several as one error."""
+    """Raise the faults of a job, if any: one fault as it is, several as one error."""
     from midstream.language.job_file import JobFileError
     from midstream.model.errors import SinkError, WriteError
 

@@ -67,7 +67,8 @@ class CheckedJob:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """A `MidstreamError` raised within is a fault of this place; one that it has already is told once."""
+        """Record a `MidstreamError` raised within as a fault of this place; one that it has already is reported
+        once."""
         try:
             yield
         except MidstreamError as error:
@@ -78,7 +79,7 @@ class CheckedJob:
 
 
 def checked_job(job: JobFile, embedded: bool, unread: Collection[Keys] = ()) -> CheckedJob:
-    """All that is wrong with a job, as far as its files tell; nothing is written, and Spark is not needed.
+    """Find all that is wrong with a job, as far as its files show; nothing is written, and Spark is not needed.
 
     `unread` are the keys of the file that have faults already, for which the job has defaults.
     """
@@ -105,21 +106,21 @@ class _Check:
         self.newest: Manifest | None = None
 
     def at(self, table: str, key: str = "") -> AbstractContextManager[None]:
-        """Within this block a `MidstreamError` is a fault of a key of a table, or of the table.
+        """Record a `MidstreamError` raised within as a fault of a key of a table, or of the table.
 
-        Where the key could not be read, it follows from that and is no fault of its own.
+        Where the key could not be read, the error follows from that and is no fault of its own.
         """
         if self.is_unread(table, *([key] if key else ())):
             return suppress(MidstreamError)
         return self.found.at(self.places.get(f"{table}.{key}") or self.places[table])
 
     def is_unread(self, table: str, *key: str) -> bool:
-        """Whether something in a table, or under a key of it, could not be read."""
+        """Tell whether something in a table, or under a key of it, could not be read."""
         within = (*table.split(".", 1), *key)
         return any(path[: len(within)] == within for path in self.unread)
 
     def settings(self) -> None:
-        """What holds for the job as a whole."""
+        """Check what holds for the job as a whole."""
         with self.found.at(self.places["lanes"]):
             check_lanes(self.job.lanes)
         with self.found.at(self.places["sharing"]):
@@ -130,7 +131,7 @@ class _Check:
         self.optimizer("optimizer", self.job.optimizer, lambda one: replace(self.job, queries={}, optimizer=one))
 
     def checkpoint(self) -> None:
-        """Find what the job's checkpoint has, if there is one, and see that this job may go on with it."""
+        """Read the job's checkpoint, if there is one, and check that this job may go on with it."""
         with self.found.at(self.places["checkpoint"]):
             self.folders = Folders(located(self.job.checkpoint))
             self.newest = self.folders.manifests.latest() if self.folders.storage.names() else None
@@ -139,7 +140,7 @@ class _Check:
                 refuse_other_streams(self.newest.pushed_streams, self.job.streams, self.folders.root)
 
     def streams(self) -> dict[str, StreamSchema]:
-        """The streams whose columns can be known here."""
+        """Return the streams whose columns can be known here."""
         streams = {}
         for name, spec in self.job.streams.items():
             table = f"streams.{name}"
@@ -178,7 +179,7 @@ class _Check:
         return len(self.found.faults) == before
 
     def changes_of_streams(self, streams: Mapping[str, StreamSchema]) -> None:
-        """See that the checkpoint's queries can go on with its streams as they are declared now."""
+        """Check that the checkpoint's queries can go on with its streams as they are declared now."""
         newest, folders = self.newest, self.folders
         all_read = not self.unread and {*streams, *self.found.unknown} == self.job.streams.keys()
         if newest is None or folders is None or not all_read:
@@ -189,7 +190,7 @@ class _Check:
                 with_streams(newest, now, folders.root, lambda one: dropped_next(one, folders))
 
     def tables(self) -> dict[str, StaticTable]:
-        """The static tables whose rows can be read."""
+        """Return the static tables whose rows can be read."""
         tables: dict[str, StaticTable] = {}
         for name, table in self.job.tables.items():
             at, before = f"tables.{name}", len(self.found.faults)
@@ -238,7 +239,7 @@ class _Check:
     def optimizer(
         self, table: str, settings: Mapping[str, Any] | None, of: Callable[[dict[str, Any]], JobFile]
     ) -> None:
-        """Check settings of the optimizer, each beside the policy whose options there are, then all together."""
+        """Check settings of the optimizer, each with the policy whose options they are, then all together."""
         before = len(self.found.faults)
         policy = {} if settings is None or "policy" not in settings else {"policy": settings["policy"]}
         for key, value in (settings or {}).items():
@@ -249,7 +250,8 @@ class _Check:
                 declared_optimizer(with_unit_costs(of(dict(settings))))
 
     def added(self, manifest: Manifest, table: str, command: AddQuery) -> Manifest | None:
-        """The manifest with a query; without what is wrong with its plan, operator and spread; None if its SQL is."""
+        """Add a query to the manifest, without what is wrong with its plan, operator and spread; None if its SQL is
+        wrong."""
         try:
             return taken(manifest, command)
         except MidstreamError as error:
@@ -274,11 +276,8 @@ def _of_one_query(job: JobFile, name: str, query: QuerySpec, settings: dict[str,
 
 
 def _as_declared(newest: Manifest, job: JobFile, known: Mapping[str, StreamSchema]) -> dict[str, StreamSchema]:
-    """The streams of a checkpoint as a job file declares them now, as far as that is said in both.
-
-    Columns that the file does not declare stay as they were: Spark finds them. So do the zones of timestamps, and types
-    within types, which Spark has names and zones of its own for.
-    """
+    # Columns that the file does not declare stay as they were: Spark finds them. So do the zones of timestamps, and
+    # types within types, which Spark has names and zones of its own for.
     return {
         name: replace(known[name], columns=_with_zones(known[name].columns, old.columns))
         if name in known and job.streams[name].schema is not None

@@ -52,7 +52,7 @@ def add(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a query over the streams of a running job.
+    """Add a query over the streams of a running job.
 
     Rows that arrive from then on join those that running queries of the same join have kept; --wait says which these
     are, and from when the answers are exact.
@@ -93,7 +93,7 @@ def drop(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """End a query of a running job and let go of the state that no other query reads; or forget a stream or a table."""
+    """Drop a query of a running job and the state that no other query reads; or forget a stream or a table."""
     from midstream.step.commands.drop_query import DropQuery
     from midstream.step.commands.drop_stream import DropStream
     from midstream.step.commands.drop_table import DropTable
@@ -125,7 +125,7 @@ def migrate(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Carry a running query to another plan; its answers go on, none lost, none doubled.
+    """Move a running query to another plan; its answers go on, none lost, none doubled.
 
     A query that shares its plan with others leaves them, unless all go --together. The plan and the strategy are
     checked against the query before the command is sent.

@@ -115,7 +115,6 @@ def _play(
 
 
 def _clear(out: Path) -> None:
-    """Make the folder empty, if it is a demo's or empty already."""
     if out.exists() and not (out.is_dir() and ((out / MARK).exists() or not any(out.iterdir()))):
         raise WrongUse("there is something else already", place=str(out), remedy="name another folder with --out DIR")
     shutil.rmtree(out, ignore_errors=True)

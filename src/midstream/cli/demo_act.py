@@ -26,7 +26,7 @@ BEFORE, AFTER = 2, 2
 def show_act(
     act: Act, span: Span, figures: Performance, verdict: AnswerCheck, rehearsals: Mapping[str, float], folder: Path
 ) -> None:
-    """Write what happened in an act, and how DuckDB judges the answer.
+    """Print what happened in an act, and how DuckDB judges the answer.
 
     `rehearsals` are the seconds of its steps without Spark, by the optimizer's mode.
     """
@@ -51,7 +51,6 @@ def show_act(
 
 
 def _show_reviews(span: Span, figures: Performance) -> None:
-    """Write what the optimizer found before it moved the query, when it did, and thereafter."""
     switched = [i for i, review in enumerate(figures.reviews) if review.decision == "switch"]
     shown = [
         review
@@ -86,7 +85,7 @@ def _begin(span: Span, step: int) -> str:
 
 
 def _show_phases(act: Act, span: Span, figures: Performance) -> None:
-    """Write what each plan did beside what the first one would have, and what the changes of plan cost."""
+    # The first plan's comparisons stand next to those of each plan, and what the changes of plan cost.
     rows = [
         (
             span.dates(phase.first, phase.last),
@@ -110,7 +109,6 @@ def _show_phases(act: Act, span: Span, figures: Performance) -> None:
 
 
 def _show_nodes(act: Act, span: Span, figures: Performance, folder: Path) -> None:
-    """Write how the nodes share the work of a query that is spread over them."""
     _, after = figures.phases
     say(f"On {_begin(span, after.first)} the running query went from one node over to {after.plan}. {act.why}")
     for line in draw_nodes(_nodes(folder)):
@@ -118,7 +116,6 @@ def _show_nodes(act: Act, span: Span, figures: Performance, folder: Path) -> Non
 
 
 def _nodes(folder: Path) -> dict[str, Any]:
-    """What `midstream explain` says of the nodes at the end."""
     manifest = Folders(str(folder / "checkpoint")).manifests.latest()
     assert manifest is not None
     return node_values(manifest, QUERY)
@@ -127,7 +124,7 @@ def _nodes(folder: Path) -> dict[str, Any]:
 def act_as_json(
     act: Act, figures: Performance, verdict: AnswerCheck, rehearsals: Mapping[str, float], folder: Path
 ) -> dict[str, Any]:
-    """The same for a program."""
+    """Return what happened in an act as JSON values."""
     return {
         "act": act.name,
         "question": act.question,

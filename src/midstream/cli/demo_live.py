@@ -9,7 +9,7 @@ from midstream.cli.output import say
 
 
 def show_live(out: Path, port: int, pace: float) -> None:
-    """Begin the job and its dashboard, and say where that is."""
+    """Start the job and its dashboard, and print where that is."""
     from midstream.demo.flights import read_streams
     from midstream.demo.live import go_on, live_engine
 

@@ -18,7 +18,7 @@ def doctor(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read everything of a checkpoint and its sinks, and say what is wrong, where, and what would mend it.
+    """Read everything of a checkpoint and its sinks, and say what is wrong, where, and how to mend it.
 
     Exit code 0: nothing does harm (any more); 1: something does.
     """

@@ -21,7 +21,7 @@ class WrongUse(MidstreamError):
 
 
 def folder_made(path: Path) -> Path:
-    """A folder that is there now; raises `WriteError` where it cannot be made, before anything is done for it."""
+    """Make a folder, or raise `WriteError` if that fails, before anything is done for it."""
     from midstream.state.store.disk import cannot_write
 
     try:
@@ -39,7 +39,7 @@ _WRONG_USE = (WrongUse, LanguageError, PlanError, QueryError, StrategyError, Inp
 
 
 def failure_text(error: Exception) -> tuple[str, int]:
-    """The message for stderr and the exit code.
+    """Format an error as the message for stderr, and choose the exit code.
 
     >>> failure_text(QueryError("no query 'x'", remedy="use one of: pairs"))
     ("midstream: no query 'x'. Remedy: use one of: pairs", 2)
@@ -56,7 +56,7 @@ def failure_text(error: Exception) -> tuple[str, int]:
 
 
 def essence(error: Exception) -> str:
-    r"""The one line of an error that says most. Spark packs a worker's whole traceback into its message.
+    r"""Extract the one line of an error that says most: Spark packs a worker's whole traceback into its message.
 
     >>> essence(RuntimeError("Thrown by it:\nTraceback (most recent call last)\n  File x\nKeyError: 'k'\n\tat Java"))
     "KeyError: 'k'"

@@ -16,7 +16,7 @@ def explain(
     analyze: Annotated[bool, typer.Option("--analyze", help="Add what was counted and what is kept.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """The plan of a running query, its operators, and the queries that it shares rows and joins with (its chain)."""
+    """Show the plan of a running query, its operators, and the queries it shares rows and joins with (its chain)."""
     from midstream.checkpoint.reader import Checkpoint
     from midstream.explain import explain as explain_query
 

@@ -30,7 +30,7 @@ KAFKA_OPTIONS = "kafka.bootstrap.servers and subscribe"
 
 
 def job_of(session: Any, file: JobFile) -> Job:
-    """The job that a job file describes, not started yet."""
+    """Build the job that a job file describes, without starting it."""
     import midstream as ms
     from midstream.engine.table_source import table_rows
     from midstream.job.calibration_file import with_unit_costs
@@ -78,7 +78,6 @@ def check_spec(name: str, spec: SourceSpec) -> None:
 
 
 def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
-    """The streaming DataFrame of a source."""
     if spec.format == OF_A_JOB:
         return _of_another_job(session, name, spec)
     inferred = declared is None and spec.path is not None and spec.format in SELF_DESCRIBING
@@ -104,7 +103,6 @@ def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
 
 
 def _of_another_job(session: Any, name: str, spec: SourceSpec) -> Any:
-    """The results of a query of another job."""
     from midstream.spark.results import results_stream
 
     path, query, options = read_results(name, spec)
@@ -112,11 +110,9 @@ def _of_another_job(session: Any, name: str, spec: SourceSpec) -> Any:
 
 
 def _given(session: Any, spec: SourceSpec, declared: Any, options: dict[str, str]) -> Any:
-    """The types that Spark shall bring the declared columns in, so that no value is lost before it can be read.
-
-    Of text it brings text, and of files that know their own types those, where a declared type might not hold them.
-    Options that say how values are written leave it to Spark to read them; it gives NULL for what it cannot.
-    """
+    # So that no value is lost before it can be read: of text Spark brings text, and of files that know their own types
+    # those types, where a declared type might not hold them. Options that say how values are written leave it to Spark
+    # to read them; it gives NULL for what it cannot read.
     from midstream.spark.declared import as_found, as_text, with_corrupt_lines
 
     if declared is None or spec.format not in SELF_DESCRIBING:
@@ -135,7 +131,7 @@ def _given(session: Any, spec: SourceSpec, declared: Any, options: dict[str, str
 
 
 def _by_header(session: Any, spec: SourceSpec, declared: Any, options: dict[str, str]) -> Any:
-    """The declared columns of CSV files in the order of their header, if they have one, with others that it names."""
+    # CSV files are read by the order of their header, if they have one, with the other columns that it names.
     from midstream.spark.declared import in_order
 
     if {key.lower(): value for key, value in options.items()}.get("header", "false").lower() != "true":
@@ -155,9 +151,9 @@ def _by_header(session: Any, spec: SourceSpec, declared: Any, options: dict[str,
 
 
 def _inferred(session: Any, name: str, spec: SourceSpec, options: dict[str, str]) -> Any:
-    """The schema of the files that are there; a text of a time without a zone is a TIMESTAMP without one."""
     before = session.conf.get(_TYPE_OF_TIMES)
     try:
+        # A text of a time without a zone is a TIMESTAMP without one.
         session.conf.set(_TYPE_OF_TIMES, "TIMESTAMP_NTZ")
         return session.read.format(spec.format).options(**options).load(spec.path).schema
     except Exception as error:  # Spark has no common class for what its sources raise.
@@ -171,7 +167,7 @@ def _inferred(session: Any, name: str, spec: SourceSpec, options: dict[str, str]
 
 
 def _from_kafka(reader: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
-    """The values of a topic as JSON objects of the schema; without one, Kafka's own columns."""
+    # JSON objects of the schema; without one, Kafka's own columns.
     from midstream.spark.kafka import json_rows
 
     frame = _topic(reader, name)

@@ -90,7 +90,7 @@ def _run(
 
 
 def _families(chosen: list[Figure]) -> list[list[Figure]]:
-    """The figures, those that measure alike together: they may rest on the same runs, made once in a process."""
+    # Those that measure alike together: they may use the same runs, made once in a process.
     found: dict[Any, list[Figure]] = {}
     for figure in chosen:
         found.setdefault(type(figure).measure, []).append(figure)

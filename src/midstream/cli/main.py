@@ -36,7 +36,7 @@ OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 
 def whole_paragraphs(command: Callable[..., Any]) -> str:
-    """What a command's docstring says, each paragraph as one line: so a terminal of any width wraps it well."""
+    """Return a command's docstring with each paragraph as one line, so a terminal of any width wraps it well."""
     return "\n\n".join(" ".join(part.split()) for part in (getdoc(command) or "").split("\n\n"))
 
 
@@ -100,7 +100,7 @@ def _options(
 
 @cache
 def _commands() -> Callable[..., Any]:
-    """All commands with their options, which take longer to put together than most take to run."""
+    # Putting all commands with their options together takes longer than most take to run, so it is done once.
     return get_command(app)
 
 

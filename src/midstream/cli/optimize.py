@@ -85,7 +85,7 @@ def optimize(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what the optimizer may do with a query, or with all: nothing, suggest plans, ask, or change plans itself."""
+    """Set what the optimizer may do with a query, or with all: nothing, suggest plans, ask, or change plans itself."""
     from midstream.job.calibration_file import unit_costs
     from midstream.step.commands.optimize import Optimize
     from midstream.step.reviewing.settings import settings_of_values
@@ -116,7 +116,7 @@ def approve(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say yes to a proposed plan, to which all queries that share it move, or to a proposed number of lanes."""
+    """Accept a proposed plan, to which all queries that share it move, or a proposed number of lanes."""
     from midstream.step.commands.answer_lanes import ApproveLanes
     from midstream.step.commands.approve import Approve
 
@@ -132,7 +132,7 @@ def reject(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say no to a proposed plan or number of lanes; it is proposed again only when it would save much more."""
+    """Reject a proposed plan or number of lanes; it is proposed again only when it would save much more."""
     from midstream.step.commands.answer_lanes import RejectLanes
     from midstream.step.commands.reject import Reject
 
@@ -152,14 +152,14 @@ def pin(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have a query keep its plan, whatever the optimizer finds; you may still move it."""
+    """Keep a query on its plan regardless of what the optimizer finds; you may still move it."""
     from midstream.step.commands.pin import Pin
 
     send(path, Pin(query, plan), wait, as_json)
 
 
 def unpin(path: CheckpointPath, query: QueryName, wait: WaitSeconds = None, as_json: AsJson = False) -> None:
-    """Let the optimizer look at the plan of a query again."""
+    """Let the optimizer review the plan of a query again."""
     from midstream.step.commands.pin import Unpin
 
     send(path, Unpin(query), wait, as_json)
@@ -174,9 +174,9 @@ def plans(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The plans that a query could run by: what each would cost, why it is taken or not, what moving there would cost.
+    """Show the plans a query could run by: what each would cost, why it is taken or not, what a move would cost.
 
-    By what the job's newest step has left; nothing is changed.
+    The figures come from the job's newest step; nothing is changed.
     """
     from midstream.job.opened import OpenCheckpoint
 

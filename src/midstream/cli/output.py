@@ -19,7 +19,7 @@ WIDE = 200
 
 @cache
 def terminal() -> Console:
-    """The one `rich` console on stdout: text and a progress bar on the same one do not overwrite each other."""
+    """Return the one `rich` console on stdout, so that text and a progress bar do not overwrite each other."""
     from rich.console import Console
 
     out = Console(highlight=False)
@@ -29,17 +29,17 @@ def terminal() -> Console:
 
 
 def say(text: str, bold: bool = False) -> None:
-    """Write a text, broken between words on a terminal and nowhere else."""
+    """Print a text, broken between words on a terminal and nowhere else."""
     terminal().print(text, style="bold" if bold else None, markup=False, soft_wrap=not terminal().is_terminal)
 
 
 def print_json(value: Any) -> None:
-    """Write one JSON value to stdout."""
+    """Print one JSON value to stdout."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Write a table; columns that hold only numbers are set to the right. No rows, no table."""
+    """Print a table; columns that hold only numbers are set to the right. No rows, no table."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -56,7 +56,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
 
 
 def cell_text(value: Any) -> str:
-    """A value as a table shows it.
+    """Format a value for a table.
 
     >>> cell_text(1234567), cell_text(None), cell_text(0.25)
     ('1,234,567', '-', '0.25')
@@ -71,7 +71,7 @@ def cell_text(value: Any) -> str:
 
 
 def fields_text(value: dict[str, Any], *without: str) -> str:
-    """The fields that have a value, as one line.
+    """Format the fields that have a value, as one line.
 
     >>> fields_text({"query": "q", "plan": None, "options": {}}, "id")
     'query q'
@@ -80,7 +80,7 @@ def fields_text(value: dict[str, Any], *without: str) -> str:
 
 
 def progress_line(quiet: bool = False, *more: ProgressColumn) -> Progress:
-    """A line that is renewed in place, for what has no end that is known; silent when stdout is no terminal."""
+    """Make a line that is renewed in place, for work without a known end; silent when stdout is no terminal."""
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
     silent = quiet or not sys.stdout.isatty()
@@ -90,7 +90,7 @@ def progress_line(quiet: bool = False, *more: ProgressColumn) -> Progress:
 
 @contextmanager
 def busy(doing: str, quiet: bool = False) -> Iterator[None]:
-    """Show that something is being done, and for how long, while it is; silent when stdout is no terminal."""
+    """Show that something is being done, and for how long; silent when stdout is no terminal."""
     from rich.progress import TimeElapsedColumn
 
     with progress_line(quiet, TimeElapsedColumn()) as progress:
@@ -100,7 +100,7 @@ def busy(doing: str, quiet: bool = False) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[Progress]:
-    """A progress display that stays silent when stdout is no terminal."""
+    """Show a progress display that stays silent when stdout is no terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     silent = quiet or not sys.stdout.isatty()

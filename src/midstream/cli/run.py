@@ -57,12 +57,11 @@ def run(
 ) -> None:
     """Run a job until it is interrupted, or with --once until its input is used up.
 
-    What `midstream check` finds wrong with it is told before anything starts.
-    A job that ran before goes on where it stopped, also with other plans, lanes or queries. While it runs, it takes
-    commands from its checkpoint: stop, migrate, add, change, drop, table, spread, rescale, optimize and others. A
-    checkpoint stays with the engine that it was begun with. Operators of yours run only where --allow-operator names
-    them, or an installed package declares them; formats and options of Spark that load code or touch other files only
-    where --allow-source does.
+    What `midstream check` finds wrong with it is reported before anything starts. A job that ran before goes on where
+    it stopped, also with other plans, lanes or queries. While it runs, it takes commands from its checkpoint: stop,
+    migrate, add, change, drop, table, spread, rescale, optimize and others. A checkpoint stays with the engine that it
+    was begun with. Operators of yours run only where --allow-operator names them, or an installed package declares
+    them; formats and options of Spark that load code or touch other files only where --allow-source does.
     """
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
@@ -107,7 +106,7 @@ def run(
 
 
 def _lost(checkpoint: Checkpoint, before: Mapping[Source, LostRows]) -> dict[Source, LostRows]:
-    """Return what a job has lost since before; nothing where it has not done a step yet."""
+    # Empty where the job has not done a step yet.
     from midstream.job.lost_rows import lost_rows
 
     try:
@@ -203,7 +202,7 @@ def _check_cores(cores: str, master: str | None, engine: Host) -> None:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Interrupt and terminate mean: stop the job in order; a second one, at once. The list yielded is empty before."""
+    # Interrupt and terminate mean: stop the job in order; a second one, at once. The list yielded is empty before.
     interrupted: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:

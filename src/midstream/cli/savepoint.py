@@ -53,7 +53,7 @@ def fork(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Begin another job where a step of this one ended, in a checkpoint of its own; this one goes on as it was.
+    """Start another job where a step of this one ended, in a checkpoint of its own; this one goes on as it was.
 
     Results go below the new checkpoint, unless --sink says otherwise: never into what this job writes.
     """
@@ -77,7 +77,8 @@ def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, 
     """Go back to an older step of a job that does not run: later steps are given up, and their results taken back.
 
     When the job is started again it does those steps anew, from what its sources still have, and takes the commands
-    again that were given since. A function that results go to cannot be told: it is called again with the same steps.
+    again that were given since. A function that results go to cannot take them back: it is called again with the same
+    steps.
     """
     from midstream.job.opened import OpenCheckpoint
 
@@ -94,5 +95,5 @@ def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, 
 
 
 def step_of(text: str) -> int | str:
-    """A step's number, or the name of a savepoint, which begins with a letter."""
+    """Parse a step's number, or the name of a savepoint, which begins with a letter."""
     return int(text) if text.lstrip("-").isdigit() else text

@@ -17,11 +17,11 @@ POLL_SECONDS = 0.2
 
 
 def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> None:
-    """Check the command, append it, wait for its outcome if `wait` is given, and print it.
+    """Check a command, append it, wait for its outcome if `wait` is given, and print it.
 
     It is checked against the job as the commands that no step has taken yet will leave it. What the job would refuse is
-    raised here, and nothing is appended; a refusal nevertheless, or a vain wait, is a failure. A migration that has
-    begun is none, however long it takes.
+    raised here, and nothing is appended. A refusal after that, or a wait without an outcome, is a failure; a migration
+    that has begun is none, however long it takes.
     """
     from midstream.checkpoint.outcome import Outcome
     from midstream.checkpoint.reader import Checkpoint
@@ -66,14 +66,14 @@ def _await(checkpoint: Checkpoint, number: int, command: StepCommand, before: in
 
 
 def _under_way(checkpoint: Checkpoint, command: StepCommand) -> str:
-    """Return how far the migration that a command has begun is; empty where there is none."""
+    # Empty where the command has begun no migration.
     query = getattr(command, "query", None)
     moving = [one for one in checkpoint.report().migrations if query in one.queries]
     return f"begun in step {moving[-1].begun:,}, under way, {100 * moving[-1].progress:.0f} %" if moving else ""
 
 
 def _next_step(checkpoint: Checkpoint) -> str:
-    """Return when a running job takes a command: one on Spark does no step without new rows."""
+    # A job on Spark does no step without new rows.
     return "its next batch of data" if checkpoint.manifest().is_on_spark else "its next step"
 
 

@@ -46,9 +46,18 @@ _HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedded: bool) -> pa.Schema | None:
-    """The columns of a stream; None where only Spark can tell. Raises a `MidstreamError` where it cannot be read.
+    """Find the columns of a stream before anything is started.
 
-    `known` are those that the checkpoint of an embedded engine has of it, whose files may be gone by now.
+    Args:
+        name: The stream.
+        spec: The source as the job file declares it.
+        known: The columns that the checkpoint of an embedded engine has of it, whose files may be gone by now.
+        embedded: Whether an embedded engine reads the stream, not Spark.
+
+    Returns: the columns, or None where only Spark can find them.
+
+    Raises:
+        MidstreamError: The stream cannot be read.
     """
     if embedded:
         found = source_of(name, spec, known)
@@ -93,13 +102,13 @@ def check_part(name: str, part: SourceSpec, embedded: bool) -> None:
 
 
 def check_source_path(name: str, spec: SourceSpec) -> None:
-    """Raise where the files that Spark is to read are not there."""
+    """Raise `InputError` where the files that Spark is to read are not there."""
     if spec.format in (*SELF_DESCRIBING, "text"):
         _check_path(name, spec, _path_here(spec.path))
 
 
 def _of_files(name: str, spec: SourceSpec, path: str) -> pa.Schema | None:
-    """The columns of files that lie flat in a folder; None where options or folders in it bring Spark others."""
+    # None where options or folders in the folder bring Spark other columns.
     if {key.lower() for key in spec.options} - {MOST_FILES}:
         return None
     if os.path.isdir(path) and any(entry.is_dir() for entry in os.scandir(path)):
@@ -136,7 +145,7 @@ def folder_warnings(name: str, spec: SourceSpec) -> list[str]:
 
 
 def _path_here(path: str | None) -> str | None:
-    """A path on this machine; None for a pattern, and for what is or may be on another file system."""
+    # None for a pattern, and for what is or may be on another file system.
     if path is None or _PATTERN.search(path):
         return None
     here = re.sub(_FILE, "", path)
@@ -145,7 +154,6 @@ def _path_here(path: str | None) -> str | None:
 
 
 def _check_topic(name: str, spec: SourceSpec) -> None:
-    """Raise where it is not said which messages of which Kafka are read."""
     given = {option.lower() for option in spec.options}
     for what, wanted in _WANTED_OF_KAFKA.items():
         if not given & {option.lower() for option in wanted}:
@@ -157,7 +165,7 @@ def _check_topic(name: str, spec: SourceSpec) -> None:
 
 
 def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
-    """Raise where a folder of this machine is not there, for Spark would not start."""
+    # Spark would not start without the folder.
     place = f"[streams.{name}]"
     if not spec.path:
         raise InputError(f"stream {name!r} has no path", place=place, remedy='name its folder: path = "..."')
@@ -170,7 +178,7 @@ def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
 
 
 def check_table_path(name: str, path: str) -> None:
-    """Raise where a static table's file is not there; URLs and patterns are looked at when they are read."""
+    """Raise `InputError` where a static table's file is not there; URLs and patterns are checked when they are read."""
     here = re.sub(_FILE, "", path)
     if not _SCHEME.match(here) and not glob.has_magic(here) and not os.path.exists(located(path)):
         raise InputError(

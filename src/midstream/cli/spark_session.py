@@ -17,11 +17,11 @@ from midstream.model.extras import from_extra
 def spark_session(
     name: str, cores: int | str, log: Path, settings: Mapping[str, str] | None = None, otherwise: str = ""
 ) -> Iterator[Any]:
-    """A local session, stopped at the end; `settings` are added.
+    """Start a local session with `settings` added, and stop it at the end.
 
     What Spark, its workers and its Python libraries write to stderr is appended to the file `log`: the terminal is for
     the command. What fails while the session is there, and is no `MidstreamError`, is raised as a `SparkError`.
-    `otherwise` is what to do where Spark is not installed.
+    `otherwise` is the remedy where Spark is not installed.
     """
     from midstream.state.store.disk import cannot_write
 
@@ -55,7 +55,7 @@ def spark_session(
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """Processes started meanwhile write their stderr to a file, for all their life."""
+    # Processes started meanwhile write their stderr to the file for all their life.
     sys.stderr.flush()
     own = os.dup(2)
     try:

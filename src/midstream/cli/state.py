@@ -26,7 +26,8 @@ def state(
     rows: Annotated[int, typer.Option("--rows", metavar="N", min=0, help="How many rows to show.")] = SHOWN,
     as_json: AsJson = False,
 ) -> None:
-    """What the operators of a job hold, by lane: rows, bytes, oldest and newest time; or the rows of one of them."""
+    """Show what the operators of a job hold, by lane: rows, bytes, oldest and newest time; or the rows of one
+    operator."""
     from midstream.cli.savepoint import step_of
     from midstream.job.opened import OpenCheckpoint
 

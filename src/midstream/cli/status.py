@@ -32,7 +32,7 @@ def status(
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="How often, with --watch.")] = 2.0,
     as_json: AsJson = False,
 ) -> None:
-    """How a job stands: whether it runs, its steps, streams, queries, migrations, and commands not taken yet."""
+    """Show how a job stands: whether it runs, its steps, streams, queries, migrations, and commands not taken yet."""
     from midstream.checkpoint.reader import Checkpoint
 
     checkpoint = Checkpoint.open(path)
@@ -75,7 +75,7 @@ def _tell(checkpoint: Checkpoint, events: int, as_json: bool) -> None:
 
 
 def time_line(time: Mapping[str, Any]) -> str:
-    """What steps take, from a summary of their times, as one line.
+    """Format a summary of the times of steps as one line.
 
     >>> time_line({"steps": 20, "seconds": 0.25, "last": 0.3, "phases": {"fold": 0.2}, "interval": 1.0,
     ...     "rows_per_second": 1234.5, "watermark_lag": None, "behind": 9.68e6, "backlog": {"A": 3, "B": 0}})

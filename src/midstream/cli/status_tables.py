@@ -89,7 +89,7 @@ def _say_lanes(lanes: LanesReport) -> None:
 
 
 def _query_row(query: QueryReport, parts: Sequence[QueryReport]) -> tuple[Any, ...]:
-    """Return the cells of a query; the work and the rows of its parts are among its own."""
+    # The work and the rows of its parts are among those of the query.
     seen, counters = coverage_text(query.sees, query.from_step, query.exact_from), query.counters
     whole = (query, *parts)
     comparisons, rows = sum(one.counters.comparisons for one in whole), sum(one.state_rows for one in whole)

@@ -21,10 +21,10 @@ def stop(
     ] = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """End a running job once its next step is done; it goes on there when it is started again.
+    """Stop a running job once its next step is done; it goes on there when it is started again.
 
     The request is a command in the job's log, so it works across machines and on object stores. A program that pushes
-    into an engine of its own is not ended: its loop can look at `Engine.stop_requested`.
+    into an engine of its own is not stopped: its loop can look at `Engine.stop_requested`.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.step.commands.stop import Stop

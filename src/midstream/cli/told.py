@@ -50,7 +50,7 @@ class Told:
         self._lost = LostRowsWatch(before)
 
     def of(self, running: Reported, delayed: StepDelayed | None = None) -> None:
-        """Tell what is new of a running job, whose step at hand may be `delayed`."""
+        """Print what is new of a running job, whose step at hand may be `delayed`."""
         from midstream.explain.event_sentence import event_lines, event_sentence
         from midstream.explain.life_line import life_line
         from midstream.job.journal import is_news
@@ -79,7 +79,7 @@ class Told:
             say(line)
 
     def _new(self, running: Reported) -> list[Event]:
-        """The events since the last look, oldest first."""
+        # Oldest first.
         events = running.events
         found: list[Event] = []
         for event in reversed(events):

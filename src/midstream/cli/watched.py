@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def watched(checkpoint: Checkpoint, every: float, show: Callable[[], None], as_json: bool) -> None:
-    """Show a job until it has ended, or until somebody interrupts.
+    """Show a job's status until it has ended, or until somebody interrupts.
 
     On a terminal the whole screen is renewed by what `show` prints. Elsewhere a line is written each time: how the job
     is and goes, or with `as_json` its status as one JSON value.
