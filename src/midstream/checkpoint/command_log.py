@@ -40,7 +40,7 @@ class CommandLog:
     """
 
     def __init__(self, root: Place) -> None:
-        """The log in a folder, which is made when the first command is added."""
+        """Open the log in a folder, which is made when the first command is added."""
         self.storage = storage_at(root, durable=False)
         self._removed = 0
         self._chunks: dict[int, tuple[str, ...]] = {}
@@ -51,8 +51,10 @@ class CommandLog:
         return Path(self.storage.url)
 
     def append(self, command: Command, taken: int = 0) -> int:
-        """Add a command at the end; its number, which is greater than that of the last one that the job has `taken`:
-        also where the files of those are gone, for no step would look for it otherwise.
+        """Append a command and return its number.
+
+        The number is greater than that of the last command that the job has `taken`, also where the files of those are
+        gone: no step would look for it otherwise.
 
         Raises `SinkError` where it cannot be written; then nothing was added.
         """
@@ -63,16 +65,17 @@ class CommandLog:
         return number
 
     def after(self, number: int) -> tuple[tuple[int, Command], ...]:
-        """The commands with greater numbers, in order."""
+        """Return the commands with greater numbers, in order."""
         # A listing made while others append may miss a file that is older than one it shows: so each is read by name.
         found = ((later, self.read(later)) for later in range(number + 1, self.newest_after(number) + 1))
         return tuple((later, command) for later, command in found if command is not None)
 
     @contextmanager
     def bringing(self) -> Iterator[None]:
-        """Put chunks and append the command that names them in here: no sweep takes any that a command may bring.
+        """Hold off the sweep of chunks until the command that names them is appended.
 
-        What the chunks are named by, and which are there already, is to be read in here as well.
+        Within the context, put the chunks and append the command. What the chunks are named by, and which are there
+        already, has to be read within it as well.
         """
         name = f"{secrets.token_hex(8)}{BRINGING}"
         self.storage.create(name, seal(encode(Holder.here())))
@@ -82,9 +85,12 @@ class CommandLog:
             self.storage.remove([name])
 
     def brought(self, after: int) -> set[str] | None:
-        """The chunks that the commands after a number bring; None where others may come to be named, or cannot be read.
+        """Return the chunks that the commands after a number bring.
 
-        A chunk that was there before this is called, and that no manifest lists, is none of them if it is not given.
+        A chunk that was there before this is called, that no manifest lists and that is not returned, belongs to no
+        command.
+
+        Returns: the names, or None if other chunks may come to be named, or if a command cannot be read.
         """
         # In this order: whoever brings chunks appends the command first, and ends the file after that.
         if any(holder is None or not holder.is_gone for holder in self.bringers().values()):
@@ -102,7 +108,7 @@ class CommandLog:
         return () if command is None else command.chunks
 
     def bringers(self) -> dict[str, Holder | None]:
-        """The processes that began to bring chunks and have not ended that, by file; None where one cannot be read."""
+        """Read which processes began to bring chunks and have not ended, by file; None if a file cannot be read."""
         found = dict[str, Holder | None]()
         for name in self.storage.names():
             if name.endswith(BRINGING):
@@ -118,14 +124,14 @@ class CommandLog:
             return None
 
     def tidy(self, taken: int) -> None:
-        """Remove commands of long ago: of those up to number `taken`, all but the newest `COMMANDS_KEPT`."""
+        """Remove the commands up to number `taken`, except the newest `COMMANDS_KEPT`."""
         last = taken - COMMANDS_KEPT
         if last > self._removed:  # Otherwise there is nothing to be found, and looking costs a request.
             self.storage.remove(_name(number) for number in sorted(self.numbers()) if number <= last)
             self._removed = last
 
     def read(self, number: int) -> Command | None:
-        """A command; None where a user withdrew it. Raises `CheckpointError` where it is damaged."""
+        """Read a command; None if a user withdrew it. Raises `CheckpointError` where it is damaged."""
         place = self.storage.place(_name(number))
         remedy = "restore the file, or remove it and give the command again"
         try:
@@ -139,8 +145,9 @@ class CommandLog:
             raise CheckpointError(message, place=place, remedy=remedy) from error
 
     def newest_after(self, number: int) -> int:
-        """The number of the last command after another; raises where more of those between are missing than users
-        withdraw, for each is looked for.
+        """Find the number of the last command after another.
+
+        Raises `CheckpointError` where more commands are missing than users withdraw, since each is looked for by name.
         """
         there = [one for one in _numbers(self.storage.names_after("", _name(number))) if one > number]
         newest = max(there, default=number)
@@ -154,7 +161,7 @@ class CommandLog:
         return newest
 
     def numbers(self) -> list[int]:
-        """The numbers of the commands that are there, in no order."""
+        """List the numbers of the commands that are there, in no order."""
         return _numbers(self.storage.names())
 
 

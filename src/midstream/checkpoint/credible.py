@@ -18,11 +18,11 @@ _PART = re.compile(r"[^/\\\0.][^/\\\0]*")
 
 
 def credible(manifest: Manifest, place: str) -> Manifest:
-    """The manifest as it is; raises `CheckpointError` where this program cannot have written it.
+    """Return the manifest, or raise `CheckpointError` if this program cannot have written it.
 
-    What a manifest names becomes part of paths: its job, its epochs, the files that a step has staged and what they
-    are of. The names of chunks are checked by the store, and those of queries and streams are made fit for paths where
-    they are used.
+    What a manifest names becomes part of paths: its job, its epochs, the files that a step has staged and what they are
+    of. The names of chunks are checked by the store, and those of queries and streams are made fit for paths where they
+    are used.
     """
     published = manifest.published
     for key, fits in _SHAPES.items():

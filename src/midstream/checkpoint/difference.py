@@ -22,7 +22,7 @@ _MISSING = object()
 
 
 def difference(old: Any, new: Any) -> Difference | None:
-    """What must be done to make `new` of `old`; None where nothing does it but to write `new`.
+    """Find what turns `old` into `new`; None if only writing `new` as a whole does.
 
     >>> old = {"step": 3, "lanes": {"a.0": {"rows": 5}, "a.1": {"rows": 7}}, "names": []}
     >>> difference(old, {**old, "step": 4, "lanes": {"a.0": {"rows": 6}, "a.1": {"rows": 7}}})
@@ -36,7 +36,7 @@ def difference(old: Any, new: Any) -> Difference | None:
 
 
 def patched(old: Any, difference: Difference) -> Any:
-    """The value that a difference was found for; `old` stays as it is.
+    """Apply a difference and return the new value; `old` stays as it is.
 
     Raises `KeyError`, `TypeError`, `ValueError`, `AttributeError` or `IndexError` for what is no difference of `old`.
 
@@ -108,7 +108,7 @@ def _items(old: Any, piece: Any) -> list[Any]:
 
 
 def _equal(old: Any, new: Any) -> bool:
-    """Whether both are written alike: `True` and 1 are not, nor are 0.0 and -0.0."""
+    # `True` and 1 are written differently, and so are 0.0 and -0.0.
     if old is new:
         return True
     if type(old) is not type(new):

@@ -58,7 +58,7 @@ class Epochs:
         self._storage = storage
 
     def newest(self) -> EpochClaim | None:
-        """The claim that counts; None where no job has begun on the checkpoint."""
+        """Read the claim that counts; None if no job has begun on the checkpoint."""
         numbers = self._numbers()
         while numbers:
             name = _name(numbers[-1])
@@ -92,7 +92,7 @@ class Epochs:
                 return mine
 
     def is_newest(self, number: int) -> bool:
-        """Whether nobody has claimed a later epoch."""
+        """Tell whether nobody has claimed a later epoch."""
         later = self._storage.names_after("", _name(number))
         return not any(_EPOCH.fullmatch(name) for name in later)
 
@@ -107,14 +107,19 @@ class Epochs:
             )
 
     def release(self, claim: EpochClaim, failure: str = "") -> None:
-        """Say that the process has ended, and by which `failure` if not in order: whoever comes next need not ask."""
+        """Record that the process has ended, so that the next writer can claim at once.
+
+        Args:
+            claim: The claim to release.
+            failure: Why the job ended; empty if it ended in order.
+        """
         _HELD_HERE.discard(claim.token)
         if self.is_newest(claim.number):
             ended = replace(claim, released=True, ended=time.time(), failure=failure)
             self._storage.write(_name(claim.number), seal(encode(ended)))
 
     def _next(self) -> int:
-        """A number that no claim has, nor a manifest whose claim somebody has removed."""
+        # A manifest may be left of an epoch whose claim somebody has removed.
         manifests = [int(match[1]) for name in self._storage.names() if (match := _MANIFEST.fullmatch(name))]
         return max([0, *self._numbers(), *manifests]) + 1
 

@@ -30,12 +30,12 @@ class StepLog(ABC):
         self._tidied: int | None = None
 
     def note(self, step: int, line: TimeLine, values: Iterable[JsonObject]) -> None:
-        """Write what a step notes; one that is done again in its epoch replaces it."""
+        """Write what a step notes; a step that is repeated in its epoch replaces it."""
         lines = "".join(json.dumps(value) + "\n" for value in values)
         self.storage.write(f"{_epoch(line, step):06d}-{step:012d}.jsonl", lines.encode())
 
     def by_step(self, line: TimeLine, last: int, after: int = -1) -> Iterator[tuple[int, list[JsonObject]]]:
-        """What the steps after `after` up to `last` have noted, in order."""
+        """Yield what the steps after `after` up to `last` have noted, in order."""
         for at, name in self._counting(line, last, after):
             yield at, self._values(name)
 
@@ -51,7 +51,7 @@ class StepLog(ABC):
         return [(at, found[at][1]) for at in sorted(found)]
 
     def names(self) -> list[str]:
-        """The names of all files of the log, in order."""
+        """List the names of all files of the log, in order."""
         return sorted(self._files())
 
     def check(self, name: str) -> None:
@@ -101,11 +101,11 @@ class FilesRead(StepLog):
     """
 
     def write(self, step: int, line: TimeLine, files: Iterable[str]) -> None:
-        """Write what a step has read."""
+        """Write which files a step has read."""
         self.note(step, line, ({"file": file} for file in files))
 
     def by_file(self, line: TimeLine, last: int) -> dict[str, int]:
-        """Each file that was read up to a step, with the last step that did."""
+        """Map each file that was read up to a step to the last step that read it."""
         return {note["file"]: step for step, notes in self.by_step(line, last) for note in notes}
 
     @staticmethod
@@ -151,12 +151,13 @@ class EventLog(StepLog):
         return "the events", "remove the file: the events of its step are then missing, nothing else"
 
     def write(self, step: int, line: TimeLine, events: Iterable[Event]) -> None:
-        """Write what happened in a step; one that is done again in its epoch writes the same."""
+        """Write what happened in a step; a step that is repeated in its epoch writes the same."""
         self.note(step, line, map(encode, events))
 
     def write_together(self, manifest: Manifest, events: Iterable[Event]) -> list[JsonObject]:
-        """Write what happened in a step together with what manifests carry of those before it; what the manifest of
-        this one must carry instead.
+        """Write the events of a step together with those that manifests carry of earlier steps.
+
+        Returns: the events that the manifest of this step must carry instead, as JSON values.
         """
         waiting = [*manifest.published.get(EVENTS, ()), *map(encode, events)]
         if manifest.step % STEPS_IN_A_FILE:
@@ -165,12 +166,12 @@ class EventLog(StepLog):
         return []
 
     def read(self, line: TimeLine, last: int, after: int = -1) -> Iterator[JsonObject]:
-        """The events of the steps after `after` up to `last`, oldest first, as JSON values."""
+        """Yield the events of the steps after `after` up to `last`, oldest first, as JSON values."""
         for _, events in self.by_step(line, last, after):
             yield from (event for event in events if event["step"] > after)
 
     def newest(self, line: TimeLine, last: int, count: int) -> list[JsonObject]:
-        """The last `count` events of the steps up to `last`, oldest first, as JSON values."""
+        """Read the last `count` events of the steps up to `last`, oldest first, as JSON values."""
         found = list[JsonObject]()
         for _, name in reversed(self._counting(line, last)):
             if len(found) >= count:
@@ -179,14 +180,14 @@ class EventLog(StepLog):
         return found[-count:] if count else []
 
     def overdue(self, line: TimeLine, step: int) -> list[str]:
-        """The files that `tidy` would have removed by a step."""
+        """List the files that `tidy` would have removed by a step."""
         kept = {name for _, name in self._counting(line, step, step - STEPS_KEPT)}
         return sorted(
             name for name, at in self._files().items() if at <= (_epoch(line, step), step) and name not in kept
         )
 
     def tidy(self, line: TimeLine, step: int) -> None:
-        """Remove the files of long ago, and of steps that do not count."""
+        """Remove the files of steps that are no longer kept, and of steps that do not count."""
         if self._tidied is None:
             self.storage.remove(self.overdue(line, step))
         else:  # Nobody but this writer has added any since, and it knows their names.
@@ -195,7 +196,7 @@ class EventLog(StepLog):
 
 
 def _counts(line: TimeLine, epoch: int, step: int) -> bool:
-    """Whether a step counts in an epoch; of those that are forgotten in the last of them that noted something."""
+    # The steps before the first known epoch count in the last older epoch that noted something.
     if line.epoch_of(step) is None and line.epochs:
         return epoch < line.epochs[0].number
     return epoch == _epoch(line, step)

@@ -98,36 +98,37 @@ class Folders:
         return found if self.unsynced is None else found.synced_with(self.unsynced)
 
     def rejected(self, kind: str, name: str) -> str:
-        """Where a stream's `late` rows or `dead_letters` go, or what of a query is `rejected`."""
+        """Return where a stream's `late` rows or `dead_letters` go, or what of a query is `rejected`."""
         return f"{self.root}/{kind}/{folder_name(name)}"
 
     def results(self, query: str) -> str:
-        """Where the results of a query go that was given no sink."""
+        """Return where the results go of a query that was given no sink."""
         return f"{self.root}/results/{folder_name(query)}"
 
     def sink(self, query: str, given: Any) -> Sink:
-        """The sink that a query is given, as `as_sink` takes it; raises for what is none, or no name of a query."""
+        """Make the sink that a query is given, as `as_sink` takes it; raises for other values and for unfit query
+        names."""
         check_name("query", query)
         return as_sink(given, self.results(query))
 
     def sources(self, stream: str) -> FilesRead:
-        """Which files of a stream's folder the steps have read, where that is not Spark's to know."""
+        """Open the log of the files that steps have read of a stream's folder, for hosts other than Spark."""
         return FilesRead(self.storage.at(f"sources/{folder_name(stream)}"))
 
     def scratch(self, query: str) -> Storage:
-        """Where a query's results are staged, unless its sink has them elsewhere."""
+        """Return where a query's results are staged, unless its sink has them elsewhere."""
         return self.storage.at(f"staging/{folder_name(query)}")
 
     def kept(self) -> tuple[Manifest, ...]:
-        """All manifests that the job may go back to."""
+        """Read all manifests that the job may go back to."""
         return (*self.manifests.kept(), *self.savepoints.all().values())
 
     def brought(self, kept: Iterable[Manifest]) -> set[str] | None:
-        """The chunks of the commands that one of the kept manifests has not taken, as `CommandLog.brought`."""
+        """Return the chunks of the commands that one of the kept manifests has not taken, as `CommandLog.brought`."""
         return self.commands.brought(_taken(kept))
 
     def tidy(self, manifest: Manifest) -> None:
-        """Delete chunks that no kept manifest and no savepoint lists, and the events and commands of long ago."""
+        """Delete chunks that no kept manifest and no savepoint lists, and old events and commands."""
         kept = self.kept()
         self._sweeper.sweep(kept, partial(self.brought, kept))
         self.commands.tidy(_taken(kept))
@@ -135,12 +136,12 @@ class Folders:
 
 
 def _taken(kept: Iterable[Manifest]) -> int:
-    """The last of the commands that none of the manifests takes again if the job goes back to it."""
+    # The last of the commands that none of the manifests takes again if the job goes back to it.
     return min((one.last_command for one in kept), default=0)
 
 
 def folder_name(name: str) -> str:
-    """What users call a stream or a query, as the name of one folder.
+    """Turn the name of a stream or query into the name of one folder.
 
     >>> folder_name("my pairs"), folder_name("a/b"), folder_name("..")
     ('my pairs', 'a%2Fb', '%2E%2E')

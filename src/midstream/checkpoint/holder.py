@@ -22,7 +22,7 @@ class Holder:
 
     @staticmethod
     def here() -> Holder:
-        """This process."""
+        """Identify this process."""
         return Holder(platform.node(), os.getpid(), _boot(), _started(os.getpid()))
 
     @property
@@ -52,7 +52,7 @@ def _boot() -> str:
 
 
 def _started(process: int) -> str:
-    """When a process began, in ticks since the machine was started; empty for one that has ended."""
+    # In ticks since the machine was started; empty for a process that has ended.
     with suppress(OSError, IndexError):
         state, *fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         return "" if state in "ZX" else fields[18]

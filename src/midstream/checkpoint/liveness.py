@@ -41,11 +41,11 @@ class Liveness:
         return self.state in ("running", "unknown")
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the fields as JSON values."""
         return {"state": self.state, "since": self.since, "reason": self.reason, "process": self.holder}
 
     def sentence(self, now: float) -> str:
-        """The same for a reader at the time `now`.
+        """Write a sentence for a reader at the time `now`, in seconds since 1970.
 
         >>> Liveness("failed", 100.0, "WriteError: no space", "process 7 on db1").sentence(220.0)
         'failed 2 min ago: WriteError: no space (process 7 on db1)'
@@ -66,7 +66,7 @@ class Liveness:
 
 
 def liveness(claim: EpochClaim | None, newest: StepTime | None, now: float) -> Liveness:
-    """How a job is, by the newest claim on its checkpoint and the newest step whose times it has written."""
+    """Judge how a job is by the newest claim on its checkpoint and the newest step whose times it has written."""
     if claim is None:
         return Liveness("saved")
     holder, begun = str(claim.holder), claim.claimed
@@ -85,7 +85,7 @@ def liveness(claim: EpochClaim | None, newest: StepTime | None, now: float) -> L
 
 
 def failure_text(error: BaseException | None) -> str:
-    """Why a job ended, as its claim keeps it: empty where it ended in order or was interrupted.
+    """Return why a job ended, as its claim keeps it: empty if it ended in order or was interrupted.
 
     >>> failure_text(ValueError("no such column")), failure_text(KeyboardInterrupt()), failure_text(None)
     ('ValueError: no such column', '', '')

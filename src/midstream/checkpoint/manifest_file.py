@@ -42,34 +42,35 @@ class Written:
 
     @staticmethod
     def of(name: str, data: bytes, document: Document) -> Written:
-        """What was written under a name."""
+        """Describe a file that was written under a name."""
         return Written(name, crc32(data), document)
 
 
 def document_of(manifest: Manifest) -> Document:
-    """The whole manifest as it is written; parts that were written before are the same objects."""
+    """Encode a whole manifest; parts that were encoded before are the same objects."""
     return dict(encode(manifest))
 
 
 def written(manifest: Manifest) -> bytes:
-    """The bytes of the file of a whole manifest."""
+    """Encode a whole manifest as the bytes of its file."""
     return seal(document_of(manifest))
 
 
 def written_difference(base: Written, found: Difference) -> bytes:
-    """The bytes of the file of a manifest that differs in this from the one in another file."""
+    """Encode a manifest, by its difference from another file, as the bytes of its file."""
     return seal({BASE: {"name": base.name, "crc32": base.crc32}, DIFFERENCE: found})
 
 
 def base_named_in(data: bytes) -> str | None:
-    """The name of the file that another differs from, by the first bytes of that; None where it names none."""
+    """Find the name of the base file in the first bytes of a file; None if it names none."""
     found = _PEEKED.match(data)
     return found[1].decode() if found else None
 
 
 def manifest_of(data: bytes, place: str, remedy: str) -> Manifest:
-    """The manifest in the bytes of a file that has it whole; raises `CheckpointError` where they are damaged or no
-    midstream wrote them.
+    """Read a manifest from the bytes of a file that holds all of it.
+
+    Raises `CheckpointError` where the bytes are damaged or no midstream wrote them.
 
     >>> manifest_of(written(Manifest(step=3)), "here", "").step
     3
@@ -78,7 +79,7 @@ def manifest_of(data: bytes, place: str, remedy: str) -> Manifest:
 
 
 def read_document(data: bytes, place: str, remedy: str, base: Callable[[str], Written]) -> Document:
-    """The whole document of a manifest's file; `base` reads a file by its name that another may differ from."""
+    """Read the whole document of a manifest's file; `base` reads a base file by its name."""
     value = unseal(data, place, remedy)
     try:
         if BASE not in value:
@@ -97,7 +98,7 @@ def read_document(data: bytes, place: str, remedy: str, base: Callable[[str], Wr
 
 
 def manifest_in(document: Document, place: str, remedy: str) -> Manifest:
-    """The manifest of a whole document; raises `CheckpointError` where it has none."""
+    """Decode the manifest of a whole document; raises `CheckpointError` where it has none."""
     try:
         return credible(decode(Manifest, document), place)
     except _NO_MANIFEST as error:

@@ -42,10 +42,10 @@ class _Entry(NamedTuple):
 
     @staticmethod
     def to_publish(manifest: Manifest, before: Iterable[_Entry]) -> _Entry:
-        """A file for a manifest, another one than those that were tried `before`."""
         if not manifest.epochs:
             return _Entry(0, manifest.step, 0, f"{manifest.step:012d}.json")
         epoch, step = manifest.epochs[-1].number, manifest.step
+        # Another name than that of each file tried before for this step: a request for one of those may arrive late.
         time = 1 + max((one.time for one in before if (one.epoch, one.step) == (epoch, step)), default=-1)
         return _Entry(epoch, step, time, f"{epoch:06d}-{step:012d}{f'~{time:04d}' if time else ''}.json")
 
@@ -60,7 +60,7 @@ class Rewinding:
     later: tuple[Manifest, ...]
 
     def publish(self) -> Manifest:
-        """Go back: the target becomes the newest manifest, in the epoch of the claim; the manifest."""
+        """Make the target the newest manifest, in the epoch of the claim, and return it."""
         step, kept = self.target.step, self.log.steps()
         newest = max(kept)
         known = {epoch.number: epoch for one in (self.target, *self.later) for epoch in one.epochs}
@@ -92,7 +92,7 @@ class ManifestLog:
     """
 
     def __init__(self, root: Place, keep: int = 10) -> None:
-        """The log in a folder, which is made when the first manifest is published."""
+        """Open the log in a folder, which is made when the first manifest is published."""
         if keep < 1:
             raise CheckpointError(f"cannot keep {keep} manifests", place=str(root), remedy="keep one or more")
         self.storage = storage_at(root, durable=False)
@@ -135,10 +135,11 @@ class ManifestLog:
         self._remember({**self._seen, entry: manifest})
 
     def forget_older(self, manifest: Manifest) -> None:
-        """Remove manifests older than the newest `keep`, and those that do not count, once the manifest stands that was
-        added last. What cannot be removed now is tried again with the next.
+        """Remove the manifests that are older than the newest `keep` and those that do not count.
 
-        Only for who still has the log, for what he takes for the oldest another driver may just go back to.
+        Call it once the manifest that was added last is durable. What cannot be removed now is tried again with the
+        next. Only the process that still has the log may call this: what it takes for the oldest, another driver may go
+        back to.
         """
         entry = self._tried[-1]
         with suppress(MidstreamError, FileNotFoundError):
@@ -154,7 +155,7 @@ class ManifestLog:
             self._own = [one for one in everything if one not in gone]
 
     def _needed(self, kept: list[_Entry]) -> set[str]:
-        """The names of these files and of those that they differ from: what this log has not written says so itself."""
+        # The files that this log has not written name their base files themselves.
         own = self._writing.needed({one.name for one in kept})
         return own | self._reading.needed(own - self._writing.bases.keys())
 
@@ -189,25 +190,25 @@ class ManifestLog:
         self._settled(self._check_format)
 
     def latest(self) -> Manifest | None:
-        """The newest manifest, or None for a job that has not done a step.
+        """Read the newest manifest, or None for a job that has not done a step.
 
         Raises `CheckpointError` where it is damaged, naming the newest step that can be gone back to.
         """
         return self._settled(self._latest)
 
     def newest_name(self) -> str:
-        """The name of the newest manifest's file: another one after each step, and it costs a listing to know.
+        """Return the name of the newest manifest's file, which differs after each step; costs a listing.
 
         An engine may be saved again after the same step, so its file's checksum is part of it.
         """
         return self._settled(self._newest_name)
 
     def read(self, step: int) -> Manifest:
-        """The manifest of a kept step."""
+        """Read the manifest of a kept step."""
         return self._settled(lambda: self._read_kept(step))
 
     def steps(self, line: TimeLine | None = None) -> tuple[int, ...]:
-        """The kept steps, in order. To whom knows the newest manifest's time line, that costs a listing."""
+        """List the kept steps, in order; with the newest manifest's time line, that costs only a listing."""
 
         def kept() -> list[_Entry]:
             return self._kept() if line is None else self._counting(self._everything(), line)[-self._keep :]
@@ -215,14 +216,15 @@ class ManifestLog:
         return self._settled(lambda: tuple(entry.step for entry in kept()))
 
     def kept(self) -> tuple[Manifest, ...]:
-        """All kept manifests, in order of step, for the sweep; those this object has read or published cost little.
+        """Read all kept manifests, in order of step, for the sweep; those this object has read or published cost
+        little.
 
         Raises `CheckpointError` where one of them is damaged; then nothing may be swept, for it may list anything.
         """
         return self._settled(self._all)
 
     def readable_after(self, step: int) -> tuple[Manifest, ...]:
-        """The kept manifests of later steps, but for those that are damaged; raises where one cannot be reached."""
+        """Read the kept manifests of later steps, except damaged ones; raises where one cannot be reached."""
         return self._settled(lambda: tuple(self._readable(one for one in self._kept() if one.step > step)))
 
     def _readable(self, entries: Iterable[_Entry]) -> Iterator[Manifest]:
@@ -276,20 +278,18 @@ class ManifestLog:
         self._seen = {entry: manifest for entry, manifest in seen.items() if entry.epoch}
 
     def _found(self) -> list[_Entry]:
-        """What may be there to be removed, as far as the writer knows: it looks only once. What others have published
-        since is of an older epoch, which the next writer removes, or of a newer one, and this one has lost the log.
-        """
+        # The writer lists the folder only once. What others have published since is of an older epoch, which the next
+        # writer removes, or of a newer one, and then this process has lost the log.
         if self._own is not None:
             found, self._own = self._own, None
             return found
         return self._everything()
 
     def _everything(self) -> list[_Entry]:
-        """Every file that is there, oldest first."""
         return sorted(entry for name in self.storage.names() if (entry := _Entry.of(name)))
 
     def _kept(self) -> list[_Entry]:
-        """The files that count, oldest first."""
+        # Oldest first.
         everything = self._everything()
         line = TimeLine("")
         for entry in reversed(everything):
@@ -301,7 +301,7 @@ class ManifestLog:
 
     @classmethod
     def _counting(cls, everything: list[_Entry], line: TimeLine) -> list[_Entry]:
-        """Those of a time line: of each step the one of the newest epoch, if that had a right to the step."""
+        # Of each step the file of the newest epoch counts, if that epoch had a right to the step.
         begun = {epoch.number: epoch.since - 1 for epoch in line.epochs}
         kept: list[_Entry] = []
         for entry in reversed(everything):
@@ -313,7 +313,7 @@ class ManifestLog:
 
     @staticmethod
     def _is_past(entry: _Entry, line: TimeLine) -> bool:
-        """Whether a file had been removed when the job went back: if it is there, a request came late."""
+        # A file that had been removed when the job went back is there again only if a request came late.
         return any(
             one.oldest is not None and entry.epoch < one.number and entry.step < one.oldest for one in line.epochs
         )
@@ -335,7 +335,7 @@ class ManifestLog:
         return "restore the file, or begin with another checkpoint: no older step is whole"
 
     def _settled(self, look: Callable[[], _T]) -> _T:
-        """Look again where the writer took a file away between its being listed and its being read."""
+        # The writer may take a file away after it was listed and before it is read: look again.
         for _ in range(100):
             try:
                 return look()

@@ -22,14 +22,14 @@ class ManifestReading:
         self._base_names: dict[str, str] = {}
 
     def manifest(self, data: bytes, name: str) -> Manifest:
-        """The manifest in the bytes of the file of this name.
+        """Read the manifest in the bytes of the file of this name.
 
         Raises `CheckpointError` where they, or a file that they differ from, are damaged or missing.
         """
         return manifest_in(self._document(data, name), self._storage.place(name), "")
 
     def needed(self, names: Iterable[str]) -> set[str]:
-        """Files without which files of these names cannot be read, themselves included; few, for this reads them."""
+        """Collect the files needed to read files of these names, themselves included; few, since it reads them."""
         found = set[str]()
         for name in names:
             one: str | None = name
@@ -49,11 +49,11 @@ class ManifestReading:
         return read_document(data, self._storage.place(name), "", lambda base: self._base(base, name))
 
     def _base(self, name: str, of: str) -> Written:
-        """The file that another differs from; it never changes, so that it is read once."""
         place = self._storage.place(of)
         if not (isinstance(name, str) and "/" not in name and name < of):
             message = f"it holds what differs from {name!r}, which is no file from before it"
             raise CheckpointError(message, place=place)
+        # A base file never changes, so it is read once.
         if (known := self._bases.get(name)) is not None:
             return known
         try:

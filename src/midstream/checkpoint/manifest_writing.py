@@ -30,7 +30,7 @@ class _File(NamedTuple):
 
 
 def epoch_of(manifest: Manifest) -> int:
-    """The number of the epoch that a manifest is of; 0 for a saved engine."""
+    """Return the number of the epoch that a manifest is of; 0 for a saved engine."""
     return manifest.epochs[-1].number if manifest.epochs else 0
 
 
@@ -48,9 +48,9 @@ class ManifestWriting:
         self._next: _File | None = None
 
     def file(self, name: str, manifest: Manifest) -> tuple[str, bytes]:
-        """The name and the bytes of the file that a manifest is to become, which it would have whole under this name.
+        """Make the name and the bytes of a manifest's file; a whole manifest would have this name.
 
-        `stands` is called once it is written.
+        Call `stands` once the file is written.
         """
         document, base = document_of(manifest), self._base(manifest)
         found = None if base is None else difference(base.document, document)
@@ -61,7 +61,7 @@ class ManifestWriting:
         return name, data
 
     def stands(self) -> None:
-        """The file is written: others may differ from it."""
+        """Record that the file is written: others may differ from it."""
         assert self._next is not None
         self._epoch, file, size, base = self._next
         if base is None:
@@ -74,7 +74,8 @@ class ManifestWriting:
             self._stack.append((self._number, file))
 
     def needed(self, names: set[str]) -> set[str]:
-        """Files that those of these names are read by, themselves included, and those that the next may differ from."""
+        """Collect the files needed to read files of these names, themselves included, and those the next may differ
+        from."""
         found = {file.name for _, file in self._stack}
         for name in names:
             one: str | None = name
@@ -84,11 +85,11 @@ class ManifestWriting:
         return found
 
     def forget_all_but(self, left: set[str]) -> None:
-        """Know only of files of these names."""
+        """Forget all files except those of these names."""
         self.bases = {name: base for name, base in self.bases.items() if name in left}
 
     def _base(self, manifest: Manifest) -> Written | None:
-        """The file that this manifest's may differ from; None where the whole is to be written."""
+        # None where the whole is to be written.
         spent = self._since >= self._whole or self._number + 1 >= MOST
         if not self._stack or epoch_of(manifest) != self._epoch or spent:
             return None

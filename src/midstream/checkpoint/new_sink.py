@@ -15,7 +15,8 @@ from midstream.sinks.file_sink import check_apart
 
 
 def new_sink(folders: Folders, manifest: Manifest, query: str, value: dict[str, Any] | None) -> Sink | None:
-    """The sink that a command names for a query which a manifest begins; None for a function, which only the job has.
+    """Make the sink that a command names for a query that a manifest begins; None for a function, which only the job
+    has.
 
     Raises `SinkError` where no job could ever have it: it cannot be made of its options, or it is a folder that is, has
     in it or is in one of the checkpoint's own or of another query's results. Readers of the one would find the rows of
@@ -37,7 +38,6 @@ def new_sink(folders: Folders, manifest: Manifest, query: str, value: dict[str, 
 
 
 def _folders_of(folders: Folders, manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """The queries of a manifest whose results go to files, and the folder."""
     for name in manifest.asked_queries:
         with suppress(MidstreamError):  # One that waits too, and will be refused.
             sink = restored(manifest.queries[name].sink, folders.results(name))

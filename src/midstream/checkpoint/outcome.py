@@ -20,7 +20,7 @@ class Outcome:
 
 
 def outcome_of(checkpoint: Checkpoint, number: int, command: StepCommand, since: int = -1) -> Outcome:
-    """What the steps after `since` have made of the command of this number."""
+    """Find out what the steps after `since` have made of the command of this number."""
     manifest = checkpoint.manifest()
     if manifest.last_command < number:
         return Outcome("sent")

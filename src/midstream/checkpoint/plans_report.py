@@ -59,7 +59,7 @@ class PlansReport(ReportValue):
 
 
 def plans_report(manifest: Manifest, query: str, store: ChunkStore) -> PlansReport:
-    """The plans of a running query by what the manifest and its chunks say now; changes nothing."""
+    """Report the plans of a running query by its manifest and chunks; changes nothing."""
     if not isinstance(query, str) or query not in manifest.queries:
         known = ", ".join(manifest.asked_queries) or "none is running"
         raise QueryError(f"there is no query {query!r}", place=f"{query}", remedy=f"use one of: {known}")

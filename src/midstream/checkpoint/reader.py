@@ -54,7 +54,7 @@ class Checkpoint:
 
     @staticmethod
     def open(place: Place) -> Checkpoint:
-        """The checkpoint of a path or a URL.
+        """Open the checkpoint of a path or a URL.
 
         Raises `NoCheckpointError` where there is none, and `OtherFormatError` for one that this midstream cannot read.
         """
@@ -86,7 +86,7 @@ class Checkpoint:
         return self.folders.commands
 
     def manifest(self) -> Manifest:
-        """The newest manifest; raises `CheckpointError` where a job has not finished a step yet."""
+        """Read the newest manifest; raises `CheckpointError` where a job has not finished a step yet."""
         newest = self.manifests.latest()
         if newest is None or (newest.job and newest.step < 0):
             refused = {} if newest is None else newest.refused
@@ -101,23 +101,23 @@ class Checkpoint:
         return newest
 
     def under_way(self, newest: int) -> StepUnderWay | None:
-        """The step after the newest one that the job is doing, where it runs; a job writes it within some seconds."""
+        """Return the step after the newest that a running job is doing; a job writes it within some seconds."""
         found = self.folders.times.under_way(newest)
         return found if found is not None and self._liveness(()).takes_commands else None
 
     def liveness(self) -> Liveness:
-        """Whether the job runs, by who holds the checkpoint and what its newest steps have told."""
+        """Judge whether the job runs, by who holds the checkpoint and what its newest steps have reported."""
         return self._liveness(self.step_times(1))
 
     def _liveness(self, times: Sequence[StepTime]) -> Liveness:
         return liveness(self.manifests.epochs.newest(), times[-1] if times else None, time.time())
 
     def report(self) -> Report:
-        """How the job stands after its newest step."""
+        """Report how the job stands after its newest step."""
         return report(self.manifest())
 
     def waiting(self, seen: Manifest | Report) -> tuple[tuple[int, Command], ...]:
-        """The commands of the log, with their numbers, that had not been taken when the job was seen so.
+        """List the commands of the log, with their numbers, that had not been taken when the job was `seen`.
 
         A `stop` is for the driver that it was given to: where that has ended, nothing waits.
         """
@@ -129,13 +129,15 @@ class Checkpoint:
         return tuple(one for one in waiting if not isinstance(one[1], Stop) or one[1].epoch == running)
 
     def sinks(self) -> dict[str, JsonObject]:
-        """By query where its results go, as the manifest describes it; nothing for a query of an engine."""
+        """Describe where the results of each query go, as the manifest does; empty for a query of an engine."""
         return {name: dict(entry.sink or {}) for name, entry in self.manifest().queries.items() if not entry.part}
 
     def status(self, found: Report) -> JsonObject:
-        """Whether the job runs (`state`, `since`, `reason`, `process`), the report, the savepoints, the commands that
-        wait, the newest step's event, how the caches did, as `time` what steps take (`time_summary`), and the step that
-        is `under_way`, as JSON values.
+        """Return the status of the job as JSON values.
+
+        It has whether the job runs (`state`, `since`, `reason`, `process`), the report, the savepoints, the commands
+        that wait, the newest step's event, how the caches did, what steps take as `time` (`time_summary`), and the step
+        that is `under_way`.
         """
         recent = self.last_events(RECENT)
         steps = [event for event in recent[-1:] if event["event"] == "step_done"]
@@ -151,7 +153,7 @@ class Checkpoint:
         return {"checkpoint": self.url, **whole}
 
     def send(self, command: StepCommand) -> tuple[int, StepCommand]:
-        """Check a command and append it to the log; its number, and the command as it was logged."""
+        """Check a command and append it to the log; return its number and the command as it was logged."""
         if isinstance(command, AddQuery) and "function" in (command.sink or {}):
             raise SinkError(
                 "a command from outside cannot bring a function",
@@ -161,14 +163,15 @@ class Checkpoint:
         return send(self.manifest(), self.folders, command)
 
     def events(self, after: int = -1) -> Iterator[JsonObject]:
-        """What happened in the steps after `after`, oldest first, as JSON values."""
+        """Yield what happened in the steps after `after`, oldest first, as JSON values."""
         newest = self.manifests.latest()
         if newest is not None:
             yield from self.folders.events.read(newest.time_line, newest.step, after)
             yield from (event for event in newest.published.get(EVENTS, ()) if event["step"] > after)
 
     def step_times(self, last: int = TIMES_KEPT) -> tuple[StepTime, ...]:
-        """What the last steps took, oldest first, each once: at most 500, those of the last seconds perhaps not yet.
+        """Read what the last steps took, oldest first, each once: at most 500, those of the last seconds perhaps not
+        yet.
 
         A job writes them within 2 seconds, or 5 on an object store, and when it ends; those that a kill kept it from
         writing are missing.
@@ -177,7 +180,7 @@ class Checkpoint:
         return () if newest is None else self.folders.times.newest(newest.time_line, newest.step, last)
 
     def last_events(self, count: int) -> list[JsonObject]:
-        """The last `count` events, oldest first."""
+        """Read the last `count` events, oldest first."""
         newest = self.manifests.latest()
         if newest is None or not count:
             return []
@@ -186,7 +189,7 @@ class Checkpoint:
 
 
 def status(report: Report, waiting: Sequence[tuple[int, Command]], last_step: JsonObject | None = None) -> JsonObject:
-    """How a job stands and the commands that no step has taken, as JSON values; pure.
+    """Combine a job's report with the commands that no step has taken, as JSON values; pure.
 
     `waiting` are those of the log. Commands that an engine holds for its next step follow them, without an id.
     """
@@ -199,11 +202,13 @@ def status(report: Report, waiting: Sequence[tuple[int, Command]], last_step: Js
 def send(
     manifest: Manifest, folders: Folders, command: StepCommand, ahead: Sequence[Command] = ()
 ) -> tuple[int, StepCommand]:
-    """Check a command and append it to the log; its number, and the command as it was logged.
+    """Check a command and append it to the log.
 
     It is checked against the job as the commands that no step has taken yet will leave it: those held in the manifest,
     then `ahead`, then those of the log; one of them that will be refused changes nothing. Raises the `MidstreamError`
     that the job would refuse it by; then nothing is appended. A migration's plan is logged as manifests write it.
+
+    Returns: its number, and the command as it was logged.
     """
     after = taken(upcoming(manifest, folders, ahead), command)
     if isinstance(command, AddQuery):
@@ -213,6 +218,6 @@ def send(
 
 
 def upcoming(manifest: Manifest, folders: Folders, ahead: Sequence[Command] = ()) -> Manifest:
-    """The manifest as the commands that no step has taken yet will leave it; what is refused changes nothing."""
+    """Apply the commands that no step has taken yet to a manifest; a refused command changes nothing."""
     waiting = [*manifest.pending, *ahead, *(other for _, other in folders.commands.after(manifest.last_command))]
     return plan_step(manifest, waiting).manifest

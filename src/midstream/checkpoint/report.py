@@ -42,7 +42,7 @@ _OWN = {"strategy", "old", "plan", "begun", "comparisons", "phase", "progress", 
 
 
 def report(manifest: Manifest) -> Report:
-    """How a job stands by its manifest.
+    """Report how a job stands by its manifest.
 
     Everything that is shown of a job, anywhere, is read here, so that no two faces can differ. It needs no store, no
     running job and no Spark.
@@ -85,7 +85,7 @@ def report(manifest: Manifest) -> Report:
 
 
 def lanes_report(manifest: Manifest) -> LanesReport:
-    """How it stands with the number of lanes."""
+    """Report the number of lanes and what the optimizer says of it."""
     kept, load = manifest.lane_optimization, manifest.lane_optimization.load
     took = DecayedMean(load.took).value if load.took else None
     mode = manifest.optimizer.lanes_mode
@@ -101,7 +101,7 @@ class _Held:
 
 
 def _held_back(manifest: Manifest) -> dict[str, tuple[str, ...]]:
-    """Return the queries that wait for one silent stream alone, by that stream."""
+    # By stream, the queries that wait for it alone because it is silent.
     marks, found = watermarks(manifest.streams, manifest.progress), dict[str, tuple[str, ...]]()
     clock = _clock(manifest)
     silent = {name for name in marks if _is_silent(manifest.progress.get(name), clock)}
@@ -115,7 +115,6 @@ def _held_back(manifest: Manifest) -> dict[str, tuple[str, ...]]:
 
 
 def _since(manifest: Manifest, name: str, mark: int | None) -> str:
-    """Return how far a stream is behind the newest row of the job, and since when it has been silent."""
     progress = manifest.progress.get(name, StreamProgress())
     if mark is None or progress.greatest is None:
         return "it never brought a row"
@@ -124,7 +123,6 @@ def _since(manifest: Manifest, name: str, mark: int | None) -> str:
 
 
 def _clock(manifest: Manifest) -> int:
-    """Return the newest event time of all streams."""
     return max((one.greatest for one in manifest.progress.values() if one.greatest is not None), default=BEGINNING)
 
 
@@ -141,7 +139,7 @@ def _stream(manifest: Manifest, name: str, held: tuple[str, ...]) -> StreamRepor
 
 
 def _migrations(manifest: Manifest, unit: Unit) -> tuple[MigrationReport, ...]:
-    """The migrations of a query, or those of a chain, whichever of its queries was named; oldest first."""
+    # Those of a chain are shown by each of its queries, whichever was named; oldest first.
     records = [(name, m, record) for name in unit.queries for m, record in manifest.queries[name].migrations.items()]
     found = (_migration(name, unit.queries, mark, record) for name, mark, record in records)
     return tuple(sorted(found, key=lambda one: one.begun))
@@ -162,7 +160,7 @@ def _optimizer(one: PlanGroup) -> OptimizerReport:
 
 
 def _queries(manifest: Manifest, unit: Unit, optimizers: Mapping[str, OptimizerReport]) -> dict[str, QueryReport]:
-    """The queries that a unit runs; what they stand on is looked at once."""
+    # What the queries of a unit stand on is looked at once.
     ids, migrations = state_names(unit, running_boxes(manifest, unit)).keys(), _migrations(manifest, unit)
     lanes = lanes_of_group(manifest, unit.group).values()
     listed = [{id: listing for id, listing in lane.states.items() if id in ids} for lane in lanes]
@@ -245,7 +243,7 @@ def _lane(name: str, states: Mapping[StateId, StateListing]) -> LaneReport:
 
 
 def _part_of(manifest: Manifest, name: str) -> tuple[str, ...]:
-    """Return the queries of a user that read a part, or a part that reads it, by name."""
+    # A part may be read by parts: what counts are the queries of a user at the end, or by which it is read.
     found = set[str]()
     for reader in readers(manifest, name):
         found |= {reader} if not manifest.queries[reader].part else set(_part_of(manifest, reader))

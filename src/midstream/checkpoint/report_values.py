@@ -25,7 +25,7 @@ class ReportValue:
     """A frozen value of a report."""
 
     def to_json(self) -> dict[str, Any]:
-        """Its fields as JSON values."""
+        """Return the fields as JSON values."""
         return {own.name: _json(getattr(self, own.name)) for own in fields(self)}
 
     def _repr_html_(self) -> str:
@@ -89,7 +89,7 @@ class MigrationReport(ReportValue):
 
     @override
     def to_json(self) -> dict[str, Any]:
-        """Its fields as JSON values, the strategy's own figures among them."""
+        """Return the fields as JSON values, the strategy's own figures among them."""
         value = super().to_json()
         return {**value.pop("figures"), **value}
 
@@ -187,14 +187,14 @@ class QueryReport(ReportValue):
         return self.migrations[-1] if self.migrations else None
 
     def migration_json(self) -> dict[str, Any] | None:
-        """The newest migration as JSON values, with all of them as `under_way`; None where the plan stands."""
+        """Return the newest migration as JSON values, with all of them as `under_way`; None if none is under way."""
         under_way = [migration.to_json() for migration in self.migrations]
         # Under a query's name a migration is that query's, whichever of its chain was named when it began.
         return {**under_way[-1], "query": self.name, "under_way": under_way} if under_way else None
 
     @override
     def to_json(self) -> dict[str, Any]:
-        """Its fields as JSON values, but for `migrations`, which are in `migration`."""
+        """Return the fields as JSON values, with `migration` instead of `migrations`."""
         value = super().to_json()
         del value["migrations"]
         return {**value, "migration": self.migration_json()}
@@ -313,22 +313,22 @@ class Report(ReportValue):
         return tuple(query for query in self.queries.values() if not query.part_of)
 
     def parts(self, name: str) -> tuple[QueryReport, ...]:
-        """The queries that run as parts of a query; one that is a part of several is with the first."""
+        """List the queries that run as parts of a query; a part of several is listed with the first."""
         return tuple(query for query in self.queries.values() if query.part_of[:1] == (name,))
 
     def query(self, name: str) -> QueryReport:
-        """The report of a running query; raises `QueryError` where there is none of this name."""
+        """Return the report of a running query; raises `QueryError` where there is none of this name."""
         if not isinstance(name, str) or name not in self.queries:
             known = ", ".join(sorted(one.name for one in self.asked)) or "none is running"
             raise QueryError(f"there is no query {name!r}", place=f"{name}", remedy=f"use one of: {known}")
         return self.queries[name]
 
     def counted(self, group: str, operator: OperatorId) -> Counters:
-        """What an operator has counted in all lanes of a lane group."""
+        """Return what an operator has counted in all lanes of a lane group."""
         return self.operators.get(CounterKey(group, operator), Counters())
 
     def metrics(self) -> dict[str, Any]:
-        """The exact counters of the job and of each query, and the size of the state now, as JSON values."""
+        """Return the exact counters of the job and of each query, and the size of the state now, as JSON values."""
         queries = {
             name: {**vars(query.counters), "state_rows": query.state_rows, "state_bytes": query.state_bytes}
             for name, query in self.queries.items()

@@ -20,13 +20,13 @@ from midstream.step.unit import Unit
 
 
 def running_units(manifest: Manifest) -> list[Unit]:
-    """What runs the queries, each once: a chain, or a query by itself."""
+    """Compile what runs the queries, each once: a chain, or a query by itself."""
     groups = sorted({entry.group for entry in manifest.queries.values()})
     return [unit for group in groups for unit in compile_program(manifest, group, {}).units]
 
 
 def running_boxes(manifest: Manifest, unit: Unit) -> list[Box]:
-    """What runs a unit in its lanes, alike ones once; a migration may be over in some of them."""
+    """Restore what runs a unit in its lanes, equal boxes once; a migration may be over in some of them."""
     if not unit.migrates:
         return [unit.box(unit.plan)]
     lanes = manifest.lane_states.values()
@@ -37,12 +37,12 @@ def running_boxes(manifest: Manifest, unit: Unit) -> list[Box]:
 
 
 def operators_of(boxes: Sequence[Box]) -> Iterator[Operator]:
-    """All operators of boxes; one that stands in several places is repeated."""
+    """Yield all operators of boxes; an operator in several places is repeated."""
     return (operator for box in boxes for root in box.operators() for operator in root.walk())
 
 
 def state_names(unit: Unit, boxes: Sequence[Box]) -> dict[str, str]:
-    """All states that boxes stand on, base rows included: by id what they are called before a user."""
+    """Name all states that boxes stand on, base rows included: their names for users, by id."""
     specs: list[RowsSpec | StateSpec] = [*unit.kept, *(spec for box in boxes for _, spec in states_of(box.operators()))]
     specs += [op.spec for op in operators_of(boxes) if isinstance(op, SourceOperator)]
     return {spec.id: _name(spec) for spec in specs}
@@ -57,7 +57,7 @@ def _name(spec: RowsSpec | StateSpec) -> str:
 
 
 def rows_by_slice(manifest: Manifest, chain: ChainUnit, boxes: Sequence[Box]) -> dict[str, tuple[int, ...]]:
-    """By label and slice the rows alive in it; one that is not cut is all in one slice.
+    """Count the rows alive by label and slice; a state that is not cut is all in one slice.
 
     A chunk is in the slice that its youngest row is in, so a slice may hold rows that are older.
     """
@@ -79,5 +79,5 @@ def rows_by_slice(manifest: Manifest, chain: ChainUnit, boxes: Sequence[Box]) ->
 
 
 def lanes_of_group(manifest: Manifest, group: str) -> dict[LaneId, LaneState]:
-    """By id the lanes of a lane group."""
+    """Select the lanes of a lane group, by id."""
     return {name: lane for name, lane in manifest.lane_states.items() if name.group == group}

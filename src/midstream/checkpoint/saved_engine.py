@@ -45,7 +45,7 @@ def save_engine(
     late: Mapping[str, pa.Table],
     dead_letters: Mapping[str, pa.Table],
 ) -> None:
-    """Write everything beside `path`, then put it in its place; a save that was there before is gone only then.
+    """Write an engine next to `path`, then put it in its place; only then an earlier save is removed.
 
     Raises `CheckpointError` where there is anything else, such as the checkpoint of a job: it stays.
     """
@@ -73,7 +73,7 @@ def save_engine(
 
 
 def _folder(path: str | os.PathLike[str]) -> Path:
-    """The folder that a path names; raises where it is none, or a place on an object store."""
+    # Raises for a place on an object store: the renames of a save need a folder.
     storage = storage_at(path)
     if not isinstance(storage, LocalStorage):
         remedy = "name a folder of this machine; an engine made with checkpoint=... can be kept there"
@@ -82,7 +82,7 @@ def _folder(path: str | os.PathLike[str]) -> Path:
 
 
 def _refuse_other(target: Path) -> None:
-    """Raise where a folder has anything but what a save leaves there: all of it would be lost."""
+    # All that a save does not leave there would be lost.
     others = sorted({path.name for path in target.iterdir()} - {STORE, MANIFESTS}) if target.is_dir() else []
     if others or _saved(target) is None:
         said = f"{target} is no saved engine" + (f": it has {others[0]!r}" if others else "")
@@ -90,20 +90,20 @@ def _refuse_other(target: Path) -> None:
 
 
 def _saved(folder: Path) -> Manifest | None:
-    """The manifest of a saved engine; None where there is none, or that of a job."""
+    # The manifest of a job is none of an engine.
     manifest = ManifestLog(folder / MANIFESTS).latest() if (folder / MANIFESTS).is_dir() else None
     return None if manifest is None or manifest.job else manifest
 
 
 def _recover(target: Path) -> None:
-    """Finish or undo a save that was cut off between its two renames: the former save is still whole."""
+    # A save that was cut off between its two renames: the former save is still whole.
     former = target.with_name(f"{target.name}.former")
     if not target.exists() and (former / MANIFESTS).is_dir():
         os.replace(former, target)
 
 
 def load_engine(path: str | os.PathLike[str], store: ChunkStore) -> Saved:
-    """Read what `save_engine` wrote, its chunks into `store`."""
+    """Read what `save_engine` wrote, and put its chunks into `store`."""
     source = _folder(path)
     _recover(source)
     manifest = _saved(source)
@@ -120,7 +120,6 @@ def load_engine(path: str | os.PathLike[str], store: ChunkStore) -> Saved:
 
 
 def _moved(manifest: Manifest, source: ChunkStore, target: ChunkStore) -> Manifest:
-    """The manifest with all its chunks put into another store."""
     lanes = {name: _moved_lane(lane, source, target) for name, lane in manifest.lane_states.items()}
     tables = {
         n: replace(table, chunk=_moved_chunk(table.chunk, source, target)) for n, table in manifest.tables.items()

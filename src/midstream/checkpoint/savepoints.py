@@ -31,7 +31,7 @@ class Savepoints:
         self._checkpoint, self._storage = checkpoint, checkpoint.at("savepoints")
 
     def add(self, name: str, manifest: Manifest) -> None:
-        """Keep a step under a name; raises where the name is taken or cannot be one, or chunks are gone already."""
+        """Keep a step under a name; raises for a name that is taken or unfit, and where chunks are gone already."""
         check_name(name)
         if not self._storage.create(f"{name}.json", written(manifest)):
             raise CheckpointError(
@@ -49,18 +49,18 @@ class Savepoints:
             )
 
     def drop(self, name: str) -> None:
-        """Forget a savepoint, also a damaged one; what only it kept goes with the next sweep."""
+        """Forget a savepoint, also a damaged one; the next sweep removes what only it kept."""
         if check_name(name) not in self.names():
             raise self._unknown(name)
         self._storage.remove([f"{name}.json"])
 
     def names(self) -> list[str]:
-        """The names of all, sorted."""
+        """List the names of all savepoints, sorted."""
         found = (name.removesuffix(".json") for name in self._storage.names() if name.endswith(".json"))
         return sorted(name for name in found if _NAME.fullmatch(name))
 
     def read(self, name: str) -> Manifest:
-        """The manifest of a savepoint."""
+        """Read the manifest of a savepoint."""
         place = self._storage.place(f"{name}.json")
         try:
             data = self._storage.read(f"{check_name(name)}.json").to_pybytes()
@@ -69,7 +69,7 @@ class Savepoints:
         return manifest_of(data, place, _REMEDY)
 
     def all(self) -> dict[str, Manifest]:
-        """The manifests of all, by name; raises where one is damaged: it may list anything."""
+        """Read the manifests of all savepoints, by name; raises where one is damaged, since it may list anything."""
         return {name: self.read(name) for name in self.names()}
 
     def _unknown(self, name: str) -> CheckpointError:
@@ -80,7 +80,7 @@ class Savepoints:
 
 
 def check_name(name: str) -> str:
-    """The name, if a savepoint can bear it."""
+    """Return the name if a savepoint can have it; raises `CheckpointError` otherwise."""
     if not _NAME.fullmatch(name):
         raise CheckpointError(
             f"{name!r} cannot be the name of a savepoint",

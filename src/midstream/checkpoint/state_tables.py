@@ -52,17 +52,17 @@ class StateTable:
     table: pa.Table
 
     def arrow(self) -> pa.Table:
-        """As an Arrow table."""
+        """Return the rows as an Arrow table."""
         return self.table
 
     def duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """As a DuckDB relation; duckdb must be installed."""
+        """Return the rows as a DuckDB relation; duckdb must be installed."""
         import duckdb
 
         return (connection or duckdb.connect()).from_arrow(self.table)
 
     def spark(self, session: Any) -> Any:
-        """As a DataFrame of this Spark session."""
+        """Return the rows as a DataFrame of this Spark session."""
         return session.createDataFrame(self.table)
 
 
@@ -76,7 +76,7 @@ class _Known:
 
 
 def held_states(manifest: Manifest, store: ChunkStore) -> tuple[HeldState, ...]:
-    """All states of all lanes that have rows, in order of query, name and lane."""
+    """List all states of all lanes that have rows, in order of query, name and lane."""
     found = []
     for id, known in _known(manifest).items():
         for lane, state in _lanes(manifest, known.queries):
@@ -91,7 +91,7 @@ def held_states(manifest: Manifest, store: ChunkStore) -> tuple[HeldState, ...]:
 
 
 def state_table(manifest: Manifest, store: ChunkStore, name: str, lane: str | None = None) -> StateTable:
-    """The rows of the state of a name or an id, of one lane or of all, with the lane they are in.
+    """Read the rows of the state of a name or an id, of one lane or of all, with the lane they are in.
 
     Of a join state each row has the columns of its base rows, called `label.column`. Raises `QueryError` for a name
     that no state has.
@@ -112,7 +112,7 @@ def state_table(manifest: Manifest, store: ChunkStore, name: str, lane: str | No
 
 
 def _known(manifest: Manifest) -> dict[StateId, _Known]:
-    """All states by their ids, queues and tables too."""
+    # Queues and tables too.
     found: dict[StateId, _Known] = {}
     for unit in running_units(manifest):
         called: dict[Any, str] = state_names(unit, running_boxes(manifest, unit))
@@ -158,7 +158,7 @@ def _resolved(lane: LaneState, listing: StateListing, known: _Known, store: Chun
 
 
 def _numbers(base: StateListing) -> pa.ChunkedArray:
-    """The numbers of base rows, as states refer to them."""
+    # States refer to base rows by these numbers.
     return pa.chunked_array([np.arange(ref.first, ref.first + ref.rows) for ref in base.chunks], pa.int64())
 
 
@@ -175,9 +175,9 @@ def _for_people(rows: pa.Table) -> pa.Table:
 
 
 def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Event times; those beyond all times, of rows that live for ever, are NULL."""
     if not pa.types.is_integer(column.type):
         return column
+    # Beyond all times: rows that live for ever.
     ends = pc.greater_equal(pc.abs(column), 2**62)
     return pc.if_else(ends, pa.scalar(None, pa.int64()), column).cast(INSTANT)
 

@@ -41,12 +41,12 @@ class TimeLog:
         self._storage = storage
 
     def write(self, epoch: int, lines: Sequence[str], under_way: StepUnderWay | None = None) -> None:
-        """Put an epoch's file in place, instead of the one that it had; the step `under_way` is its last line."""
+        """Replace an epoch's file; the step `under_way` becomes its last line."""
         last = "" if under_way is None else json.dumps({_UNDER_WAY: encode(under_way)}) + "\n"
         self._storage.write(f"{epoch:06d}.jsonl", ("".join(lines) + last).encode())
 
     def under_way(self, after: int) -> StepUnderWay | None:
-        """The step of the newest epoch that had begun, and not ended, when its file was written; None up to `after`.
+        """Read the step of the newest epoch that had begun and not ended when its file was written; None up to `after`.
 
         A driver that was killed leaves it there.
         """
@@ -57,12 +57,12 @@ class TimeLog:
         return None
 
     def tidy(self, epoch: int) -> None:
-        """Remove the files of epochs of long ago."""
+        """Remove the files of old epochs."""
         kept = sorted(number for number in self._epochs() if number < epoch)[: -_EPOCHS_KEPT + 1]
         self._storage.remove(f"{number:06d}.jsonl" for number in kept)
 
     def newest(self, line: TimeLine, last: int, count: int) -> tuple[StepTime, ...]:
-        """The times of the last `count` steps up to `last` of which they are known, each once, oldest first."""
+        """Read the times of the last `count` steps up to `last` whose times are known, each once, oldest first."""
         found: dict[int, StepTime] = {}
         for epoch in sorted(self._epochs(), reverse=True):
             if len(found) >= count:
@@ -73,7 +73,7 @@ class TimeLog:
         return tuple(found[step] for step in sorted(found)[-count:]) if count > 0 else ()
 
     def version(self) -> str:
-        """What changes when times are written; costs the listing of a folder."""
+        """Return a text that changes when times are written; costs the listing of a folder."""
         return ",".join(f"{name}@{changed}" for changed, name in sorted(self._storage.changed()))
 
     def _read(self, epoch: int) -> list[StepTime]:
@@ -92,7 +92,7 @@ class TimeLog:
 
 
 def text_of(time: StepTime) -> str:
-    """A step's times as a line of the file."""
+    """Encode a step's times as a line of the file."""
     return json.dumps(encode(time)) + "\n"
 
 

@@ -31,12 +31,13 @@ class Writer:
 
     @staticmethod
     def take(manifests: ManifestLog, *, take_over: bool = False) -> Writer:
-        """Become the writer; raises `HeldCheckpointError` where another process is, unless told to take over."""
+        """Become the writer; raises `HeldCheckpointError` where another process is, unless `take_over` is set."""
         return Writer(manifests, manifests.epochs.claim(take_over=take_over))
 
     def begin(self, manifest: Manifest) -> Manifest:
-        """Publish the newest manifest, read after the claim, as the one that the epoch goes on from, and remove what
-        others have left; the manifest, with the epoch on its time line.
+        """Publish the newest manifest, read after the claim, as the start of the epoch, and remove what others left.
+
+        Returns: the manifest, with the epoch on its time line.
         """
         begun = manifest.in_epoch(Epoch(self.claim.number, self.claim.token, manifest.step + 1))
         self._publish(begun)
@@ -44,8 +45,10 @@ class Writer:
         return begun
 
     def commit(self, manifest: Manifest) -> None:
-        """Publish the manifest of a step. When this returns the step is done; raises `LostCheckpointError` where
-        another driver has taken over: then it is not, or that driver will deliver it.
+        """Publish the manifest of a step: the step is done when this returns.
+
+        Raises `LostCheckpointError` where another driver has taken over: then the step is not done, or that driver will
+        deliver it.
         """
         self._publish(manifest)
         if manifest.step % STEPS_BETWEEN_REMOVALS == 0:
@@ -60,7 +63,8 @@ class Writer:
         self.check()
 
     def release(self, failure: BaseException | None = None) -> None:
-        """Let go of the checkpoint, and say what the job failed by, if it did; whoever comes next need not say that it
-        takes over.
+        """Release the checkpoint and record what the job failed by, if it did.
+
+        The next writer need not say that it takes over.
         """
         self.manifests.epochs.release(self.claim, failure_text(failure))
