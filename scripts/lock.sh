@@ -12,6 +12,8 @@ PIP_CONFIG_FILE=/dev/null "$venv/bin/python" -m pip install --quiet --index-url 
 PIP_CONFIG_FILE=/dev/null "$venv/bin/python" -m pip install --quiet --index-url https://pypi.org/simple uv
 {
     echo "# The versions that development and CI run on, with hashes. Written by scripts/lock.sh; do not edit."
-    "$venv/bin/uv" pip compile --quiet --no-deps --universal --generate-hashes --no-header --no-annotate \
-        --index-url https://pypi.org/simple "$venv/set.txt"
+    # Without a version uv asks that the set serves 3.11.0 too, which some packages have left.
+    version=$("$venv/bin/python" -c 'import platform; print(platform.python_version())')
+    "$venv/bin/uv" pip compile --quiet --no-deps --universal --python-version "$version" --generate-hashes \
+        --no-header --no-annotate --index-url https://pypi.org/simple "$venv/set.txt"
 } >requirements-dev.txt
