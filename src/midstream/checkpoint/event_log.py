@@ -77,11 +77,11 @@ class StepLog(ABC):
     @staticmethod
     @abstractmethod
     def _is_noted(value: Any) -> bool:
-        """Whether it is what steps note."""
+        """Tell whether a value is what steps note."""
 
     @abstractmethod
     def _damaged(self, name: str) -> tuple[str, str]:
-        """What a file has that does not read, and what to do about it."""
+        """Return what a damaged file holds, and the remedy, for the message."""
 
     def _files(self) -> dict[str, tuple[int, int]]:
         names = self.storage.names()
