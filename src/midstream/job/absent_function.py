@@ -10,7 +10,7 @@ from midstream.sinks import FunctionSink
 
 
 def not_here(query: str, value: Mapping[str, Any]) -> SinkError:
-    """The error of a query whose manifest entry names `value` as its sink."""
+    """Make the error of a query whose manifest entry names `value` as its sink."""
     return SinkError(
         f"the results of query {query!r} go to the function {value['function']}, which is not here",
         place=f"query {query}",
@@ -19,7 +19,7 @@ def not_here(query: str, value: Mapping[str, Any]) -> SinkError:
 
 
 def refusing(query: str, value: Mapping[str, Any]) -> FunctionSink:
-    """A sink that raises it for whatever is committed."""
+    """Make a sink that raises that error for anything that is committed."""
 
     def refuse(*_: object) -> None:
         raise not_here(query, value)

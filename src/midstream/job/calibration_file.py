@@ -21,7 +21,7 @@ MEASURE = "write it with midstream calibrate --out FILE"
 
 
 def unit_costs(file: str | Path, place: str) -> dict[str, float]:
-    """The unit costs in a file; raises `InputError` where there are none."""
+    """Read the unit costs in a file; raises `InputError` where there are none."""
     try:
         found = json.loads(Path(file).read_text(encoding="utf-8"))
         return units_to_json(units_from_json(found))
@@ -32,7 +32,7 @@ def unit_costs(file: str | Path, place: str) -> dict[str, float]:
 
 
 def with_unit_costs(file: JobFile) -> JobFile:
-    """The job file with the unit costs of the calibrations that it names."""
+    """Replace the calibrations that a job file names by their unit costs."""
     queries = {
         name: replace(query, optimizer=_with_unit_costs(query.optimizer, f"[queries.{name}.optimizer]"))
         for name, query in file.queries.items()

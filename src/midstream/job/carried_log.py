@@ -39,12 +39,12 @@ _COMPACT = re.compile(r"(\d+)\.compact")
 
 
 def spark_log(folders: Folders, epoch: int) -> SparkLog:
-    """The log of an epoch, not begun yet."""
+    """Choose the log of an epoch, which is not begun yet."""
     return CarriedLog(folders, epoch) if folders.is_remote else SparkLog(folders, epoch)
 
 
 def copy_carried(manifest: Manifest, source: Folders, target: Folders) -> None:
-    """Copy what another checkpoint needs that goes on from the manifest, beside the manifest itself."""
+    """Copy what another checkpoint needs to go on from the manifest, except the manifest itself."""
     for name in manifest.published.get(CARRIED, {}).get("objects", {}).values():
         target.storage.at(CARRIED).write(name, source.storage.at(CARRIED).read(name))
 
@@ -65,18 +65,18 @@ class SparkLog:
         begin_log(self._folders.spark, self._epoch, manifest, durable=self._folders.durable)
 
     def fit(self, sources: int) -> None:
-        """Have the log know of so many sources, before a query over them goes on with it."""
+        """Make the log have so many sources, before a query over them goes on with it."""
         fit_sources(self.folder, sources, durable=self._folders.durable)
 
     def noted(self, step: int) -> dict[str, Any]:
-        """What a step's manifest must carry of it."""
+        """Return what a step's manifest must carry of the log."""
         return {}
 
     def forget_old(self, step: int) -> None:
-        """Once a step is committed: remove what was noted for steps of long ago."""
+        """Remove, once a step is committed, what was noted for old steps."""
 
     def has_committed(self, step: int) -> bool:
-        """Whether Spark knows that a step is done to the end, its sinks filled."""
+        """Tell whether Spark knows that a step is done to the end, its sinks filled."""
         return has_committed(self.folder, step)
 
     def forget_former(self) -> None:
@@ -102,7 +102,7 @@ class CarriedLog(SparkLog):
         return self._folders.storage.at(CARRIED)
 
     def begin(self, manifest: Manifest) -> None:
-        """Write what the manifest carries."""
+        """Write the log that the manifest carries."""
         carried = manifest.published.get(CARRIED)
         if carried is None and manifest.step >= 0:
             message = f"the manifest does not say where step {manifest.step} ended in Spark's sources"
@@ -130,12 +130,12 @@ class CarriedLog(SparkLog):
         self._last_carried = dict.fromkeys(self._objects.values(), manifest.step)
 
     def fit(self, sources: int) -> None:
-        """The same of the log on this machine; what the next step's manifest carries is read anew."""
+        """Make the log have so many sources; what the next step's manifest carries is read anew."""
         super().fit(sources)
         self._known = {}
 
     def noted(self, step: int) -> dict[str, Any]:
-        """The files, large ones written to the storage first."""
+        """Return the files of the log, and write large ones to the storage first."""
         paths = [path for path in self._paths(step) if os.path.isfile(f"{self.folder}/{path}")]
         self._known = {path: self._known.get(path) or self._text(path) for path in paths}
         objects = {path: self._object(path, text) for path, text in self._known.items() if len(text) >= LARGE}
@@ -155,7 +155,7 @@ class CarriedLog(SparkLog):
             del self._last_carried[name]
 
     def forget_former(self) -> None:
-        """Remove the logs of former epochs from this disk, and the objects that nothing which is kept carries."""
+        """Remove the logs of former epochs from this disk, and the objects that nothing that is kept carries."""
         super().forget_former()
         kept = _carried(self._folders.kept())
         self._storage.remove(name for name in self._storage.names() if name not in kept)
@@ -197,12 +197,11 @@ class CarriedLog(SparkLog):
 
 
 def _carried(manifests: Iterable[Manifest]) -> set[str]:
-    """The objects that manifests carry by name."""
     carried = (manifest.published.get(CARRIED) or {} for manifest in manifests)
     return {name for one in carried for name in one.get("objects", {}).values()}
 
 
 def _number(name: str) -> int:
-    """The batch that a file of a source's log is of; one that is of none is always carried."""
+    # A file that is of no batch is always carried.
     digits = name.partition(".")[0]
     return int(digits) if _BATCH.fullmatch(digits) else 1 << 62

@@ -43,7 +43,7 @@ class Commits:
         self.crash.reach("after_manifest", manifest.step)
 
     def deliver(self, manifest: Manifest, *, again: bool = False) -> None:
-        """Fill the sinks with the results of a step that is committed. May be called again.
+        """Fill the sinks with the results of a step that is committed; may be called again.
 
         Where the step was tried `again`, what attempts have staged that broke off is removed.
         """
@@ -59,11 +59,11 @@ class Commits:
                 self.outputs.folders.tidy(manifest)
 
     def settle(self, manifest: Manifest) -> None:
-        """Before the first step of an epoch: take back what others did of later steps, which do not count."""
+        """Take back what others did of later steps, which do not count; call it before the first step of an epoch."""
         self.writer.check()
         self.outputs.give_up_later(manifest)
 
     def clear(self, manifest: Manifest) -> None:
-        """Once the manifest's step is in the sinks: remove what former epochs have staged."""
+        """Remove what former epochs have staged, once the manifest's step is in the sinks."""
         self.writer.check()
         self.outputs.clear(manifest)

@@ -37,7 +37,7 @@ class CrashPoint:
 
     @staticmethod
     def of_environment(*processes: int) -> CrashPoint:
-        """The point that the environment names."""
+        """Read the point that the environment names."""
         return CrashPoint(os.environ.get("MIDSTREAM_KILL_AT", ""), processes)
 
     def reach(self, point: str, step: int) -> None:

@@ -28,7 +28,7 @@ class DeliveredResults:
     sink: FileSink
 
     def newest(self) -> Stamp | None:
-        """The last step whose results are all there; None before the first.
+        """Return the last step whose results are all there; None before the first.
 
         Steps are delivered in order, so it is the newest step or the one before.
         """
@@ -39,18 +39,19 @@ class DeliveredResults:
         return manifest.time_line.stamp(last) if last >= 0 else None
 
     def files(self, after: Stamp | None, last: Stamp) -> tuple[tuple[int, str], ...]:
-        """The files of the steps that follow one up to another, and the step of each; none of a step that was given up.
+        """List the files of the steps after one and up to another, with the step of each; none of a step that was given
+        up.
 
         Raises `CheckpointError` where a step that was read has been given up since, for the job went back.
         """
         return self._files(after, 0 if after is None else after.step + 1, last)
 
     def files_from(self, begun: Stamp | None, last: Stamp) -> tuple[tuple[int, str], ...]:
-        """The same from a step on that was read perhaps in part."""
+        """List the files, as `files` does, from a step on that was read perhaps in part."""
         return self._files(begun, 0 if begun is None else begun.step, last)
 
     def counts(self, stamp: Stamp) -> bool:
-        """Whether a step is one of the job's still."""
+        """Tell whether a step is still one of the job's."""
         return _counts(self._time_line(), stamp)
 
     def _files(self, read: Stamp | None, first: int, last: Stamp) -> tuple[tuple[int, str], ...]:
@@ -71,7 +72,7 @@ class DeliveredResults:
 
 
 def _counts(line: TimeLine, stamp: Stamp) -> bool:
-    """Whether what bears the stamp counts; before the first step nothing was read that could be given up."""
+    # Before the first step nothing was read that could be given up.
     return stamp.step < 0 or line.has(stamp)
 
 

@@ -12,7 +12,7 @@ from midstream.step.commands.base import taken
 
 
 def dropped_next(manifest: Manifest, folders: Folders, own: Sequence[Command] = ()) -> frozenset[str]:
-    """The queries of a manifest that its next step drops, whatever comes to bear their names afterwards.
+    """Find the queries of a manifest that its next step drops, even if others take their names afterwards.
 
     It takes the commands that the manifest holds, a job script's `own` ones, and those of the log; one that it will
     refuse drops nothing. Of a log that cannot be read nobody knows any.

@@ -18,7 +18,7 @@ class ArrowStream(Protocol):
     """Whatever gives its rows through Arrow's PyCapsule interface: frames of pandas and Polars, results of DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A capsule with a stream of record batches."""
+        """Return a capsule with a stream of record batches."""
 
 
 @runtime_checkable
@@ -26,7 +26,7 @@ class ArrowArray(Protocol):
     """The same for a single record batch."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Capsules with a schema and an array."""
+        """Return capsules with a schema and an array."""
 
 
 Rows: TypeAlias = (
@@ -42,7 +42,7 @@ _KINDS = "a pyarrow table, batch or reader, a frame of pandas or Polars, or a li
 def tables_of(
     given: Mapping[str, Rows] | None, streams: Mapping[str, StreamSchema] = NO_STREAMS
 ) -> dict[str, pa.Table]:
-    """The rows of each stream as an Arrow table; raises an `InputError` for what has no rows with columns.
+    """Convert the rows of each stream to an Arrow table; raises an `InputError` for values without rows and columns.
 
     Of a list of dicts a key that a row lacks is NULL. Each value is read by itself as its column is declared, so that
     one that is none of the type is a dead letter, as from anywhere else, and changes nothing beside it. A column that
@@ -64,7 +64,10 @@ def tables_of(
 
 
 def static_rows(name: str, rows: Rows) -> pa.Table | None:
-    """The rows of a static table as an Arrow table, each column of a list of dicts of one type; None for no columns."""
+    """Convert the rows of a static table to an Arrow table; None for no columns.
+
+    Each column of a list of dicts must have values of one type.
+    """
     return _table(_TABLE, name, rows, None)
 
 
@@ -119,7 +122,7 @@ def _of_dicts(words: _Words, name: str, rows: Sequence[Any], stream: StreamSchem
 
 
 def _of_one_type(column: str, values: list[Any]) -> pa.Array:
-    """The values of a column that nothing declares; raises a ValueError where Arrow refuses or changes one of them."""
+    # Arrow may change a value to make it fit: what comes back must be what was given.
     classes = {*map(type, values)} - {type(None)}
     try:
         found = pa.array(values)
@@ -135,7 +138,7 @@ def _of_one_type(column: str, values: list[Any]) -> pa.Array:
 
 
 def _not_read(values: list[Any]) -> pa.Array:
-    """The values of a column that the stream does not have, for its dead letters to show."""
+    # The stream does not have the column: its values are for the dead letters to show.
     try:
         return pa.array(values)
     except NO_VALUES:
@@ -147,7 +150,7 @@ def _texts(values: list[Any]) -> pa.Array:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The table without the views that Polars gives texts as, which not all of Arrow's functions take."""
+    # Polars gives texts as views, which not all of Arrow's functions take.
     fields = [field.with_type(_without_view(field.type)) for field in table.schema]
     return table if fields == list(table.schema) else table.cast(pa.schema(fields))
 

@@ -37,7 +37,7 @@ _DETAILS = (StepDone, ChunksFetched, MigrationProgressed, ChainChanged)
 
 
 def log_step(time: StepTime, events: Iterable[Event], job: str = "") -> None:
-    """Tell of a step that is done, at DEBUG, and of what happened in it: changes at INFO, lost rows at WARNING.
+    """Log a step that is done, at DEBUG, and what happened in it: changes at INFO, lost rows at WARNING.
 
     Each record has `extra` fields: `event` (its kind), `step`, `job`, and `fields`, the event as JSON values.
     """
@@ -50,14 +50,21 @@ def log_step(time: StepTime, events: Iterable[Event], job: str = "") -> None:
 
 
 def log_command(command: Command, step: int, number: int | None = None, job: str = "") -> None:
-    """Tell at INFO of a command that was given; `step` is the newest one, `number` its own in the command log."""
+    """Log a command that was given, at INFO.
+
+    Args:
+        command: The command.
+        step: The newest step.
+        number: The number of the command in the command log, if it is there.
+        job: The id of the job.
+    """
     if LOGGER.isEnabledFor(logging.INFO):
         value = encode(command)
         _tell(logging.INFO, "command", step, job, value if number is None else {"id": number, **value})
 
 
 def log_failure(error: BaseException, step: int, job: str = "") -> None:
-    """Tell at ERROR of a step that failed, with the traceback."""
+    """Log a step that failed, at ERROR, with the traceback."""
     place = {"place": error.place, "remedy": error.remedy} if isinstance(error, MidstreamError) else {}
     fields = {"error": type(error).__name__, "message": str(error), **place}
     extra = {"event": "step_failed", "step": step, "job": job, "fields": fields}
@@ -73,7 +80,7 @@ def _tell(level: int, kind: str, step: int, job: str, fields: dict[str, object])
 
 
 def is_news(event: Event) -> bool:
-    """Whether somebody who watches a job should be told of an event by itself; rows that are lost are counted.
+    """Tell whether an event is news by itself to somebody who watches a job; lost rows are counted instead.
 
     >>> is_news(StepDone(1, {}, {}, 0, 0, {})), is_news(CommandRefused(1, {}, "why not"))
     (False, True)

@@ -10,9 +10,10 @@ from midstream.sinks import FileSink, Sink
 
 
 def left_by(manifest: Manifest, sink: Sink) -> Callable[[Stamp], bool]:
-    """Whether the manifest's job has left something, by its stamp: whatever a manifest names as a sink, only that goes.
+    """Make the test whether the manifest's job has left something, by its stamp.
 
-    Files without a stamp are never the job's own. A table may have lost whose its newest step was.
+    A manifest may name any sink, and only what this job has left there goes. Files without a stamp are never the job's
+    own. A table may have lost whose its newest step was.
     """
     unstamped = not isinstance(sink, FileSink)
     return lambda stamp: stamp.job == manifest.job or (unstamped and not stamp.job)

@@ -35,10 +35,10 @@ class Merging:
 def merge_results(checkpoint: Checkpoint, query: str, full: int = FULL) -> Merging:
     """Merge what a query has delivered since its results were merged last.
 
-    Beside the folder `PATH` of its sink the rows of all steps are then in the few files of `PATH.merged`; the sink's
-    own stay, for the job may go back. Killed at any moment it has done so, or changed nothing that a reader sees; it
-    may be called again, also by two at once. A file has about `full` bytes. Raises a `SinkError` where the results
-    are no Parquet files.
+    Next to the folder `PATH` of its sink the rows of all steps are then in the few files of `PATH.merged`; the sink's
+    own stay, since the job may go back. Killed at any moment it has done so, or changed nothing that a reader sees; it
+    may be called again, also by two at once. A file has about `full` bytes. Raises a `SinkError` where the results are
+    no Parquet files.
     """
     found = committed_results(checkpoint.folders, checkpoint.manifest(), query)
     delivered, merged = DeliveredResults(checkpoint, query, found.sink), MergedResults.of(found.sink.path)
@@ -100,7 +100,7 @@ def _of_steps(sink: FileSink, files: Iterable[tuple[int, str]]) -> Iterator[_Pie
 
 
 def _grouped(pieces: Iterable[_Piece], full: int) -> Iterator[list[_Piece]]:
-    """The pieces of each file: it is full, or what comes next has other columns, for the query was changed."""
+    # A file ends when it is full, or when the next piece has other columns because the query was changed.
     group = list[_Piece]()
     for piece in pieces:
         if group and (sum(one.bytes for one in group) >= full or piece.table.schema != group[-1].table.schema):

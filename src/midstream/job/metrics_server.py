@@ -17,7 +17,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """Who asked has gone away; that is nothing to print in the terminal of a job."""
+        """Ignore a request whose sender has gone away: it is nothing to print in the terminal of a job."""
 
 
 def _answer(text: Callable[[], str]) -> tuple[int, str]:
@@ -49,7 +49,7 @@ class MetricsServer:
                 self.wfile.write(data)
 
             def log_message(self, *_: object) -> None:
-                """Nothing is written to a terminal."""
+                """Write nothing to the terminal."""
 
         try:
             self._server = _Server((host, port), Handler)
@@ -63,7 +63,7 @@ class MetricsServer:
         threading.Thread(target=self._server.serve_forever, name="midstream-metrics", daemon=True).start()
 
     def close(self) -> None:
-        """Serve no longer."""
+        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
 

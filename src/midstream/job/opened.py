@@ -70,7 +70,7 @@ class OpenCheckpoint:
 
     @staticmethod
     def of(place: Place) -> OpenCheckpoint:
-        """The checkpoint of a path or a URL; raises `NoCheckpointError` where there is none."""
+        """Open the checkpoint of a path or a URL; raises `NoCheckpointError` where there is none."""
         return OpenCheckpoint(Checkpoint.open(place))
 
     @property
@@ -89,29 +89,29 @@ class OpenCheckpoint:
         return {name: manifest.step for name, manifest in self._folders.savepoints.all().items()}
 
     def manifest(self, step: Step | None = None) -> Manifest:
-        """The manifest of a step."""
+        """Read the manifest of a step."""
         if isinstance(step, str):
             return self._folders.savepoints.read(step)
         return self.checkpoint.manifest() if step is None else self._manifests.read(step)
 
     def report(self, step: Step | None = None) -> Report:
-        """How the job stood after a step."""
+        """Report how the job stood after a step."""
         return report(self.manifest(step))
 
     def states(self, step: Step | None = None) -> tuple[HeldState, ...]:
-        """What operators held after a step, a state of a lane each."""
+        """List what operators held after a step: one entry for each state of a lane."""
         return held_states(self.manifest(step), self._store)
 
     def state(self, name: str, step: Step | None = None, *, lane: str | None = None) -> StateTable:
-        """What one operator held after a step, by the name or the id of its state, over all lanes or in one."""
+        """Read what one operator held after a step, by the name or the id of its state, over all lanes or in one."""
         return state_table(self.manifest(step), self._store, name, lane)
 
     def plans(self, query: str, step: Step | None = None) -> PlansReport:
-        """The plans that a query could run by, what each would cost, and what the optimizer would decide."""
+        """Report the plans that a query could run by, what each would cost, and what the optimizer would decide."""
         return plans_report(self.manifest(step), query, self._store)
 
     def savepoint(self, name: str, step: int | None = None) -> int:
-        """Keep a step, the newest by default, for as long as the savepoint is there; the step."""
+        """Keep a step, the newest by default, for as long as the savepoint is there; return the step."""
         manifest = self.manifest(step)
         if not manifest.job:
             raise CheckpointError("a saved engine is one step", place=self.url, remedy="copy its folder instead")
@@ -126,7 +126,7 @@ class OpenCheckpoint:
         return manifest.step
 
     def drop_savepoint(self, name: str) -> None:
-        """Forget a savepoint; what only it kept goes in time."""
+        """Forget a savepoint; what only it kept is removed in time."""
         self._folders.savepoints.drop(name)
         drop_log(self._folders.spark, name)
 
@@ -135,7 +135,7 @@ class OpenCheckpoint:
 
         Nothing is changed where a sink says that it cannot take them back, and a `SinkError` says why. When the job is
         started again it does those steps anew, from what its sources still have. A function that results go to cannot
-        be told.
+        take them back.
         """
         savepoint = self.manifest(step) if isinstance(step, str) else None
         number = savepoint.step if savepoint is not None else int(step)
@@ -154,11 +154,11 @@ class OpenCheckpoint:
         return WentBack(number, tuple(one.step for one in rewinding.later), functions)
 
     def fork(self, step: Step, new: str | os.PathLike[str], sinks: Mapping[str, Any] | None = None) -> str:
-        """Begin another job where a step of this one ended, in a checkpoint of its own; the new job's id.
+        """Start another job where a step of this one ended, in a checkpoint of its own; return the new job's id.
 
         Chunks are shared by hard links where both are on one file system, copied otherwise. Results go below the new
-        checkpoint unless `sinks` names others, as `job.query` takes them: never into what the old job writes. So
-        do those of queries that wait for their first step.
+        checkpoint unless `sinks` names others, as `job.query` takes them: never into what the old job writes. So do
+        those of queries that wait for their first step.
         """
         manifest, place = self.manifest(step), located(new)
         waiting = (one.query for one in manifest.pending if isinstance(one, AddQuery))
@@ -178,7 +178,6 @@ class OpenCheckpoint:
         return forked.job
 
     def _fork_target(self, manifest: Manifest, place: str, queries: Collection[str], sinks: Collection[str]) -> Folders:
-        """The folders of a fork; raises where the manifest cannot be forked there, with sinks for such queries."""
         unknown = sorted(set(sinks) - set(queries))
         if unknown:
             known = ", ".join(queries)
@@ -197,11 +196,9 @@ class OpenCheckpoint:
         return target
 
     def _refuse_if_gone(self, manifest: Manifest) -> None:
-        """Raise where the step of a savepoint that is being made is kept no more.
-
-        A sweep that looked before the savepoint was there spares what kept manifests list: so the chunks stay if the
-        manifest was one of them until now, and may be swept in a moment if it was not.
-        """
+        # The step of a savepoint that is being made must still be kept. A sweep that looked before the savepoint was
+        # there spares what kept manifests list: so the chunks stay if the manifest was one of them until now, and may
+        # be swept in a moment if it was not.
         stamp = manifest.time_line.stamp(manifest.step)
         if manifest.step not in self.steps or not self.manifest().time_line.has(stamp):
             raise CheckpointError(
@@ -226,11 +223,6 @@ class OpenCheckpoint:
 
 
 def _forked(manifest: Manifest, sinks: Mapping[str, dict[str, Any]], target: Folders) -> Manifest:
-    """The manifest of a job that has done the same steps and is another: no sink of the old one takes it for its own.
-
-    Epochs are counted on, for the names of chunks tell by them which are older.
-    """
-
     def sink(query: str) -> dict[str, Any]:
         return sinks.get(query) or as_sink(None, target.results(query)).to_json()
 
@@ -240,6 +232,7 @@ def _forked(manifest: Manifest, sinks: Mapping[str, dict[str, Any]], target: Fol
     pending = tuple(
         replace(one, sink=sink(one.query)) if isinstance(one, AddQuery) else one for one in manifest.pending
     )
+    # Epochs are counted on, because the names of chunks show by them which are older.
     number = manifest.epochs[-1].number if manifest.epochs else 1
     published = {name: value for name, value in manifest.published.items() if name not in ("files", EVENTS)}
     return replace(

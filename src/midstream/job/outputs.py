@@ -55,7 +55,6 @@ class OutputFile(NamedTuple):
 
 
 def _sink_text(sink: Sink) -> str:
-    """Return where a sink writes, as far as it says that."""
     named = sink.to_json()
     return str(named.get("path") or named.get("table") or named.get("function") or sink.name)
 
@@ -79,15 +78,16 @@ class Outputs:
     _fitting: Set[str] = field(default=frozenset(), init=False)
 
     def open(self, manifest: Manifest) -> None:
-        """Have every sink of the script make ready; the manifest is the newest."""
+        """Make every sink of the script ready; the manifest is the newest."""
         for query, sink in self.sinks.items():
             with self._unless_dropped(JobOutput(RESULTS, query), manifest):
                 sink.open()
 
     @contextmanager
     def adding(self, query: str, sink: Sink) -> Iterator[None]:
-        """Have a new query's sink at hand, for a step may take the command as soon as it is logged; if the command is
-        refused, as before.
+        """Register a new query's sink before its command is logged, since a step may take the command at once.
+
+        If the command is refused, the sinks are as before.
         """
         before = self.sinks.get(query)
         if isinstance(sink, FunctionSink):
@@ -100,7 +100,7 @@ class Outputs:
             raise
 
     def named(self, manifest: Manifest) -> Manifest:
-        """The manifest with the sink of every query written down."""
+        """Write the sink of every query into the manifest."""
         asked = {name: entry for name, entry in manifest.queries.items() if not entry.part}
         sinks = {name: self._results(name, entry.sink).to_json() for name, entry in asked.items()}
         if all(sinks[name] == entry.sink for name, entry in asked.items()):
@@ -109,7 +109,7 @@ class Outputs:
         return replace(manifest, queries={**manifest.queries, **entries})
 
     def check(self, manifest: Manifest) -> None:
-        """See that no sink is ahead of the manifest, or has results of another time line: rows would be lost.
+        """Check that no sink is ahead of the manifest, or has results of another time line: rows would be lost.
 
         What the job gave up when it went back is taken out of the sinks, if that was cut short then.
         """
@@ -143,7 +143,7 @@ class Outputs:
             )
 
     def stage(self, before: Manifest, manifest: Manifest) -> dict[JobOutput, Staging]:
-        """Where the tasks of a step write each output.
+        """Return where the tasks of a step write each output.
 
         What a broken-off attempt has left there has other names, and no manifest lists it.
         """
@@ -160,7 +160,6 @@ class Outputs:
         return found
 
     def _make_ready(self, output: JobOutput, sink: Sink, before: Manifest, manifest: Manifest) -> None:
-        """Open a sink, and see that it takes what comes."""
         sink.open()
         if output.kind == RESULTS:
             new = output.name not in before.queries
@@ -194,7 +193,7 @@ class Outputs:
         return tuple(files)
 
     def check_sink(self, query: str, manifest: Manifest, before: Manifest) -> None:
-        """Open the sink of a query of a manifest, and see that it is not ahead of the one before."""
+        """Open the sink of a query of a manifest, and check that it is not ahead of the manifest before."""
         output = JobOutput(RESULTS, query)
         with self._unless_dropped(output, manifest):
             sink = self._sink(output, manifest)
@@ -202,7 +201,7 @@ class Outputs:
             self._check(output, sink, before)
 
     def check_new(self, query: str, value: dict[str, Any] | None, manifest: Manifest, before: Manifest) -> None:
-        """See that the results of a query which a manifest begins can go where a command says.
+        """Check that the results of a query that a manifest begins can go where a command says.
 
         Raises the `SinkError` or `CheckpointError` that the first step would fail with, again and again.
         """
@@ -210,7 +209,7 @@ class Outputs:
         self.check_given(query, sink, manifest, before)
 
     def check_given(self, query: str, sink: Sink, manifest: Manifest, before: Manifest) -> None:
-        """The same of a sink that is made already."""
+        """Check a sink as `check_new` does, where the sink is made already."""
         if sink.target:
             entries = [(name, entry.sink) for name, entry in manifest.queries.items() if entry.sink and name != query]
             others = [(name, restored(other, self.folders.results(name))) for name, other in entries]
@@ -222,9 +221,7 @@ class Outputs:
         self._check_columns(output, sink, manifest, new=True)
 
     def _check_columns(self, output: JobOutput, sink: Sink, manifest: Manifest, *, new: bool) -> None:
-        """See that the sink takes columns of these types; of a query that ran already, files need not: it may never
-        have had a row.
-        """
+        # Files need not fit a query that ran already: it may never have had a row.
         entry, checks = manifest.queries[output.name], type(sink).check_columns is not Sink.check_columns
         typed = new and entry.operator is None  # An operator would be asked for its columns.
         if checks or typed:
@@ -235,7 +232,7 @@ class Outputs:
                 sink.check_columns(columns)
 
     def commit(self, manifest: Manifest) -> None:
-        """Have the sinks commit what the manifest's step has staged. May be called again.
+        """Commit in the sinks what the manifest's step has staged; may be called again.
 
         They are those that the manifest names, for the step is staged where they have it: where a query has another
         sink since, that one gets what comes after. The sink of a query that is dropped next may be gone, but only where
@@ -256,29 +253,25 @@ class Outputs:
                     raise
 
     def clear_step(self, manifest: Manifest) -> None:
-        """Remove what attempts that broke off have staged of the manifest's step, which the sinks have."""
+        """Remove what attempts that broke off have staged of the manifest's step, once the sinks have that step."""
         stamp = manifest.time_line.stamp(manifest.step)
         self._for_each(manifest, lambda output, sink: self._staging(output, sink).of(stamp).clear())
 
     def clear(self, manifest: Manifest) -> None:
-        """Remove what drivers of former epochs have staged and nobody will commit any more: the step of the manifest
-        is in the sinks.
-        """
+        """Remove what drivers of former epochs have staged, once the manifest's step is in the sinks."""
         self._for_each(manifest, lambda output, sink: clear_former(self._staging(output, sink), manifest))
 
     def _begin(self, output: JobOutput, sink: Sink, before: Manifest) -> None:
-        """Make sure of the sink of a query that is new after a manifest.
-
-        A driver that was killed amid the query's first step has staged there, and no manifest named the query then.
-        """
+        # A driver that was killed amid the query's first step has staged there, and no manifest named the query then.
         self._check(output, sink, before)
         if len(before.epochs) > 1:
             clear_former(self._staging(output, sink), before)
 
     def give_up_later(self, manifest: Manifest) -> None:
-        """Remove what others have staged of later steps than the manifest's, with which an epoch has begun: they do not
-        count. A driver that has lost the job, and does not know it yet, then has nothing to put in place; and what it
-        did put there is taken out.
+        """Remove what others have staged of later steps than the manifest's, with which an epoch has begun.
+
+        Those steps do not count. A driver that has lost the job, and does not know it yet, then has nothing to put in
+        place; and what it did put there is taken out.
         """
 
         def give_up(output: JobOutput, sink: Sink) -> None:
@@ -288,13 +281,16 @@ class Outputs:
         self._for_each(manifest, give_up)
 
     def check_forget(self, manifest: Manifest, others: Iterable[Manifest] = ()) -> None:
-        """See that every sink can take back what `forget_after` will have it take back; raises where one cannot."""
+        """Check that every sink can take back what `forget_after` will have it take back; raises where one cannot."""
         for output, sink in self._each_once((*others, manifest)):
             sink.check_forget(output.name, manifest.step, left_by(manifest, sink))
 
     def forget_after(self, manifest: Manifest, others: Iterable[Manifest] = ()) -> tuple[str, ...]:
-        """Have the sinks take back what steps later than the manifest's wrote, those of queries included that only the
-        `others` have; the queries whose results go to a function, which is not asked.
+        """Take back from the sinks what steps later than the manifest's wrote.
+
+        That includes the results of queries that only the `others` have.
+
+        Returns: the queries whose results go to a function, which is not asked.
 
         Raises `LostCheckpointError` where another driver has taken over since the job went back: what that one did
         stays.
@@ -310,10 +306,8 @@ class Outputs:
     def _while_writing(
         self, left: Callable[[Stamp], bool], manifest: Manifest, known: set[Stamp]
     ) -> Callable[[Stamp], bool]:
-        """The same question, which raises `LostCheckpointError` where another driver may have made what is asked of;
-        `known` are the stamps of which that is known already.
-        """
-
+        # Raises `LostCheckpointError` where another driver may have made what bears a stamp; `known` are the stamps
+        # that are known to be of no other driver.
         def given_up(stamp: Stamp) -> bool:
             # What bears the stamp was there before it is asked who writes the checkpoint; so if this is still the
             # writer, no later one made it.
@@ -325,7 +319,6 @@ class Outputs:
         return given_up
 
     def _each_once(self, manifests: Iterable[Manifest]) -> Iterator[tuple[JobOutput, Sink]]:
-        """The outputs of some manifests and their sinks, but for functions."""
         done = set[tuple[JobOutput, str]]()
         for manifest in manifests:
             for output, sink in self.named_sinks(manifest):
@@ -335,13 +328,13 @@ class Outputs:
                 done.add(key)
 
     def named_sinks(self, manifest: Manifest) -> Iterator[tuple[JobOutput, Sink]]:
-        """The outputs of a manifest and their sinks, but for functions, which no manifest can hold."""
+        """Yield the outputs of a manifest and their sinks, except functions, which no manifest can hold."""
         for output in self._outputs(manifest):
             if output.kind != RESULTS or "function" not in (manifest.queries[output.name].sink or {}):
                 yield output, self._sink(output, manifest)
 
     def staged(self, manifest: Manifest) -> Iterator[Storage]:
-        """Where the steps of each output of a manifest are staged."""
+        """Yield the storage in which the steps of each output of a manifest are staged."""
         yield from (self._staging(output, sink).storage for output, sink in self.named_sinks(manifest))
         for query, entry in manifest.queries.items():
             if "function" in (entry.sink or {}):
@@ -354,7 +347,7 @@ class Outputs:
 
     @contextmanager
     def _unless_dropped(self, output: JobOutput, manifest: Manifest) -> Iterator[None]:
-        """What is done in here with an output may fail where it is that of a query which the next step drops."""
+        # What is done with an output may fail if it is that of a query that the next step drops.
         try:
             yield
         except MidstreamError:
@@ -362,7 +355,6 @@ class Outputs:
                 raise
 
     def _is_dropped_next(self, output: JobOutput, manifest: Manifest) -> bool:
-        """Whether an output is that of a query which the next step drops."""
         return output.kind == RESULTS and output.name in dropped_next(manifest, self.folders, self.own)
 
     @staticmethod
@@ -381,7 +373,6 @@ class Outputs:
         return FileSink(self.folders.rejected(output.kind, output.name))
 
     def _staged_for(self, output: JobOutput, manifest: Manifest) -> Sink:
-        """The sink that the manifest's step is staged for."""
         value = manifest.queries[output.name].sink if output.kind == RESULTS else None
         given = self.sinks.get(output.name)
         if value is None or given is None or given.to_json() == value:
@@ -392,13 +383,12 @@ class Outputs:
         return given if isinstance(given, FunctionSink) else refusing(output.name, value)
 
     def _staged_at(self, output: JobOutput, manifest: Manifest) -> Staging:
-        """Where the manifest's step is staged, also for a function that is not here."""
+        # Also for a function that is not here.
         if output.kind == RESULTS and "function" in (manifest.queries[output.name].sink or {}):
             return Staging(self.folders.scratch(output.name).at(STAGING))
         return self._staging(output, self._staged_for(output, manifest))
 
     def _results(self, query: str, value: Mapping[str, Any] | None) -> Sink:
-        """The sink of a query whose manifest entry names `value`."""
         found = self.sinks.get(query) or restored(value, self.folders.results(query))
         if found is None:
             raise not_here(query, value or {})

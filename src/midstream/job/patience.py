@@ -31,7 +31,7 @@ class Patience:
     delayed: StepDelayed | None = None
 
     def do(self, number: int, step: Callable[[], None]) -> None:
-        """Do the step. Raises what it last failed with."""
+        """Do the step again until it succeeds; raises what it last failed with."""
         began, pause, self.delayed = time.monotonic(), _FIRST_PAUSE, None
         while True:
             try:

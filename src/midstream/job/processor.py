@@ -20,7 +20,7 @@ _ZEN_3_AND_4 = "AuthenticAMD", "25"
 
 
 def sorts_slowly_by_avx512(cpuinfo: str) -> bool:
-    r"""Whether a processor is one of those, by what Linux says of it.
+    r"""Tell from what Linux says of a processor whether it sorts slowly by AVX-512.
 
     >>> sorts_slowly_by_avx512("vendor_id\t: AuthenticAMD\ncpu family\t: 25\nflags\t\t: fpu avx2 avx512f\n\n")
     True
@@ -33,7 +33,7 @@ def sorts_slowly_by_avx512(cpuinfo: str) -> bool:
 
 
 def avx512(numpy_version: str) -> str:
-    """What numpy calls what its sort by AVX-512 needs.
+    """Return numpy's name of what its sort by AVX-512 needs.
 
     >>> avx512("2.3.5"), avx512("2.4.0")
     ('AVX512_SKX', 'X86_V4')

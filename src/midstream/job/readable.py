@@ -20,10 +20,10 @@ def streams_for(
     host: str,
     tables: Mapping[str, StaticTable] = MappingProxyType({}),
 ) -> Manifest:
-    """A manifest with the streams and static tables that a query reads: also the answers of its subqueries, and of
-    queries `declared` before.
+    """Make a manifest with the streams and static tables that a query reads.
 
-    Raises what adding the query on the `host` would, where it may read answers.
+    They include the answers of its subqueries, and of queries `declared` before. Raises what adding the query on the
+    `host` would, where it may read answers.
     """
     check_text(query.sql)
     nothing = Manifest(job="declared", streams=dict(streams), tables=dict(tables), published={HOST: host})
@@ -34,7 +34,7 @@ def streams_for(
 
 
 def _with_named(manifest: Manifest, sql: str, declared: Mapping[str, AddQuery]) -> Manifest:
-    """The manifest with the queries that a text may name, and those that they may name in turn."""
+    # The queries that a text names may name others in turn.
     for other in _named(sql, declared):
         if other not in manifest.queries:
             before = dict(list(declared.items())[: list(declared).index(other)])

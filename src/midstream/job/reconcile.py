@@ -61,7 +61,7 @@ class Declared:
     tables: Mapping[str, SetTable] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The declaration as a manifest keeps it."""
+        """Return the declaration as a manifest keeps it."""
         queries = {
             n: {"sql": q.sql, "plan": q.plan, "operator": q.operator, **_spread(q)} for n, q in self.queries.items()
         }
@@ -77,7 +77,7 @@ class Declared:
 
 
 def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
-    """The commands that bring a job to what its script declares."""
+    """Find the commands that bring a job to what its script declares."""
     found = [*settings(manifest, declared.lanes, declared.sharing), *tabled(manifest, declared.tables)]
     found += undeclared(manifest, declared.queries)
     for query in declared.queries.values():
@@ -86,14 +86,16 @@ def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
 
 
 def undeclared(manifest: Manifest, declared: Collection[str]) -> tuple[Command, ...]:
-    """The commands that drop the queries which a job's script declared last, and declares no more."""
+    """Find the commands that drop the queries that a job's script declared last and declares no more."""
     gone = sorted(_last(manifest)["queries"].keys() - set(declared))
     return tuple(DropQuery(name) for name in gone if name in manifest.queries or name in manifest.refused)
 
 
 def tabled(manifest: Manifest, declared: Mapping[str, SetTable]) -> tuple[Command, ...]:
-    """The commands that give static tables the rows of a job's script, where it had others before, or a table was
-    dropped: what has refreshed a table since stays.
+    """Find the commands that give static tables the rows of a job's script.
+
+    There are none for a table that the script gave the same rows before, unless it was dropped: what has refreshed a
+    table since stays.
     """
     last = declared_tables(manifest)
     return tuple(
@@ -102,20 +104,20 @@ def tabled(manifest: Manifest, declared: Mapping[str, SetTable]) -> tuple[Comman
 
 
 def declared_tables(manifest: Manifest) -> Mapping[str, str]:
-    """By name the digests of the static tables as a job's script declared them last."""
+    """Return the digests of the static tables, by name, as a job's script declared them last."""
     last: Mapping[str, str] = _last(manifest).get("tables", {})
     return last
 
 
 def optimized(manifest: Manifest, declared: Mapping[str, OptimizerSettings]) -> tuple[Command, ...]:
-    """The commands that bring a job to what its script now says of the optimizer, where it said otherwise before."""
+    """Find the commands that bring a job to what its script now says of the optimizer, if it said otherwise before."""
     last = _last(manifest).get("optimizer", {})
     changed = {name: settings for name, settings in declared.items() if last.get(name) != encode(settings)}
     return tuple(Optimize(name, settings) for name, settings in sorted(changed.items()))
 
 
 def settings(manifest: Manifest, lanes: int | None, sharing: str | None) -> tuple[Command, ...]:
-    """The commands that bring a job to the lanes and the mode of sharing of its script, if that names any."""
+    """Find the commands that bring a job to the lanes and the mode of sharing of its script, if it names any."""
     last = _last(manifest)
     found: list[Command] = []
     if lanes is not None and lanes != last["lanes"] and lanes != manifest.lanes:
@@ -126,7 +128,7 @@ def settings(manifest: Manifest, lanes: int | None, sharing: str | None) -> tupl
 
 
 def redeclared(manifest: Manifest, declared: AddQuery) -> tuple[Command, ...]:
-    """The commands that bring a job to one query of its script."""
+    """Find the commands that bring a job to one query of its script."""
     name = declared.query
     running, last = manifest.queries.get(name), _last(manifest)["queries"].get(name)
     if running is None:
@@ -162,7 +164,7 @@ def with_declared(
     optimizer: Mapping[str, OptimizerSettings] | None = None,
     table: SetTable | None = None,
 ) -> Manifest:
-    """The manifest of a job that is declared bit by bit, with one more thing declared, or a query no longer."""
+    """Declare one more thing in the manifest of a job that is declared bit by bit, or drop a query from it."""
     last = _last(manifest)
     queries = {name: one for name, one in last["queries"].items() if name != dropped}
     if query is not None:
@@ -179,27 +181,25 @@ def with_declared(
 
 
 def _spread(query: AddQuery) -> dict[str, Any]:
-    """How a query is declared to be spread over nodes; nothing where it is not."""
     if query.spread is None:
         return {}
     return {SPREAD: {"scheme": query.spread, "nodes": query.nodes, "options": query.spread_options}}
 
 
 def _respread(running: QueryEntry, declared: AddQuery) -> list[Command]:
-    """The command that spreads a query as it is declared now; none where it is in lanes already, and shall be."""
+    # None where the query is in lanes already and is to stay there.
     if declared.spread is None:
         return [] if running.nodes is None else [Spread(declared.query, OFF)]
     return [Spread(declared.query, declared.spread, declared.nodes, declared.spread_options)]
 
 
 def _last(manifest: Manifest) -> Mapping[str, Any]:
-    """What was declared last, as `Declared.to_json` wrote it."""
+    # As `Declared.to_json` wrote it.
     last: Mapping[str, Any] = manifest.published.get("declared", {"lanes": None, "queries": {}})
     return last
 
 
 def _is_possible(manifest: Manifest, command: Command) -> bool:
-    """Whether the job would take the command now."""
     try:
         taken(manifest, command)
     except MidstreamError:
@@ -208,7 +208,7 @@ def _is_possible(manifest: Manifest, command: Command) -> bool:
 
 
 def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
-    """Raise where the newest manifest is not of a job of this host: the other one knows where its sources stand."""
+    """Raise where the newest manifest is of a job of another host, which alone knows what it has read."""
     if newest is None or newest.published.get(HOST, SPARK) == host:
         return
     if not newest.job:
@@ -229,10 +229,10 @@ def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
 def with_streams(
     manifest: Manifest, streams: Mapping[str, StreamSchema], place: str, dropped: DroppedNext = lambda _: frozenset()
 ) -> Manifest:
-    """The manifest with the streams as the script declares them now, new ones last; refuses streams of another job.
+    """Replace the streams of a manifest by those that the script declares now, new ones last.
 
     Columns may come and go as long as no running query reads them, lateness may change: a watermark never goes back. Of
-    the queries that are `dropped` with the next step predicates may be missing.
+    the queries that are `dropped` with the next step predicates may be missing. Raises for streams of another job.
     """
     known = manifest.pushed_streams
     refuse_other_streams(known, streams, place)
@@ -263,7 +263,7 @@ def with_streams(
 
 
 def _check_groups(before: Manifest, now: Manifest, place: str, dropped: DroppedNext) -> None:
-    """Raise where `SELECT *` or `SELECT DISTINCT *` stands for other groups than those that a query keeps."""
+    # `SELECT *` or `SELECT DISTINCT *` must mean the groups that a query keeps.
     for name, entry in before.queries.items():
         if "*" not in entry.sql:
             continue  # Its columns have names, which stand for what they stood for.
@@ -278,11 +278,14 @@ def _check_groups(before: Manifest, now: Manifest, place: str, dropped: DroppedN
 def with_stream(
     manifest: Manifest, stream: StreamSchema, ahead: Callable[[], Manifest], dropped: DroppedNext | None
 ) -> Manifest:
-    """The manifest with one more stream, or with one as it is declared now, where it may be declared again: `dropped`
-    says then of which queries predicates may be missing, and is None otherwise.
+    """Add a stream to a manifest, or replace one by its declaration of now.
 
-    Refuses a new one whose name is taken, or will be when waiting commands are done, which is the manifest `ahead`: it
-    would stand in the place of the answers of a query of its name, which others read.
+    Args:
+        manifest: The manifest.
+        stream: The declaration.
+        ahead: Makes the manifest as the waiting commands will leave it. A new name must not be taken there: the stream
+            would replace the answers of a query of its name, which others read.
+        dropped: Says of which queries predicates may be missing; None if a stream may not be declared again.
     """
     name, pushed = stream.name, manifest.pushed_streams
     if dropped is not None and name in pushed:
@@ -295,7 +298,7 @@ def with_stream(
 
 
 def _taken_up(manifest: Manifest, name: str, dropped: DroppedNext) -> Query:
-    """A running query; it is known to be right, but may ask a predicate that this program does not have."""
+    # The query is known to be right, but may ask a predicate that this program does not have.
     query = query_of(manifest.queries[name])
     try:
         check_registered(manifest, query)

@@ -45,40 +45,44 @@ class Reported(ABC):
 
     @abstractmethod
     def _shown(self) -> Manifest:
-        """What is shown."""
+        """Return the manifest that is shown."""
 
     @abstractmethod
     def _stored(self) -> tuple[Manifest, ChunkStore]:
-        """The newest step, and where its chunks are."""
+        """Return the manifest of the newest step, and the store of its chunks."""
 
     def plans(self, query: str) -> PlansReport:
-        """The plans that a query could run by, what each would cost, and what the optimizer would decide now."""
+        """Report the plans that a query could run by, what each would cost, and what the optimizer would decide now."""
         manifest, store = self._stored()
         return plans_report(manifest, query, store)
 
     def report(self) -> Report:
-        """How it stands, as frozen values; of an engine the queries that the next step begins are in it."""
+        """Report the state of all queries as frozen values; an engine includes the queries that its next step
+        begins."""
         return report(self._shown())
 
     def metrics(self) -> dict[str, Any]:
-        """Exact counters: state rows and bytes now, comparisons so far, and the same for each query; as `time` what
-        steps take, see `time_summary`.
+        """Return exact counters: state rows and bytes now, comparisons so far, also of each query.
+
+        `time` has what steps take, see `time_summary`.
         """
         return MetricsShown({**self.report().metrics(), "time": time_summary(self.times)})
 
     def metrics_text(self) -> str:
-        """The same in the text format of Prometheus, with names that are stable; see `prometheus_text`."""
+        """Return the metrics in the text format of Prometheus, with names that are stable; see `prometheus_text`."""
         return prometheus_text(self.report(), self.times)
 
     def serve_metrics(self, port: int = METRICS_PORT, host: str = "127.0.0.1") -> MetricsServer:
-        """Serve `metrics_text` at `/metrics` from a thread until what this gives is closed; port 0 takes a free one.
+        """Serve `metrics_text` at `/metrics` from a thread until the returned server is closed; port 0 takes a free
+        one.
 
         Only this machine can ask, unless `host` names another address to listen at.
         """
         return MetricsServer(self.metrics_text, port, host)
 
     def migration(self, name: str) -> dict[str, Any] | None:
-        """The progress of a query's running migration, or None: strategy, phase, what old and new plan serve, end.
+        """Return the progress of a query's running migration, or None: strategy, phase, what old and new plan serve,
+        end.
 
         `predicted_end` is in event time, in microseconds; it is None where only row counts or spare time decide it.
         `under_way` has all migrations of the query, oldest first: the newest began while the others ran.
@@ -87,7 +91,7 @@ class Reported(ABC):
         return None if found is None else MigrationShown(found)
 
     def explain(self, name: str, analyze: bool = False, format: str = "text") -> Any:
-        """The plan of a query and what serves it; `analyze` adds live counters, `format="json"` gives values.
+        """Explain the plan of a query and what serves it; `analyze` adds live counters, `format="json"` gives values.
 
         A notebook draws the plan above the text, in a migration both plans; `explain(...).svg` is that drawing.
         """
@@ -96,7 +100,8 @@ class Reported(ABC):
         return Explained.of(found, plan_drawing(shown, name)) if isinstance(found, str) else found
 
     def watch(self, name: str | None = None, *, every: float = 1.0, seconds: float | None = None) -> Watch:
-        """Draw how it stands in a notebook's cell, anew every so many seconds while steps are done; does not wait.
+        """Draw the running queries in a notebook's cell, again every so many seconds while steps are done; does not
+        wait.
 
         With the name of a query its plan is drawn, during a migration both plans. It ends when the job does, after so
         many `seconds`, or by `close`.
@@ -104,7 +109,7 @@ class Reported(ABC):
         return Watch(lambda: whole_html(self._shown(), self.report(), self.times, name), self._runs, every, seconds)
 
     def _runs(self) -> bool:
-        """Whether there may be more steps."""
+        # There may be more steps.
         return True
 
     def __repr__(self) -> str:

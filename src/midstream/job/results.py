@@ -31,7 +31,7 @@ class CommittedResults:
 def committed_results(
     folders: Folders, manifest: Manifest, query: str, declared: Mapping[str, AddQuery] | None = None
 ) -> CommittedResults:
-    """The results of a query that the manifest has, or that is `declared` and begins with the next step.
+    """Find the results of a query that the manifest has, or that is `declared` and begins with the next step.
 
     Raises a `QueryError` where there is no such query, and a `SinkError` where its results are no Parquet files.
     """

@@ -32,11 +32,13 @@ MOST = 1 << 24
 
 
 def begin_log(root: str, epoch: int, manifest: Manifest, *, durable: bool = True) -> str:
-    """The folder of an epoch's log below `root`: a copy of the former one, without what was done after the manifest.
+    """Begin the log of an epoch below `root` and return its folder: a copy of the former log, up to the manifest's
+    step.
 
-    Commonly there is none such, or one that was begun and not done: Spark does it again, with the same input. After the
-    job went back there are more. A `durable` copy survives the loss of power, for the former one will be removed.
-    Raises `CheckpointError` where no former log knows where the manifest's step ended.
+    What was done after the manifest is left out. Commonly there is nothing, or one step that was begun and not done:
+    Spark does it again, with the same input. After the job went back there are more. A `durable` copy survives the loss
+    of power, since the former one will be removed. Raises `CheckpointError` where no former log knows where the
+    manifest's step ended.
     """
     target = f"{root}/{epoch_folder(epoch)}"
     former = _former(root, manifest.step)
@@ -54,7 +56,7 @@ def begin_log(root: str, epoch: int, manifest: Manifest, *, durable: bool = True
 
 
 def fit_sources(log: str, sources: int, *, durable: bool = True) -> None:
-    """Have a log that no query writes know of so many sources: new ones, which come last, have read nothing yet.
+    """Make a log that no query writes have so many sources: new ones, which come last, have read nothing yet.
 
     Spark has a line of offsets for each source, "-" for nothing, and goes on only with as many sources as lines. A log
     that was cut off before a stream was added has lines too many, of sources that had read nothing by then; what such a
@@ -81,13 +83,13 @@ def fit_sources(log: str, sources: int, *, durable: bool = True) -> None:
 
 
 def _ends(path: str) -> list[str]:
-    """By source where a batch ends in it, as Spark has it."""
+    # By source, as Spark has it.
     with open(path, encoding="utf-8", newline="") as file:
         return file.read().splitlines()[2:]
 
 
 def forget_former_logs(root: str, epoch: int) -> None:
-    """Remove the logs of former epochs below `root`, and that which a fork began with."""
+    """Remove the logs of former epochs below `root`, and the log that a fork began with."""
     for name in names_in(root):
         if name.startswith(_SAVEPOINT) or (name.startswith("epoch=") and name >= epoch_folder(epoch)):
             continue
@@ -98,7 +100,8 @@ def forget_former_logs(root: str, epoch: int) -> None:
 
 
 def keep_log(root: str, savepoint: str, step: int) -> None:
-    """Keep what Spark knows of a step as long as its savepoint is there; nothing for a job that Spark does not run."""
+    """Keep what Spark knows of a step as long as its savepoint is there; does nothing for a job that Spark does not
+    run."""
     if has_run(root):
         _copy(_former(root, step), f"{root}/{_SAVEPOINT}{savepoint}", step)
 
@@ -117,15 +120,15 @@ def fork_log(root: str, target: str, step: int) -> None:
 
 
 def offsets_of(root: str) -> set[int]:
-    """The steps of which Spark knows where they end."""
+    """Return the steps whose ends Spark knows."""
     return {step for log in _logs(root) for step in _batches(f"{log}/offsets")}
 
 
 def unread_offsets(root: str, step: int) -> list[str]:
-    """The sources of files whose own log does not reach to where a step ended by Spark's offsets: it would read again
-    what came after.
+    """Find the sources of files whose own log does not reach to where a step ended by Spark's offsets.
 
-    Spark numbers what a source of files has seen, a file of its log each number; now and then one holds all before.
+    Such a source would read again what came after. Spark numbers what a source of files has seen, a file of its log
+    each number; now and then one holds all before.
     """
     log = next((log for log in _logs(root) if step in _batches(f"{log}/offsets")), None)
     if log is None:
@@ -140,7 +143,7 @@ def unread_offsets(root: str, step: int) -> list[str]:
 
 
 def _first_missing(folder: str, end: int) -> int | None:
-    """The first number up to `end` that the log of a source lacks, but for those that a file with all before it has."""
+    # A compact file has all numbers before it.
     compact = {int(found[1]) for name in names_in(folder) if (found := _COMPACT.fullmatch(name))}
     there = _batches(folder) | compact
     first = max((number for number in compact if number <= end), default=0)
@@ -148,7 +151,7 @@ def _first_missing(folder: str, end: int) -> int | None:
 
 
 def _file_offsets(path: str) -> list[int]:
-    """By source the number up to which a batch reads a source of files; -1 of other sources, and where none is said."""
+    # By source; -1 for other sources than files, and where none is said.
     try:
         with open(path, encoding="utf-8") as file:
             _, _, *lines = file.read().splitlines()
@@ -160,12 +163,12 @@ def _file_offsets(path: str) -> list[int]:
 
 
 def has_committed(log: str, step: int) -> bool:
-    """Whether Spark knows that a step is done to the end, its sinks filled."""
+    """Tell whether Spark knows that a step is done to the end, its sinks filled."""
     return step in _batches(f"{log}/commits")
 
 
 def has_run(root: str) -> bool:
-    """Whether Spark has begun a batch of the job."""
+    """Tell whether Spark has begun a batch of the job."""
     return any(_batches(f"{log}/offsets") for log in _logs(root))
 
 
@@ -183,7 +186,7 @@ def _copy(log: str | None, target: str, step: int) -> None:
 
 
 def _put(temporary: str, target: str, durable: bool) -> None:
-    """Put a copy in its place, its files before its name."""
+    # The files of the copy must be durable before its name is.
     if durable:
         sync_tree(temporary)
     os.replace(temporary, target)
@@ -192,7 +195,7 @@ def _put(temporary: str, target: str, durable: bool) -> None:
 
 
 def _former(root: str, step: int) -> str | None:
-    """The newest log that knows where a step ended; None before the first step."""
+    # None before the first step.
     logs = _logs(root)
     for log in logs:
         if step in _batches(f"{log}/offsets"):
@@ -207,7 +210,7 @@ def _former(root: str, step: int) -> str | None:
 
 
 def _logs(root: str) -> list[str]:
-    """The logs of all epochs, the newest first; that which a fork begins with is right in the root."""
+    # The newest first; the log that a fork begins with is right in the root.
     epochs = sorted(filter(_LOG.fullmatch, names_in(root)), reverse=True)
     kept = sorted(name for name in names_in(root) if name.startswith(_SAVEPOINT) and not name.endswith(".tmp"))
     return [*(f"{root}/{name}" for name in (*epochs, *kept)), root]
@@ -225,5 +228,5 @@ def _batches(folder: str) -> set[int]:
 
 
 def _others(folder: str, names: list[str]) -> set[str]:
-    """What is not to be copied: logs of epochs, files that are being written, checksums of files."""
+    # Logs of epochs, files that are being written and checksums of files are not copied.
     return {name for name in names if name.startswith(("epoch=", _SAVEPOINT)) or name.endswith((".tmp", ".crc"))}

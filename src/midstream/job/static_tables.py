@@ -37,22 +37,22 @@ class TableControl(ABC, Generic[Receipt]):
 
     @abstractmethod
     def _set_table(self, name: str, rows: Rows) -> Receipt:
-        """Store the rows and have the next step take the command."""
+        """Store the rows, and let the next step take the command."""
 
 
 def unread(name: str, columns: pa.Schema) -> StaticTable:
-    """A static table of these columns that queries are checked against, and that nobody reads."""
+    """Make a static table of these columns that queries are checked against, and that nobody reads."""
     return StaticTable(TableSchema(name, columns), ChunkRef("", 0, 0, 0), "")
 
 
 def set_table(
     name: str, rows: Rows, known: Mapping[str, StaticTable], store: ChunkStore, step: int, declared: str = ""
 ) -> SetTable:
-    """The command that gives a table its rows, which are in the store then.
+    """Put the rows of a table into the store, and make the command that sets them.
 
     `known` are the tables as the commands that wait will leave them, `step` is the newest one, which goes into the
-    chunk's name: so no two versions share a chunk. Rows of the digest that was `declared` last are not stored, for
-    nobody will set them. Raises InputError for rows that are none of the known columns.
+    chunk's name: so no two versions share a chunk. Rows of the digest that was `declared` last are not stored, since
+    nobody will set them. Raises InputError for rows that do not fit the known columns.
     """
     check_name("table", name)
     table = static_rows(name, rows)
@@ -74,7 +74,6 @@ def set_table(
 
 
 def _batch(name: str, table: pa.Table, schema: TableSchema) -> pa.RecordBatch:
-    """The rows as one batch of the declared types."""
     try:
         whole = without_runs(table).cast(schema.columns)
     except (pa.ArrowException, ValueError) as error:

@@ -29,7 +29,7 @@ def timed(
     interval: float | None = None,
     backlog: Mapping[str, int] | None = None,
 ) -> StepTime:
-    """The times of a step that has ended just now, from its manifest, its events and the watch that was run."""
+    """Collect the times of a step that has ended just now, from its manifest, its events and its watch."""
     happened = list(events)
     done = next(one for one in reversed(happened) if isinstance(one, StepDone))
     return StepTime(
@@ -142,7 +142,7 @@ class StepTimes:
             self._due.start()
 
     def _is_there(self) -> bool:
-        """Whether the checkpoint is, as far as that costs nothing: one that was deleted is not to come back."""
+        # As far as that costs nothing: a checkpoint that was deleted must not come back.
         storage = None if self._folders is None else self._folders.storage
         return not isinstance(storage, LocalStorage) or storage.root.is_dir()
 

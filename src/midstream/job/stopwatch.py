@@ -26,14 +26,14 @@ class Stopwatch:
         return sum(self.phases.values())
 
     def lap(self, phase: str) -> None:
-        """What has passed since the last lap was a phase, or more of it."""
+        """End a phase, or a part of one: it took the time since the last lap."""
         now = time.monotonic()
         self.phases[phase] = self.phases.get(phase, 0.0) + now - self._lapped
         self._lapped = now
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """A phase that also counts where it raises."""
+        """Time a phase, also where it raises."""
         try:
             yield
         finally:

@@ -53,5 +53,5 @@ def _is_in(command: Command, commands: tuple[Command, ...]) -> bool:
 
 
 def _goes_into(folders: Folders, command: AddQuery) -> bool:
-    """Whether the results are to go where the checkpoint is."""
+    # Then the checkpoint cannot be written either.
     return not command.sink or str(command.sink.get("path", "")).startswith(f"{folders.root}/")

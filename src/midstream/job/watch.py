@@ -25,7 +25,7 @@ class Watch:
         self._thread.start()
 
     def close(self) -> None:
-        """Draw once more, in the cell that closes it, and then no more."""
+        """Draw once more, in the cell that closes it, and then stop."""
         self._closed.set()
         self._thread.join()
         # Always: a front end that listens to one cell at a time misses what the thread drew between two cells.

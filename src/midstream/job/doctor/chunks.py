@@ -18,7 +18,7 @@ from midstream.step.placement import misplaced
 
 
 def chunks(patient: Patient) -> Iterator[Finding]:
-    """Every chunk that a kept manifest lists is there, and its checksum is right."""
+    """Check that every chunk that a kept manifest lists is there, and that its checksum is right."""
     store, bad = FileStore(patient.folders.chunks), dict[str, tuple[bool, CheckpointError]]()
     seen: set[str] = set()
     for manifest in patient.kept.values():
@@ -45,7 +45,7 @@ def chunks(patient: Patient) -> Iterator[Finding]:
 
 
 def lanes(patient: Patient) -> Iterator[Finding]:
-    """Every kept row lies in the lane, or at the node, where later rows look for it."""
+    """Check that every kept row lies in the lane, or at the node, where later rows look for it."""
     store, wrong, whole = FileStore(patient.folders.chunks), set[tuple[LaneId, str]](), list[str]()
     before: Manifest | None = None
     for called, manifest in sorted(patient.kept.items(), key=lambda item: item[1].step):
@@ -74,7 +74,7 @@ def lanes(patient: Patient) -> Iterator[Finding]:
 
 
 def orphans(patient: Patient) -> Iterator[Finding]:
-    """No file is there that nobody will use. A job that runs has such, and removes them in time."""
+    """Find files that nobody will use; a running job has such files, and removes them in time."""
     if patient.is_held or not patient.all_read:
         return
     yield from _unlisted_chunks(patient)
@@ -128,7 +128,7 @@ def _unfinished_files(patient: Patient) -> Iterator[Finding]:
 
 
 def _listed(manifest: Manifest) -> Iterator[tuple[bool, ChunkRef]]:
-    """The chunks, and whether nobody can compute what is in them."""
+    # A base row or a row of a table cannot be computed again: then the first value is True.
     yield from ((True, table.chunk) for table in manifest.tables.values())
     for lane in manifest.lane_states.values():
         for id, listing in lane.states.items():
@@ -141,6 +141,6 @@ def _chunks_of_lanes(manifest: Manifest) -> Iterator[tuple[LaneId, ChunkRef]]:
 
 
 def _tables(manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """The late rows and dead letters that a saved engine keeps as chunks."""
+    # A saved engine keeps late rows and dead letters as chunks.
     for kind in (LATE, DEAD_LETTERS):
         yield from (ref for ref in manifest.published.get(kind, {}).values() if ref)

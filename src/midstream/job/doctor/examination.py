@@ -53,8 +53,8 @@ class Examined:
 def examine(place: Place, *, repair: bool = False, begins: Callable[[str], None] = lambda check: None) -> Examined:
     """Read everything of a checkpoint; with `repair`, mend what can be mended without losing anything.
 
-    `begins` is called with the name of each check before it is made.
-    To look never disturbs a job that runs; to repair raises `HeldCheckpointError` where one may.
+    `begins` is called with the name of each check before it is made. To look never disturbs a job that runs; to repair
+    raises `HeldCheckpointError` where one may.
     """
     url = Checkpoint.open(place).url
     if not repair:

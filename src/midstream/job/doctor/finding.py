@@ -32,7 +32,7 @@ class Finding:
     mend: Callable[[], object] | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Its fields, but for how it is mended; `mendable` says whether it can be."""
+        """Return the fields as JSON values; `mendable` says whether it can be mended."""
         own = {name: value for name, value in vars(self).items() if name != "mend"}
         return {**own, "mendable": self.mend is not None}
 
@@ -86,10 +86,10 @@ class Patient:
         return held and claim is not None and claim.token != self.claim
 
     def aside(self, name: str) -> Callable[[], object]:
-        """Move a file of the checkpoint to `ASIDE`."""
+        """Make a function that moves a file of the checkpoint to `ASIDE`."""
         return lambda: self.folders.storage.move(name, f"{ASIDE}/{name}")
 
     def sinks(self) -> Iterator[tuple[JobOutput, Sink]]:
-        """The outputs of the newest manifest and their sinks, but for functions."""
+        """Yield the outputs of the newest manifest and their sinks, except functions."""
         if self.newest is not None and self.newest.job:
             yield from Outputs(self.folders, {}).named_sinks(self.newest)

@@ -15,7 +15,7 @@ STEPS_LATE = 2 * STEPS_BETWEEN_TIDYINGS
 
 
 def manifests(patient: Patient) -> Iterator[Finding]:
-    """Every kept manifest and savepoint can be read."""
+    """Check that every kept manifest and savepoint can be read."""
     log, newest = patient.folders.manifests, None
     try:
         newest = log.latest()
@@ -37,7 +37,7 @@ def manifests(patient: Patient) -> Iterator[Finding]:
 
 
 def commands(patient: Patient) -> Iterator[Finding]:
-    """Every command that no step has taken yet is there and can be read."""
+    """Check that every command that no step has taken yet is there and can be read."""
     log, newest = patient.folders.commands, patient.newest
     taken = newest.last_command if newest else 0
     numbers = log.numbers()
@@ -64,7 +64,7 @@ def commands(patient: Patient) -> Iterator[Finding]:
 
 
 def events(patient: Patient) -> Iterator[Finding]:
-    """Every file of events can be read."""
+    """Check that every file of events can be read."""
     log = patient.folders.events
     for name in log.names():
         try:
@@ -74,7 +74,7 @@ def events(patient: Patient) -> Iterator[Finding]:
 
 
 def sources(patient: Patient) -> Iterator[Finding]:
-    """Every note of which files an embedded job has read can be read."""
+    """Check that every note of the files that an embedded job has read can be read."""
     for stream in patient.newest.streams if patient.newest else ():
         log = patient.folders.sources(stream)
         for name in log.names():
@@ -85,7 +85,7 @@ def sources(patient: Patient) -> Iterator[Finding]:
 
 
 def tidying(patient: Patient) -> Iterator[Finding]:
-    """Nothing is in the way of what a job removes in time; the job itself passes over it."""
+    """Find what keeps a job from removing old files; the job itself passes over it."""
     manifest = patient.newest
     if manifest is None or not manifest.job:
         return
@@ -117,7 +117,7 @@ def tidying(patient: Patient) -> Iterator[Finding]:
 
 
 def claims(patient: Patient) -> Iterator[Finding]:
-    """Who may write the checkpoint can be read."""
+    """Check that the newest claim on the checkpoint can be read."""
     try:
         patient.folders.manifests.epochs.newest()
     except CheckpointError as error:

@@ -14,7 +14,7 @@ from midstream.state.store.places import storage_at
 
 
 def rejected(patient: Patient) -> Iterator[Finding]:
-    """Every file of late rows and dead letters can be read."""
+    """Check that every file of late rows and dead letters can be read."""
     if patient.newest is None:
         return
     steps = range(patient.newest.step + 1)

@@ -12,7 +12,7 @@ from midstream.sinks import FileSink, Sink
 
 
 def sinks(patient: Patient) -> Iterator[Finding]:
-    """Every sink has the steps of this time line that are done, and no others."""
+    """Check that every sink has the steps of this time line that are done, and no others."""
     manifest = patient.newest
     for output, sink in patient.sinks():
         assert manifest is not None

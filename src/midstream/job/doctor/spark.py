@@ -11,7 +11,7 @@ from midstream.model.manifest import HOST, SPARK
 
 
 def spark(patient: Patient) -> Iterator[Finding]:
-    """Spark's offsets are those of the steps that are done."""
+    """Check that Spark's offsets are those of the steps that are done."""
     manifest = patient.newest
     if manifest is None or not manifest.job or manifest.published.get(HOST, SPARK) != SPARK or manifest.step < 0:
         return

@@ -11,7 +11,7 @@ from midstream.sinks.contract import staged_in, step_of
 
 
 def staged(patient: Patient) -> Iterator[Finding]:
-    """Nothing is staged but what may still be committed.
+    """Find what is staged and will never be committed.
 
     Attempts of tasks that were broken off, or came second, leave what they wrote; the next start removes it. What is of
     no epoch of this job is only named.
