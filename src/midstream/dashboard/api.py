@@ -30,7 +30,9 @@ class Api:
         self._control = control
 
     def checkpoints(self) -> JsonObject:
-        """`checkpoints`: the `url` and `name` of each; `views`: the `name` and `title` of each; `control`: whether any
+        """List the checkpoints, the views, and whether commands are taken.
+
+        `checkpoints`: the `url` and `name` of each; `views`: the `name` and `title` of each; `control`: whether any
         token would be taken.
         """
         urls = [one.checkpoint.url for one in self._readings]
@@ -41,7 +43,7 @@ class Api:
         }
 
     def version(self, index: int, options: Mapping[str, str], view: str | None = None) -> str:
-        """What an answer over this checkpoint changes with, or that of a view."""
+        """Return a text that changes whenever the answer over this checkpoint does, or that of a view."""
         version, found = self._at(index).version(_step(options)), views().get(view or "")
         if view is None:  # The step that is under way is in the overview.
             return f"{version}+{self._at(index).checkpoint.folders.times.version()}"
@@ -84,7 +86,7 @@ class Api:
         }
 
     def view(self, index: int, name: str, options: Mapping[str, str]) -> JsonObject:
-        """What a view shows, as its file documents it."""
+        """Return what a view shows, as its file documents it."""
         if name not in views():
             raise QueryError(f"there is no view {name!r}", place="view", remedy=f"use one of: {', '.join(views())}")
         view, reading = views()[name], self._reading(index, options)
@@ -98,8 +100,9 @@ class Api:
             return found
 
     def send(self, index: int, value: Any) -> JsonObject:
-        """Append a command, given as logs have it, to the job's log: its `id`, the step `since` which it waits, and the
-        command as it was logged.
+        """Append a command, given as logs have it, to the job's log.
+
+        Returns: its `id`, the step `since` which it waits, and the command as it was logged.
 
         Raises the `MidstreamError` that the job would refuse it by; then nothing is appended.
         """
@@ -110,8 +113,9 @@ class Api:
         return {"id": number, "since": since, **encode(command)}
 
     def outcome(self, index: int, number: int, since: int) -> JsonObject:
-        """What became of a command that was sent after the step `since`: `state` is `sent`, `taken`, `done` or
-        `refused`, `event` what says so.
+        """Find out what became of a command that was sent after the step `since`.
+
+        `state` is `sent`, `taken`, `done` or `refused`, and `event` the event that says so.
         """
         checkpoint = self._at(index).checkpoint
         command = checkpoint.commands.read(number)

@@ -29,17 +29,12 @@ LARGEST_COMMAND = 1 << 20
 
 
 def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
-    """The application over these checkpoints.
+    """Build the application over these checkpoints.
 
-    | address | answer |
-    |---|---|
-    | `GET /` and `/static/...` | the page |
-    | `GET /api/checkpoints` | `Api.checkpoints` |
-    | `GET /api/{index}?step=` | `Api.overview` |
-    | `GET /api/{index}/views/{name}?query=&step=` | `Api.view` |
-    | `GET /metrics` | the jobs for Prometheus; a label `checkpoint` tells several apart |
-    | `POST /api/{index}/commands` | `Api.send`; the token is in a header |
-    | `GET /api/{index}/commands/{id}?since=` | `Api.outcome` |
+    | address | answer | |---|---| | `GET /` and `/static/...` | the page | | `GET /api/checkpoints` | `Api.checkpoints`
+    | | `GET /api/{index}?step=` | `Api.overview` | | `GET /api/{index}/views/{name}?query=&step=` | `Api.view` | | `GET
+    /metrics` | the jobs for Prometheus; a label `checkpoint` tells several apart | | `POST /api/{index}/commands` |
+    `Api.send`; the token is in a header | | `GET /api/{index}/commands/{id}?since=` | `Api.outcome` |
 
     What changes only as steps are done has an ETag: asked again with it, 304 and nothing is computed. An error is an
     object with `error`, `place` and `remedy`.
@@ -71,7 +66,7 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
     async def unless_known(
         request: Request, index: int, answer: Callable[[], Any], view: str | None = None
     ) -> Response:
-        """The answer, unless the browser has it already."""
+        # A browser that has the answer already gets no body.
         version = await run_in_threadpool(api.version, index, dict(request.query_params), view)
         headers = {"ETag": f'"{version}"', "Cache-Control": "no-cache"}
         if request.headers.get("if-none-match") == headers["ETag"]:
@@ -111,7 +106,7 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
 
 
 def _refused(request: Request, access: Access) -> Response | None:
-    """The answer to a command that is not to be looked at; None for the others."""
+    # None for a command that is to be looked at.
     if access.token is None:
         return failure(403, "control is off", "", READ_ONLY)
     if not access.controls(request.headers.get(TOKEN_HEADER, "")):

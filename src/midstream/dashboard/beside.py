@@ -15,9 +15,9 @@ class DashboardBeside(ABC):
     def dashboard(
         self, host: str = "127.0.0.1", port: int = PORT, *, control: bool = False, token: str | None = None
     ) -> Dashboard:
-        """Serve a page that shows how it stands, from now until that is closed; `url` is its address.
+        """Serve a page that shows how the queries stand until the returned dashboard is closed; `url` is its address.
 
-        It reads the checkpoint from a thread of this process. With `control`, whoever has the token, which is in the
+        It reads the checkpoint from a thread of this process. With `control`, anybody with the token, which is in the
         address, may give commands; the next step takes them. `port` 0 is any that is free. Raises `CheckpointError`
         where there is no checkpoint.
         """
@@ -32,4 +32,4 @@ class DashboardBeside(ABC):
 
     @abstractmethod
     def _checkpoint_url(self) -> str | None:
-        """Where its checkpoint is; None where it has none."""
+        """Return where the checkpoint is; None if there is none."""

@@ -17,12 +17,14 @@ MATES_SHOWN = 20
 
 
 def commandable(reading: JobReading, query: QueryReport) -> dict[str, Any]:
-    """`query`: its name; `sql`, `plan`; `mode` and `policy` of the optimizer, `pinned`, its last `decision` and
-    `reason`; `settings`: all of the optimizer's that count for the query, as a command has them.
+    """Describe a query to the page, which offers commands on it.
+
+    `query`: its name; `sql`, `plan`; `mode` and `policy` of the optimizer, `pinned`, its last `decision` and `reason`;
+    `settings`: all of the optimizer's that count for the query, as a command has them.
 
     `proposal`: the plan that waits for an answer, with `strategy` and `gain`, else None. `mates`: how many queries
-    share the plan, and the first. `lane_review`: how it stands with the lanes. What can be chosen: `strategies` of
-    migrations, `modes` and `policies` of the optimizer.
+    share the plan, and the first. `lane_review`: what the optimizer says of the lanes. What can be chosen: `strategies`
+    of migrations, `modes` and `policies` of the optimizer.
     """
     optimizer, others = query.optimizer, mates(reading, query)
     return {
@@ -45,7 +47,7 @@ def commandable(reading: JobReading, query: QueryReport) -> dict[str, Any]:
 
 
 def mates(reading: JobReading, query: QueryReport) -> list[str]:
-    """The queries that share its plan."""
+    """List the other queries that share a query's plan."""
     if query.chain is None:
         return list(query.nodes_with)
     return [name for name in reading.report.chains[query.chain].queries if name != query.name]

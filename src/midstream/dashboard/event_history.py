@@ -22,7 +22,7 @@ class EventHistory:
         self._found = deque[dict[str, Any]](maxlen=EVENTS_KEPT)
 
     def upto(self, manifest: Manifest) -> list[dict[str, Any]]:
-        """What has happened up to the step of a manifest and is known, perhaps with later events; oldest first."""
+        """Read what has happened up to the step of a manifest, oldest first; later events may be among it."""
         carried = manifest.published.get(EVENTS, ())
         known = () if self._line is None else self._line.epochs
         if self._line is None or manifest.epochs != known[: len(manifest.epochs)]:

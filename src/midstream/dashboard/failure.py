@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 async def failed(request: Request, error: Exception) -> Response:
-    """The answer to a request that raised an error: 404, 503 or 400."""
+    """Answer a request that raised an error: 404, 503 or 400."""
     if isinstance(error, MidstreamError):
         status = 404 if isinstance(error, NoCheckpointError) else 503 if isinstance(error, ReadError) else 400
         return failure(status, error.message, error.place, error.remedy)
@@ -20,7 +20,7 @@ async def failed(request: Request, error: Exception) -> Response:
 
 
 def failure(status: int, message: str, place: str, remedy: str) -> Response:
-    """An answer of this status."""
+    """Make an answer of this status."""
     from starlette.responses import JSONResponse
 
     return JSONResponse({"error": message, "place": place, "remedy": remedy}, status_code=status)

@@ -11,9 +11,9 @@ from midstream.model.errors import MidstreamError
 
 
 def metrics_of(checkpoints: Sequence[Checkpoint]) -> str:
-    """How the jobs stand for Prometheus; of several each has a label `checkpoint`. One that does not read is left out.
+    """Measure the jobs for Prometheus; several have a label `checkpoint` each, and one that does not read is left out.
 
-    Costs what `midstream metrics` does, when it is asked.
+    Costs what `midstream metrics` does, each time it is asked.
     """
     found = list[Measured]()
     for checkpoint in checkpoints:

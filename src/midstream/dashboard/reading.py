@@ -73,12 +73,12 @@ class JobReading:
         return self.checkpoint.waiting(self.manifest) if self.is_newest else ()
 
     def query(self, options: Mapping[str, str]) -> QueryReport | None:
-        """The query that is asked for, else the first; None where the job has none. Raises for one there is not."""
+        """Report the query that is asked for, else the first; None if the job has none. Raises for an unknown name."""
         name = options.get("query") or next((query.name for query in self.report.asked), "")
         return self.report.query(name) if name else None
 
     def events_of(self, *kinds: str) -> list[dict[str, Any]]:
-        """The events of these kinds, oldest first."""
+        """List the events of these kinds, oldest first."""
         return [event for event in self.events if event["event"] in kinds]
 
 
@@ -96,7 +96,7 @@ class JobReadings:
         self._history = EventHistory(checkpoint)
 
     def steps(self, seen: JobReading | None = None) -> tuple[int, ...]:
-        """The steps that are kept; where the newest one was seen, nothing but names is read."""
+        """List the steps that are kept; if the newest was `seen`, only names are read."""
         line = seen.manifest.time_line if seen is not None and seen.is_newest else None
         return self.checkpoint.manifests.steps(line)
 
@@ -109,18 +109,18 @@ class JobReadings:
         return newest is not None and not newest.job
 
     def version(self, step: int | None = None) -> str:
-        """What changes when the job does a step or is given a command."""
+        """Return a text that changes when the job does a step or is given a command."""
         manifests, commands = self.checkpoint.manifests, self.checkpoint.commands
         given = max(commands.numbers(), default=0)
         return f"{manifests.newest_name()}+{given}" + ("" if step is None else f"@{step}")
 
     def _before(self, manifest: Manifest) -> Manifest | None:
-        """The oldest step before this one that was read of late; none is read for it, which would cost too much."""
+        # No older step is read for this: that would cost too much.
         steps = {one.step: one.manifest for one in self._kept.values() if one.manifest.step < manifest.step}
         return steps[min(steps)] if steps else None
 
     def reading(self, step: int | None = None) -> JobReading:
-        """A kept step, the newest unless one is named; raises `CheckpointError` where it is not kept."""
+        """Read a kept step, the newest unless one is named; raises `CheckpointError` where it is not kept."""
         with self.lock:
             version = self.version(step)
             known = self._kept.pop(version, None)
@@ -136,7 +136,7 @@ class JobReadings:
 
 
 def one_of(options: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
-    """An option that has one of a few values, the first where it is not given.
+    """Return an option that has one of a few values, the first where it is not given.
 
     >>> one_of({"per": "lane"}, "per", ("job", "lane")), one_of({}, "per", ("job", "lane"))
     ('lane', 'job')

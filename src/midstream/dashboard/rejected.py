@@ -41,12 +41,12 @@ LARGEST = 1 << 25
 
 
 def sample(reading: JobReading, kind: str, stream: str) -> dict[str, Any]:
-    """The newest rows of a stream, or what of a query is rejected, that are of a kind, and why, as JSON values.
+    """Sample the newest rows of a stream or query that are of a kind, with the reasons, as JSON values.
 
-    `columns`; `rows`: lists of texts, None for NULL; beside each row its step in `steps`, its `reasons` (of dead
-    letters), and in `late_by` the microseconds by which it came too late, None where its time is no timestamp. `read`:
-    how many rows were looked at; `common`: their most frequent reasons, `reason` and `count`. A step's rows are put in
-    place just after its manifest: of the newest one they may be missing.
+    `columns`; `rows`: lists of texts, None for NULL; for each row its step in `steps`, its `reasons` (of dead letters),
+    and in `late_by` the microseconds by which it came too late, None where its time is no timestamp. `read`: how many
+    rows were looked at; `common`: their most frequent reasons, `reason` and `count`. A step's rows are put in place
+    just after its manifest: of the newest one they may be missing.
     """
     found, common, read = list[dict[str, Any]](), Counter[str](), 0
     timestamp = "" if kind == REJECTED else reading.manifest.streams[stream].timestamp
@@ -78,7 +78,7 @@ def sample(reading: JobReading, kind: str, stream: str) -> dict[str, Any]:
 
 
 def steps_with(reading: JobReading, kind: str, stream: str) -> list[int]:
-    """The steps that rows of a kind came in, the newest first, as far as events are remembered."""
+    """List the steps that rows of a kind came in, the newest first, as far as events are remembered."""
     told = (
         event
         for event in reversed(reading.events_of(EVENT_OF[kind]))
@@ -88,12 +88,12 @@ def steps_with(reading: JobReading, kind: str, stream: str) -> list[int]:
 
 
 def in_place(reading: JobReading, kind: str, stream: str) -> list[str]:
-    """The files of the newest step that had rows of a kind."""
+    """List the files of the newest step that had rows of a kind."""
     return [name for step in steps_with(reading, kind, stream)[:1] for _, name in _files(reading, kind, stream, step)]
 
 
 def _tables(reading: JobReading, kind: str, stream: str) -> Iterator[tuple[int | None, pa.Table]]:
-    """The newest files, the newest first, with their steps; of a saved engine all that it kept."""
+    # The newest files first; of a saved engine all that it kept.
     if not reading.manifest.job:
         value = reading.manifest.published.get(kind, {}).get(stream)
         if value is not None:
@@ -114,7 +114,6 @@ def _tables(reading: JobReading, kind: str, stream: str) -> Iterator[tuple[int |
 
 
 def _files(reading: JobReading, kind: str, stream: str, step: int) -> Iterator[tuple[int, str]]:
-    """The files of a step that counts."""
     line = reading.manifest.time_line
     sink = FileSink(_folder(reading, kind, stream))
     return sink.files(range(step, step + 1), lambda stamp: not stamp.job or line.has(stamp), one_by_one=True)

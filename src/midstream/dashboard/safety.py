@@ -41,21 +41,23 @@ class Access:
     names: tuple[str, ...] = ()
 
     def permits(self, host: str) -> bool:
-        """Whether a request may name this host. An address may: only a name can be made to lead elsewhere than before
-        (DNS rebinding), so names are those that were given.
+        """Tell whether a request may name this host.
+
+        An address may be named: only a name can be made to lead elsewhere than before (DNS rebinding), so names are
+        those that were given.
         """
         name = host_name(host)
         return name in {"localhost", self.host.lower(), *map(str.lower, self.names)} or is_address(name)
 
     def controls(self, token: str) -> bool:
-        """Whether a request with this token may command."""
+        """Tell whether a request with this token may command."""
         return self.token is not None and secrets.compare_digest(token.encode(), self.token.encode())
 
 
 def access(
     host: str = "127.0.0.1", *, control: bool = False, token: str | None = None, names: tuple[str, ...] = ()
 ) -> Access:
-    """The access that is asked for: with `control` but no `token` one is made, on this machine alone.
+    """Decide the access that is asked for: with `control` but no `token` one is made, on this machine alone.
 
     Raises `MidstreamError` where control is asked for on a host that others reach, without a token of the user's.
     """
@@ -73,7 +75,7 @@ def access(
 
 
 def host_name(host: str) -> str:
-    """The name or address of a Host header, without its port.
+    """Extract the name or address of a Host header, without its port.
 
     >>> host_name("[::1]:8765"), host_name("Example.org:80"), host_name("10.0.0.1")
     ('::1', 'example.org', '10.0.0.1')
@@ -84,7 +86,7 @@ def host_name(host: str) -> str:
 
 
 def is_address(host: str) -> bool:
-    """Whether a host is an address, and no name."""
+    """Tell whether a host is an address, not a name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -93,5 +95,5 @@ def is_address(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a host."""
+    """Tell whether only this machine reaches a host."""
     return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)

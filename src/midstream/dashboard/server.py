@@ -49,14 +49,14 @@ class Dashboard:
         self._server.run(sockets=[self._socket])
 
     def start(self) -> Self:
-        """Serve in a thread that does not keep the process alive; once, however often it is called."""
+        """Serve in a thread that does not keep the process alive; further calls do nothing."""
         if self._thread is None:
             self._thread = threading.Thread(target=self.run, name="midstream-dashboard", daemon=True)
             self._thread.start()
         return self
 
     def close(self) -> None:
-        """Serve no longer."""
+        """Stop serving."""
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join(timeout=5)

@@ -17,7 +17,7 @@ ViewVersion = Callable[[JobReading], str]
 
 
 def nothing_else(reading: JobReading) -> str:
-    """A view's values change with steps and commands alone."""
+    """Return an empty text: a view's values change with steps and commands alone."""
     return ""
 
 

@@ -11,7 +11,7 @@ from midstream.dashboard.view import DashboardView
 
 @cache
 def views() -> dict[str, DashboardView]:
-    """Every view by its name, in the order in which the page lists them.
+    """Find every view, by name, in the order in which the page lists them.
 
     >>> "plan" in views()
     True

@@ -32,7 +32,9 @@ _OTHERS = (
 
 
 def decisions(reading: JobReading, options: Mapping[str, str]) -> JsonObject:
-    """`query`: its name, None where the job has none, and then nothing else. What `commandable` gives, and:
+    """Show what the optimizer decided about a query and why.
+
+    `query`: its name, None where the job has none, and then nothing else. What `commandable` gives, and:
 
     `timed`: whether costs are nanoseconds of work for a second of event time, or what the objective's weights make of
     them. `reviews`, oldest first: `step`, `decision`, `reason`, `policy`, `plan`, `chosen`, `foreseen`, `real`, and the
@@ -61,7 +63,7 @@ def decisions(reading: JobReading, options: Mapping[str, str]) -> JsonObject:
 
 
 def _concerns(event: JsonObject, queries: set[str]) -> bool:
-    """Whether an event, or the command it refuses, names one of the queries, or none."""
+    # The event may name no query, and so may the command that it refuses.
     named = event.get("command", event).get("query", "")
     return not named or named in queries
 
@@ -75,16 +77,16 @@ def _review(event: JsonObject) -> JsonObject:
 
 
 def _shown(found: list[JsonObject], options: Mapping[str, str]) -> JsonObject | None:
-    """The review that is asked for; the newest one before it where there is none in that step."""
     text = options.get("review", "")
     if text and not text.isdecimal():
         raise QueryError(f"{text!r} is no step", place="review", remedy="use the number of a step with a review")
+    # Where the step had no review, the newest one before it is shown.
     upto = [event for event in found if not text or event["step"] <= int(text)]
     return upto[-1] if upto else found[0] if found else None
 
 
 def _charts(group: PlanGroup) -> Any:
-    """What another policy has written may look like a chart, and says nothing of what runs now."""
+    # What another policy has written may look like a chart, and says nothing of what runs now.
     return charts_of(group.kept.memory) if group.kept.policy == group.settings.policy else ()
 
 
@@ -106,7 +108,7 @@ def _panel(panel: ChartPanel, reviews: list[JsonObject]) -> JsonObject:
 
 
 def _path(panel: ChartPanel, reviews: list[JsonObject]) -> list[list[float]]:
-    """The streams' rates at reviews, oldest first, each where it has changed; none where an axis is no rate."""
+    # Oldest first, each point where it has changed; none where an axis is no rate.
     if any(axis.dimension != "rate" for axis in panel.axes):
         return []
     sources = [event.get("figures", {}).get("sources", {}) for event in reviews]

@@ -17,7 +17,9 @@ GROUPS_SHOWN, LANES_SHOWN, STATES_SHOWN, QUERIES_SHOWN, RINGS_SHOWN, SLICES_SHOW
 
 
 def lanes(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
-    """`lanes`: their number; `lane_review`: what was decided about it, as in the report.
+    """Show how evenly the work lies on lanes and nodes.
+
+    `lanes`: their number; `lane_review`: what was decided about it, as in the report.
 
     `groups`, those of most rows first: `name`; `queries`: their number, and the first; `lanes`: of each the `number`,
     and as lists of one number for each lane in `figures` what it holds and does: `name`, `unit` (rows, bytes, chunks or
@@ -79,7 +81,7 @@ def _state_names(reading: JobReading, group: str) -> dict[str, str]:
 
 
 def _rings(reading: JobReading) -> list[str]:
-    """The queries that are spread over nodes; of those that share them, the first."""
+    # Of queries that share nodes, the first.
     found, seen = [], set[str]()
     for name, query in reading.report.queries.items():
         if query.nodes is not None and name not in seen:

@@ -17,12 +17,14 @@ _MARKS = {"migration_begun": "migration begins", "migration_ended": "migration e
 
 
 def plan(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
-    """`query`: its name, None where the job has none, and then nothing else.
+    """Show the plan that runs a query, as a graph.
+
+    `query`: its name, None where the job has none, and then nothing else.
 
     What `commandable` gives; `since`, `sees`, `from_step`, `exact_from`, `spread`, `lanes`, `sink`, `state_rows`,
-    `state_bytes`, `counters` as in the report. `graph`: see `explain.graph`. `migrations`: those under way, as
-    in the report, oldest first; `now`: the greatest event time seen. `rates`: by step `steps`, `rows_in`, `rows_out`
-    (of this query), `comparisons`; `marks`: steps `at` which something changed, and its `label`.
+    `state_bytes`, `counters` as in the report. `graph`: see `explain.graph`. `migrations`: those under way, as in the
+    report, oldest first; `now`: the greatest event time seen. `rates`: by step `steps`, `rows_in`, `rows_out` (of this
+    query), `comparisons`; `marks`: steps `at` which something changed, and its `label`.
     """
     query = reading.query(options)
     if query is None:

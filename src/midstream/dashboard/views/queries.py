@@ -26,7 +26,9 @@ ORDERS: Mapping[str, Callable[[QueryReport], Any]] = {
 
 
 def queries(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
-    """`search` and `order` as given; `orders`: what can be. `all` and `found` count the queries, and those whose name,
+    """List the queries of a job that a search finds.
+
+    `search` and `order` as given; `orders`: what can be. `all` and `found` count the queries, and those whose name,
     text or plan has all words of the search, in any case. `queries`: the first of these: `name`, `sql` (its beginning),
     `plan`, `chain`, `spread`, `mode`, `rows_out`, `comparisons`, `state_rows`, `since`, `migrating`, `waits` (for an
     answer), `parts` (the names of queries that run as parts of it, which are not listed themselves).

@@ -18,7 +18,9 @@ SAMPLES_SHOWN = 12
 
 
 def rows(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
-    """`streams`: of each `name`, `rows`, `late`, `rejected`, `greatest` and `watermark` as in the report, `lateness`.
+    """Show the rows that did not enter, of each stream and query.
+
+    `streams`: of each `name`, `rows`, `late`, `rejected`, `greatest` and `watermark` as in the report, `lateness`.
     `lines`: by step `steps`, how many rows were `late` and `rejected`. `samples`: see `rejected.sample`; `left_out`
     counts the streams and kinds that have rows but no sample here.
     """
@@ -35,7 +37,7 @@ def rows(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _told(reading: JobReading) -> list[tuple[str, str]]:
-    """The kinds and streams that have rows which did not enter; those that had some last come first."""
+    # The kinds and streams that had such rows last come first.
     counted = {LATE: "late", DEAD_LETTERS: "rejected"}
     found = [
         (kind, name)
@@ -59,7 +61,7 @@ def _lines(reading: JobReading) -> dict[str, list[int]]:
 
 
 def _files(reading: JobReading) -> str:
-    """Rows are put in place after the step that has them is done."""
+    # Rows are put in place after the step that has them is done.
     return ",".join(sorted(name for one in _told(reading)[:SAMPLES_SHOWN] for name in in_place(reading, *one)))
 
 

@@ -18,12 +18,14 @@ CHAINS_SHOWN, SLICES_SHOWN, MEMBERS_SHOWN, NAMES_SHOWN = 200, 100, 60, 20
 
 
 def sharing(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
-    """`sharing`: the scheme; `queries`: how many there are. `chains`, those of most queries first: `name`, `plan`,
+    """Show what queries share: chains, their slices, and who reads how far.
+
+    `sharing`: the scheme; `queries`: how many there are. `chains`, those of most queries first: `name`, `plan`,
     `queries` (how many), `first` of them by name, `slices`, `state_rows`; `chains_left_out`. `alone`: how many queries
     share with none, and the first. `chain`: the one of that name among the options, else the one that the chosen query
-    runs in, else the first, as `explain.chain` has it, None where there is none: of its `slices`, of the names
-    `ending` in each, and of its `queries`, only some, the queries evenly over their windows; `members` and
-    `slices_left_out` count all, and those left out.
+    runs in, else the first, as `explain.chain` has it, None where there is none: of its `slices`, of the names `ending`
+    in each, and of its `queries`, only some, the queries evenly over their windows; `members` and `slices_left_out`
+    count all, and those left out.
     """
     report = reading.report
     chains = sorted(report.chains.values(), key=lambda one: (-len(one.queries), one.name))

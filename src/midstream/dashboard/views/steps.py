@@ -14,11 +14,13 @@ STEPS_SHOWN = 200
 
 
 def steps(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
-    """`times`, oldest first, of the steps whose times are known: `step`, `ended`, `seconds`, `phases`, `interval`,
-    `rows`, `results`, `late`, `rejected`, `backlog` (what waited at all sources), `behind`, `watermark_lag`, and
-    `rows_per_second` and `results_per_second` of the step's own time. `phases`: their names, in order.
-    `summary`: as in the status. `work`, by step, of all steps that events are remembered of: `steps`, `rows_in`,
-    `rows_out`, `comparisons`, `state_rows`.
+    """Show what steps take by the clock.
+
+    `times`, oldest first, of the steps whose times are known: `step`, `ended`, `seconds`, `phases`, `interval`, `rows`,
+    `results`, `late`, `rejected`, `backlog` (what waited at all sources), `behind`, `watermark_lag`, and
+    `rows_per_second` and `results_per_second` of the step's own time. `phases`: their names, in order. `summary`: as in
+    the status. `work`, by step, of all steps that events are remembered of: `steps`, `rows_in`, `rows_out`,
+    `comparisons`, `state_rows`.
     """
     log = reading.checkpoint.folders.times
     found = log.newest(reading.manifest.time_line, reading.step, STEPS_SHOWN)
@@ -58,7 +60,7 @@ def _time(one: StepTime) -> dict[str, Any]:
 
 
 def _written(reading: JobReading) -> str:
-    """Times are written some seconds after the steps."""
+    # Times are written some seconds after the steps.
     return reading.checkpoint.folders.times.version()
 
 
