@@ -20,7 +20,9 @@ from midstream.state.lineage import Lineage
 
 
 def chain_values(view: ChainView, *, analyze: bool) -> dict[str, Any]:
-    """The chain as JSON values. Ages are in microseconds; a `filter` or a disjunction of None lets every row through.
+    """Describe the chain as JSON values.
+
+    Ages are in microseconds; a `filter` or a disjunction of None lets every row through.
 
     `slices` say how many queries read them and whose widest window ends in them (`ending`); each query's windows and
     filters are in `queries`. With `analyze` there are `rows` (those alive), `comparisons` and the counters of route and
@@ -79,7 +81,7 @@ def _slices(view: ChainView, analyze: bool) -> list[dict[str, Any]]:
 
 
 def _lineage(view: ChainView, label: str) -> dict[str, Any]:
-    """The filters on a source, whichever chain's queries have them, by bit."""
+    # All filters on the source, by bit, whichever chain's queries have them.
     manifest, lineage = view.manifest, view.unit.answers.lineages[label]
     source = manifest.chains[view.name].sources[label]
     readers: dict[str, int] = {}
@@ -102,7 +104,6 @@ def _lineage(view: ChainView, label: str) -> dict[str, Any]:
 
 
 def _joins(view: ChainView, analyze: bool) -> list[dict[str, Any]]:
-    """The joins over partitioned streams: one for each set of partitions, with the queries that read it."""
     answers, roots = view.unit.answers, view.boxes[0].operators()
     found = []
     for join, root in zip(answers.joins, roots, strict=True):
@@ -116,7 +117,7 @@ def _joins(view: ChainView, analyze: bool) -> list[dict[str, Any]]:
 
 
 def _part(lineage: Lineage, word: int) -> dict[str, list[str]]:
-    """Of the filters that not all rows pass, those that a part's rows pass, and those they do not."""
+    # Filters that all rows pass tell no parts apart.
     texts = {f.mask: conjunction(lineage.conditions_of(f)) for f in lineage.filters}
     return {
         "passes": [text for mask, text in texts.items() if text and mask & word],
@@ -125,7 +126,7 @@ def _part(lineage: Lineage, word: int) -> dict[str, list[str]]:
 
 
 def _delivery(view: ChainView) -> str:
-    """How results reach queries: by `slice`, by `router`, by a join for each choice of `parts`, or as they `come`."""
+    # By `slice`, by `router`, by a join for each choice of `parts`, or as they `come`.
     answers = view.unit.answers
     if answers.joins:
         return "parts"

@@ -69,21 +69,21 @@ class ChainView:
         return (*cuts[:-1], max(*cuts[-1:], *map(widest, self.members.values()), 0))
 
     def timed(self) -> bool:
-        """Whether ages are times: all windows are RANGE."""
+        """Tell whether ages are times: all windows are RANGE."""
         return all(self.kind(label) == "range" for label in self.labels)
 
     def kind(self, label: str) -> str:
-        """What the windows on a source are measured in."""
+        """Return what the windows on a source are measured in."""
         return self.manifest.shared_sources[self.manifest.chains[self.name].sources[label]].kind
 
     def beyond(self, age: int) -> dict[str, list[str] | None]:
-        """By label the filters whose disjunction rows older than this pass; None where all rows do."""
+        """Return by label the filters whose disjunction rows older than this pass; None where all rows do."""
         if not scheme(self.manifest.sharing).filtered:
             return dict.fromkeys(self.labels)
         return {label: _disjunction(held, age) for label, held in self.filters.items()}
 
     def counted(self, operator: OperatorId) -> Counters:
-        """What an operator of the chain has counted."""
+        """Return what an operator of the chain has counted."""
         return self.report.counted(self.unit.group, operator)
 
     @cached_property
@@ -92,14 +92,14 @@ class ChainView:
         return sum(self.counted(id).comparisons for id in {op.id for op in operators_of(self.boxes)})
 
     def compared(self, end: int) -> int:
-        """The comparisons made in the slice that ends at this age; without cuts those of all joins."""
+        """Return the comparisons made in the slice that ends at this age; without cuts those of all joins."""
         if not self.manifest.chains[self.name].cuts:
             return self.comparisons
         joins = {op.id for op in operators_of(self.boxes) if isinstance(op, WindowJoin)}
         return sum(self.counted(join.in_slice(end)).comparisons for join in joins)
 
     def read_as(self, entry: QueryEntry) -> dict[str, dict[str, Any]]:
-        """By label the window and the filter of a query."""
+        """Return by label the window and the filter of a query."""
         return {
             label: {"window": demand.size, "filter": self.filters[label][demand.filter][1] or None}
             for label, demand in sorted(entry.demands.items())
@@ -107,12 +107,12 @@ class ChainView:
 
 
 def widest(entry: QueryEntry) -> int:
-    """The widest of a query's windows."""
+    """Return the widest of a query's windows."""
     return max(demand.size for demand in entry.demands.values())
 
 
 def _disjunction(held: Mapping[str, tuple[frozenset[str], str, int]], age: int) -> list[str] | None:
-    """Filters that reach beyond an age, without those that another one implies."""
+    # A filter that another one implies adds nothing to a disjunction.
     beyond = [(parts, text) for parts, text, size in held.values() if size > age]
     if any(not parts for parts, _ in beyond):
         return None

@@ -34,7 +34,7 @@ class Node:
 
 
 def draw_chain(value: Value, query: str) -> str:
-    """The chain of `chain_values` as a tree; `query` is the one whose slices and joins are drawn when not all are."""
+    """Draw the chain of `chain_values` as a tree; if not all slices and joins fit, those of `query` are drawn."""
     through = _joins(value, query) if "joins" in value else _slices(value, query)
     lineage = Node("lineage", tuple(_source(label, of) for label, of in value["lineage"].items()))
     whole = Node(_head(value), (*through, *_delivery(value), lineage))
@@ -42,7 +42,7 @@ def draw_chain(value: Value, query: str) -> str:
 
 
 def reads_text(value: Value, query: str) -> str:
-    """What a query reads of its chain, a source at a time."""
+    """Describe what a query reads of its chain, a source at a time."""
     return ", ".join(
         f"{label} [{window_text(value['lineage'][label]['kind'], of['window'])}]"
         + (f" where {of['filter']}" if of["filter"] else "")
@@ -57,7 +57,7 @@ def _head(value: Value) -> str:
 
 
 def _slices(value: Value, query: str) -> Iterator[Node]:
-    """Slices and, where fewer rows go on, the filters between them, from young to old."""
+    # From young to old, with a filter between slices where fewer rows go on.
     slices = value["slices"]
     own = [at for at, one in enumerate(slices) if query in one["ending"]]
     before = dict.fromkeys(value["lineage"])
@@ -72,7 +72,7 @@ def _slices(value: Value, query: str) -> Iterator[Node]:
 
 
 def _places(count: int, own: Sequence[int]) -> Iterator[int | range]:
-    """The places to show, in order, and between them the ranges of those left out.
+    """Yield the places to show, in order, and between them the ranges of those left out.
 
     >>> list(_places(1000, [500]))
     [0, 1, 2, range(3, 500), 500, range(501, 999), 999]
@@ -110,14 +110,13 @@ def _work(rows: Mapping[str, int], comparisons: int) -> str:
 
 
 def _ages(value: Value, one: Value) -> str:
-    """The ages in a slice: a row of age exactly its end is in it."""
+    # A row of age exactly the end of a slice is in it.
     if not value["timed"]:
         return "[whole windows]"
     return f"{'(' if one['from'] else '['}{span_text(one['from'])}, {span_text(one['to'])}]"
 
 
 def _filter(by_label: Mapping[str, Sequence[str] | None]) -> str:
-    """What rows pass on their way to the next slice."""
     lines = [f"{label}: {_either(texts)}" for label, texts in by_label.items() if texts is not None]
     return "\n".join(wrapped("        " if at else "filter  ", text, WIDE) for at, text in enumerate(lines))
 
@@ -130,7 +129,7 @@ def _either(texts: Sequence[str]) -> str:
 
 
 def _joins(value: Value, query: str) -> Iterator[Node]:
-    """The joins of parts; of many those that the query reads first."""
+    # Of many joins those that the query reads first.
     joins = value["joins"]
     own = [at for at, join in enumerate(joins) if query in join["queries"]]
     for at in _places(len(joins), own[:2]):
@@ -155,7 +154,6 @@ def _part(part: Mapping[str, Sequence[str]]) -> str:
 
 
 def _delivery(value: Value) -> Iterator[Node]:
-    """How results reach the queries."""
     if value["delivery"] in ROUTES:
         line = wrapped("route  ", ROUTES[value["delivery"]], WIDE)
         if "route" in value:
@@ -177,7 +175,7 @@ def _tests(value: Value) -> tuple[Node, ...]:
 
 
 def _source(label: str, of: Value) -> Node:
-    """The filters on a source: the bit of each in a row's lineage, and how long it keeps a row."""
+    # The bit of each filter in a row's lineage, and how long it keeps a row.
     nodes = []
     for one in of["filters"][:3] if len(of["filters"]) > MANY else of["filters"]:
         head = f"bit {one['bit']}  {window_text(of['kind'], one['window'])}, {counted(one['queries'], 'query')}  "

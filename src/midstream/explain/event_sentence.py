@@ -44,7 +44,7 @@ from midstream.model.words import counted, coverage_text, size_text, span_text, 
 
 
 def event_sentence(event: Event) -> str:
-    """An event without its step, in words: times as dates, lengths of time in units, queries by their names.
+    """Describe an event without its step, in words: times as dates, lengths of time in units, queries by name.
 
     >>> event_sentence(MigrationBegun(7, "q", "gms", "((A B) C)", "(A (B C))"))
     'query q begins to move from ((A B) C) to (A (B C)) by gms'
@@ -55,8 +55,9 @@ def event_sentence(event: Event) -> str:
 
 
 def event_lines(events: Sequence[Event]) -> list[str]:
-    """Events with their steps, a line each; of states that were computed anew in one step, which a change of lanes
-    does with all of them, one line for all.
+    """Describe events with their steps, a line each.
+
+    States that were computed anew in one step, which a change of lanes does with all of them, have one line for all.
 
     >>> rebuilt = [StateRebuilt(4, lane, "A.rows", rows=5, comparisons=0) for lane in ("g.0", "g.1")]
     >>> event_lines([LanesRescaled(4, 1, 2), *rebuilt])

@@ -24,7 +24,7 @@ NODES_SHOWN = 80
 
 
 def plan_graph(manifest: Manifest, report: Report, name: str, earlier: Manifest | None = None) -> dict[str, Any]:
-    """The operators of a query, or of the chain that runs it, as JSON values; `left_out` counts those beyond the first.
+    """Describe the operators of a query, or of its chain, as JSON values; `left_out` counts those beyond the first.
 
     `nodes`: `id`; `kind` (source, join, transition or other); `label`; `sources`; `plans` that it is part of, `old`,
     `new` or both (none without a migration); counters since it began, and those since the `earlier` manifest as
@@ -70,7 +70,7 @@ def plan_graph(manifest: Manifest, report: Report, name: str, earlier: Manifest 
 
 
 def _operators(boxes: Sequence[Box]) -> tuple[dict[str, Operator], dict[str, set[str]]]:
-    """The operators of boxes by id, children first, and of each the plans that it is part of."""
+    # Children first.
     found: dict[str, Operator] = {}
     plans: dict[str, set[str]] = {}
     for box in boxes:
@@ -84,7 +84,6 @@ def _operators(boxes: Sequence[Box]) -> tuple[dict[str, Operator], dict[str, set
 def _work(
     found: Mapping[str, Operator], group: str, report: Report, earlier: Manifest | None
 ) -> dict[str, dict[str, Any]]:
-    """The counters of each operator and what follows from them, under the names that a node has for them."""
     counted = {id: report.counted(group, operator.id) for id, operator in found.items()}
     basis = {id: vars(counters) for id, counters in counted.items()}
     recent: dict[str, dict[str, int]] = {}
@@ -115,7 +114,7 @@ def _edges(shown: Mapping[str, Operator]) -> list[dict[str, str]]:
 
 
 def _walk(operator: Operator, plan: str) -> Iterator[tuple[Operator, str]]:
-    """The operators from here down, children first, with the plan of the innermost migration that each is part of."""
+    # Children first, with the plan of the innermost migration that each is part of.
     if isinstance(operator, Transition):
         if operator.old is not None:
             yield from _walk(operator.old, OLD)
@@ -151,7 +150,7 @@ def _state(spec: StateSpec, producer: str, name: str, listings: Sequence[Any], p
 
 
 def _share_states(nodes: list[dict[str, Any]]) -> None:
-    """A state that operators of both plans keep is of both."""
+    # A state that operators of both plans keep is of both.
     plans: dict[str, set[str]] = {}
     for node in nodes:
         for state in node["states"]:

@@ -11,9 +11,9 @@ DAY = 86_400.0
 
 
 def lags(behind: float | None, watermark_lag: float | None) -> list[str]:
-    """How far results are behind, in words: the newest event behind the clock, and the watermark behind that event.
+    """Describe how far results are behind: the newest event behind the clock, the watermark behind that event.
 
-    Where events are not of today, how far the clock is ahead of them tells nothing.
+    For events that are not of today, the clock's distance from them says nothing.
 
     >>> lags(3.0, 2.0), lags(9e9, 2.0)
     (['newest event 3 s ago', 'watermark 2 s behind it'], ['watermark 2 s behind the newest event'])
@@ -25,8 +25,10 @@ def lags(behind: float | None, watermark_lag: float | None) -> list[str]:
 
 
 def life_line(times: Sequence[StepTime]) -> str:
-    """Of steps, oldest first, on one line: the newest step, and of the minute before it the rows and results a second
-    of work, how far results are behind, late and unreadable rows, and what waits at the sources.
+    """Describe steps, oldest first, on one line.
+
+    It has the newest step, and of the minute before it the rows and results a second of work, how far results are
+    behind, late and unreadable rows, and what waits at the sources.
 
     >>> before = StepTime(8, 100.0, 0.2, rows={"A": 500}, results=20)
     >>> newest = StepTime(9, 101.0, 0.3, rows={"A": 700}, results=40, late=3, newest=98_000_000, watermark=96_000_000)

@@ -21,12 +21,12 @@ SLICES_SHOWN = 3
 
 
 def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
-    """The nodes of a query as JSON values: comparisons and visits are those since the spread began.
+    """Describe the nodes of a query as JSON values: comparisons and visits are those since the spread began.
 
     `balance` is the comparisons of the busiest node against the mean, `sent` the visits of partial results by hop, and
-    `bytes` the size of their values. `foreseen` are the mean seconds from a step's rows to one of their results by
-    the cost model, with these nodes and with the best number of them.
-    `running_out` are the spreads before whose rows have not run out, and up to which event time those are.
+    `bytes` the size of their values. `foreseen` are the mean seconds from a step's rows to one of their results by the
+    cost model, with these nodes and with the best number of them. `running_out` are the spreads before whose rows have
+    not run out, and up to which event time those are.
     """
     entry = manifest.queries[name]
     assert entry.nodes is not None
@@ -54,7 +54,7 @@ def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
 
 
 def draw_nodes(value: dict[str, Any]) -> list[str]:
-    """The nodes in lines, one for each."""
+    """Draw the nodes in lines, one for each."""
     busiest = "" if value["balance"] is None else f", busiest node {value['balance']:.2f} times the mean"
     hops = zip(value["sent"], value["bytes"], strict=False)
     sent = ", ".join(f"{visits:,} ({size_text(size)})" for visits, size in hops) or "none"
@@ -74,14 +74,14 @@ def draw_nodes(value: dict[str, Any]) -> list[str]:
 
 
 def _shown(slices: list[str]) -> str:
-    """The slices of a source at a node; of many the oldest and the newest."""
+    # Of many slices the oldest and the newest.
     if len(slices) <= SLICES_SHOWN:
         return ", ".join(slices)
     return f"{slices[0]}, {len(slices) - 2} more, {slices[-1]}"
 
 
 def _slices(spread: NodeSpread, ends: Callable[[str], Words], labels: tuple[str, ...]) -> list[dict[str, list[str]]]:
-    """For each node and source which ages, or from which times on, it takes rows; empty where no time decides."""
+    # As ages, or as times from which on; empty where no time decides.
     chosen = spreading(spread.scheme)
     found: list[dict[str, list[str]]] = [{} for _ in range(spread.reach)]
     for label in labels if chosen.ages else ():

@@ -19,7 +19,8 @@ LONGEST = 46
 
 
 def plan_svg(graph: Mapping[str, Any], title: str) -> str:
-    """The graph of `plan_graph` as one SVG element with texts and figures; it names no other file and runs nothing.
+    """Draw the graph of `plan_graph` as one SVG element with texts and figures; it names no other file and runs
+    nothing.
 
     >>> plan_svg({"nodes": [], "edges": []}, "nothing").startswith("<svg ")
     True
@@ -48,7 +49,7 @@ def plan_svg(graph: Mapping[str, Any], title: str) -> str:
 
 
 def _columns(graph: Mapping[str, Any]) -> list[list[str]]:
-    """The nodes by how many joins are below them, each as far right as its inputs need."""
+    # By how many joins are below them, each node as far right as its inputs need.
     depth: dict[str, int] = {}
     below: dict[str, list[str]] = {}
     for edge in graph["edges"]:
@@ -62,7 +63,6 @@ def _columns(graph: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _lines(node: Mapping[str, Any]) -> list[str]:
-    """What stands in the box of an operator."""
     counters = node["counters"]
     lines = [node["label"].replace("window_join ", "join ", 1)]
     if node["kind"] == "source":

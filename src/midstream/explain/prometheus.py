@@ -73,7 +73,7 @@ def _queries(read: Callable[[QueryReport], float]) -> Callable[[Measured], Itera
 
 
 def _whole_queries(read: Callable[[QueryReport], float]) -> Callable[[Measured], Iterable[Sample]]:
-    """Return samples that add to a query those that run as parts of it."""
+    # A query's parts are queries that run for it: their figures count as its own.
     return lambda job: [
         ({"query": one.name}, sum(read(each) for each in (one, *job.report.parts(one.name)))) for one in job.queries
     ]
@@ -191,7 +191,7 @@ METRICS = (
 
 
 def prometheus_text(report: Report, times: Sequence[StepTime] = ()) -> str:
-    """How a job stands in Prometheus's text format; `times` are those of its newest steps, oldest first.
+    """Describe a job in Prometheus's text format; `times` are those of its newest steps, oldest first.
 
     Counters only grow, or begin again from 0 where a job is started again, as Prometheus expects. Of a job there are at
     most 3 series a query for the oldest 1,000 queries, 5 a stream, and some tens.
@@ -199,14 +199,14 @@ def prometheus_text(report: Report, times: Sequence[StepTime] = ()) -> str:
     >>> from midstream.checkpoint.report import report
     >>> from midstream.model.manifest import Manifest
     >>> prometheus_text(report(Manifest(step=6))).splitlines()[:3]
-    ['# HELP midstream_steps_total Steps that are done.', '# TYPE midstream_steps_total counter', \
-'midstream_steps_total 7']
+    ['# HELP midstream_steps_total Steps that are done.', '# TYPE midstream_steps_total counter',
+    'midstream_steps_total 7']
     """
     return exposition([Measured(report, times)])
 
 
 def exposition(jobs: Sequence[Measured]) -> str:
-    """The same of several jobs, which their labels tell apart."""
+    """Describe several jobs in Prometheus's text format; their labels tell them apart."""
     lines = list[str]()
     for metric in METRICS:
         samples = [

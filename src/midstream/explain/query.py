@@ -30,8 +30,9 @@ _PAST = ("sees", "from_step", "exact_from")
 
 
 def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str = "text") -> Any:
-    """A query's text, plan, lanes and operators; with `analyze` their live counters. `format` is `text` or `json`: a
-    text to read, or JSON values. Raises `QueryError` where no query has this name.
+    """Explain a query: its text, plan, lanes and operators; with `analyze` their live counters.
+
+    `format` is `text` or `json`: a text to read, or JSON values. Raises `QueryError` where no query has this name.
     """
     if format not in ("text", "json"):
         raise QueryError(f"unknown format {format!r}", place="explain", remedy="use 'text' or 'json'")
@@ -73,7 +74,7 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
 
 
 def _text_values(query: Query) -> dict[str, Any]:
-    """What the text of a query says of its joins, where that is more than that its sources are joined."""
+    # Only what is more than that its sources are joined.
     value: dict[str, Any] = {}
     if len(groups := tied_sources(query)) > 1:
         value["cross_join"] = [list(group) for group in groups]
@@ -101,7 +102,7 @@ def _operator(report: Report, group: str, operator: Operator, analyze: bool) -> 
 
 
 def _described(operator: Operator) -> str:
-    """An operator in a line; the many filters on a shared source are shown by the chain's lineage."""
+    # The many filters on a shared source are shown by the chain's lineage.
     if isinstance(operator, SourceOperator) and operator.spec.lineage and len(operator.spec.lineage.filters) > 1:
         return f"source {operator.spec.label} by lineage"
     return operator.describe()
@@ -140,7 +141,6 @@ def _cross_join(groups: Sequence[Sequence[str]]) -> str:
 
 
 def _outer_join(outer: Mapping[str, Any]) -> str:
-    """What is answered of the joined rows that the plan below gives."""
     rows = " and of ".join(outer["preserved"])
     told = {
         "outer": f"their results, and the rows of {rows} that have none, with NULL for the other's columns",
@@ -151,19 +151,18 @@ def _outer_join(outer: Mapping[str, Any]) -> str:
 
 
 def _lookup(lookup: Mapping[str, Any]) -> str:
-    """Which rows of a static table each result is joined with."""
     on = " and ".join(lookup["conditions"])
     return wrapped("answer ", f"{lookup['kind']} join with table {lookup['table']}{f' on {on}' if on else ''}")
 
 
 def _is_worth_it(value: dict[str, Any]) -> bool:
-    """Whether a chain is to be drawn: not for a query that is alone in one slice and sees everything."""
+    # Not for a query that is alone in one slice and sees everything.
     chain = value["chain"]
     return len(chain["queries"]) > 1 or len(chain["slices"]) > 1 or value["sees"] != "all"
 
 
 def _optimizer(value: dict[str, Any], *, analyzed: bool) -> str:
-    """What the last review decided, and what the plan was to cost beside what it did."""
+    # The foreseen cost of the plan is shown next to the real one.
     said = f"{value['mode']}, {value['policy']}, in step {value['reviewed_in']}: {value['decision']}, {value['reason']}"
     if not analyzed:
         return said

@@ -25,7 +25,7 @@ class Explained(str):
 
     @classmethod
     def of(cls, text: str, drawing: str) -> Explained:
-        """The text, with a drawing as SVG."""
+        """Make the text, with a drawing as SVG."""
         made = cls(text)
         made.svg = drawing
         return made
@@ -56,14 +56,14 @@ class MigrationShown(dict[str, Any]):
 
 
 def plan_drawing(manifest: Manifest, name: str) -> str:
-    """The plan of a query, in a migration both plans, as an SVG element."""
+    """Draw the plan of a query, during a migration both plans, as an SVG element."""
     found = report(manifest)
     query = found.query(name)
     return plan_svg(plan_graph(manifest, found, name), f"plan {query.plan} of query {name}")
 
 
 def whole_html(manifest: Manifest, found: Report, times: Sequence[StepTime], name: str | None = None) -> str:
-    """How a job stands, as HTML: its line of life, streams, queries, migrations; of a query that is named, the plan."""
+    """Render a job as HTML: its line of life, streams, queries, migrations; for a named query, the plan."""
     line = f"<p><code>{escape(life_line(times))}</code></p>" if times else ""
     if name is None:
         return f"<div>{line}{found._repr_html_()}</div>"
