@@ -14,7 +14,7 @@ ONE_NODE = "one_lane"
 
 
 def kilometres(lat: str, lon: str, other_lat: str, other_lon: str) -> str:
-    """The distance of two places along the great circle, in a database's SQL."""
+    """Write the distance of two places along the great circle, in a database's SQL."""
     across = f"cos(radians({lat})) * cos(radians({other_lat})) * pow(sin(radians({other_lon} - {lon}) / 2), 2)"
     return f"2 * 6371 * asin(sqrt(pow(sin(radians({other_lat} - {lat}) / 2), 2) + {across}))"
 

@@ -51,7 +51,7 @@ class Span:
     files: int
 
     def dates(self, first: int, last: int) -> str:
-        """What the files from one to another are of.
+        """Name the dates that the files from one to another are of.
 
         >>> from_january(4).dates(1, 2)
         '8 Jan to 21 Jan'
@@ -62,12 +62,12 @@ class Span:
 
 
 def from_january(weeks: int) -> Span:
-    """The first weeks of the year, a file a week."""
+    """Return the first weeks of the year, a file a week."""
     return Span(0, 7, weeks)
 
 
 def around_june(weeks: int) -> Span:
-    """The weeks before and after the first of June, in some 26 files of two days to fourteen.
+    """Return the weeks before and after the first of June, in some 26 files of two days to fourteen.
 
     >>> around_june(4), around_june(53)
     (Span(first=140, days=2, files=14), Span(first=0, days=14, files=27))
@@ -77,7 +77,7 @@ def around_june(weeks: int) -> Span:
 
 
 def in_26_files(weeks: int) -> Span:
-    """The first weeks of the year, in some 26 files of two days to fourteen."""
+    """Return the first weeks of the year, in some 26 files of two days to fourteen."""
     days = max(2, weeks * 7 // 26)
     return Span(0, days, ceil(weeks * 7 / days))
 
@@ -97,13 +97,13 @@ class Replay:
 
 
 def prepare(streams: Mapping[str, pa.Table], folder: Path, span: Span) -> dict[str, Replay]:
-    """Write a span of every stream below a folder; what is there of an earlier demo is replaced."""
+    """Write a span of every stream below a folder; files of an earlier demo are replaced."""
     beginning = min(int(_times(table).min()) for table in streams.values())
     return {name: _write(table, folder / name, beginning, span) for name, table in streams.items()}
 
 
 def read_streams() -> dict[str, pa.Table]:
-    """Every stream as one table, sorted by event time `ts`."""
+    """Read every stream as one table, sorted by event time `ts`."""
     data = _data_folder()
     with zipfile.ZipFile(data / "flights.csv.zip") as archive, archive.open("flights.csv") as file:
         flights = _read_csv(file)
@@ -140,7 +140,7 @@ def _departures(flights: pa.Table) -> pa.Table:
 
 
 def _departure_times(flights: pa.Table) -> Integers:
-    """The scheduled hour (which the package gives in UTC), its minute, and the delay: right also past midnight."""
+    # The package gives the scheduled hour in UTC, so this is right also past midnight.
     hours = flights["time_hour"].cast(INSTANT).cast(pa.int64()).to_numpy()
     return np.asarray(hours + (flights["minute"].to_numpy() + flights["dep_delay"].to_numpy()) * MINUTE, np.int64)
 
@@ -158,7 +158,7 @@ def _arrivals(flights: pa.Table, zones: Mapping[str, str]) -> pa.Table:
 
 
 def _offsets(zones: list[str], times: Integers) -> Integers:
-    """What each place's clock is ahead of UTC at a time, in microseconds."""
+    # In microseconds ahead of UTC.
     known: dict[tuple[str, int], int] = {}
     found = np.empty(len(times), np.int64)
     for i, (zone, hour) in enumerate(zip(zones, (times // HOUR).tolist(), strict=True)):

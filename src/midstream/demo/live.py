@@ -22,7 +22,7 @@ year begins again.
 
 
 def live_engine(streams: Mapping[str, pa.Table], checkpoint: Path) -> Engine:
-    """The job of the demo's first act before its first step; whoever asks the optimizer is answered by a person."""
+    """Make the job of the demo's first act before its first step; a person answers the optimizer's proposals."""
     engine = Engine(checkpoint=checkpoint)
     for name in ACT.streams:
         engine.create_stream(name, streams[name].schema, timestamp="ts", lateness=LATENESS)
@@ -32,7 +32,7 @@ def live_engine(streams: Mapping[str, pa.Table], checkpoint: Path) -> Engine:
 
 
 def steps(streams: Mapping[str, pa.Table]) -> Iterator[dict[str, pa.Table]]:
-    """What steps bring, without an end."""
+    """Yield what steps bring, without an end."""
     times = {name: np.asarray(streams[name]["ts"].cast(pa.int64())) for name in ACT.streams}
     begin = min(int(own.min()) for own in times.values())
     year = 0

@@ -88,7 +88,7 @@ class Auctions:
 
 
 def generate(events: int, seed: int = 0, per_second: int = 10_000) -> Auctions:
-    """The first `events` events, so many a second of event time; the same arguments always give the same rows.
+    """Generate the first `events` events, so many a second of event time; equal arguments give equal rows.
 
     >>> drawn = generate(1000)
     >>> drawn.person.num_rows, drawn.auction.num_rows, drawn.bid.num_rows
@@ -108,7 +108,7 @@ def generate(events: int, seed: int = 0, per_second: int = 10_000) -> Auctions:
 def drawn(
     people: EventMoments, auctions: EventMoments, bids: EventMoments, seed: int, longest: int, heat: Heat | None = None
 ) -> Auctions:
-    """The rows of events, whatever their proportions are; an auction is open for `longest` microseconds at most."""
+    """Draw the rows of events in any proportions; an auction is open for `longest` microseconds at most."""
     heat = heat or Heat()
     # Each stream draws from its own sequence: a column more in one leaves the others as they were.
     randoms = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
@@ -120,7 +120,7 @@ def drawn(
 
 
 def write(folder: Path, events: int, seed: int = 0, per_second: int = 10_000, files: int = 4) -> None:
-    """The first `events` events below a folder, each stream as so many Parquet files, one after the other in time."""
+    """Write the first `events` events below a folder, each stream as so many Parquet files, in order of time."""
     for name, table in vars(generate(events, seed, per_second)).items():
         (folder / name).mkdir(parents=True, exist_ok=True)
         ends = [table.num_rows * n // files for n in range(files + 1)]
@@ -130,7 +130,7 @@ def write(folder: Path, events: int, seed: int = 0, per_second: int = 10_000, fi
 
 
 def side_input(seed: int = 0, keys: int = SIDE_KEYS) -> pa.Table:
-    """The bounded input that query 13 joins bids with: a value, drawn from letters, for each key.
+    """Draw the bounded input that query 13 joins bids with: a value of letters for each key.
 
     >>> side_input(keys=2).column("key").to_pylist()
     [0, 1]
@@ -202,23 +202,23 @@ def _bids(seen: EventMoments, random: np.random.Generator, heat: Heat) -> pa.Tab
 
 
 def _newest_person(number: Integers) -> Integers:
-    """The last person, counted from 0, of whom an event of this number can know."""
+    # Counted from 0.
     return number // EVENTS
 
 
 def _newest_auction(number: Integers) -> Integers:
-    """The last auction, counted from 0; -1 for a person who comes before any auction."""
+    # Counted from 0; -1 for a person who comes before any auction.
     return number // EVENTS * AUCTIONS + np.clip(number % EVENTS - PEOPLE, -1, AUCTIONS - 1)
 
 
 def _some_person(newest: Integers, random: np.random.Generator) -> Integers:
-    """One of the people who came last, or one of the next few."""
+    # One of the people who came last, or one of the next few.
     active = np.minimum(newest + 1, ACTIVE_PEOPLE)
     return newest + 1 - active + random.integers(active + LEAD)
 
 
 def _prices(random: np.random.Generator, n: int) -> Integers:
-    """Prices in cents: their logarithms are spread evenly over six powers of ten."""
+    # In cents; their logarithms are spread evenly over six powers of ten.
     return np.rint(10.0 ** (random.random(n) * 6) * 100).astype(np.int64)
 
 
@@ -227,7 +227,7 @@ def _mails(random: np.random.Generator, n: int) -> pa.Array:
 
 
 def _addresses(channel: Integers, random: np.random.Generator) -> pa.Array:
-    """Addresses of three directories; those of a channel with a number (not -1) name it."""
+    # Three directories each; the address of a channel with a number (not -1) names it.
     parts = ["https://www.nexmark.com", *(_chosen(DIRECTORIES, random, len(channel)) for _ in range(3))]
     pages = pa.array(["item.htm?query=1", *(f"item.htm?query=1&channel_id={n}" for n in range(CHANNELS))])
     return pc.binary_join_element_wise(*parts, pages.take(pa.array(channel + 1)), "/")

@@ -15,9 +15,9 @@ Reals = npt.NDArray[np.float64]
 
 
 def within_km(lat: pa.Array, lon: pa.Array, other_lat: pa.Array, other_lon: pa.Array, most: pa.Array) -> pa.Array:
-    """Whether places, in degrees, lie at most so many kilometres from others along the great circle (haversine).
+    """Tell whether places, in degrees, lie at most so many kilometres from others along the great circle (haversine).
 
-    One that is not known is near none.
+    A place that is not known is near none.
 
     >>> newark, kennedy = (40.6925, -74.1687), (40.6398, -73.7789)
     >>> degrees = [pa.array([one, one, None]) for one in newark], [pa.array([one] * 3) for one in kennedy]
@@ -31,7 +31,8 @@ def within_km(lat: pa.Array, lon: pa.Array, other_lat: pa.Array, other_lon: pa.A
 
 
 def with_places(flights: pa.Table, airports: pa.Table) -> pa.Table:
-    """Flights with the latitude `lat` and the longitude `lon` of their destinations; NULL where those are not known."""
+    """Add the latitude `lat` and the longitude `lon` of their destinations to flights; NULL where they are not
+    known."""
     codes = airports["faa"].combine_chunks()
     rows = pa.compute.index_in(flights["dest"], value_set=codes)
     for name in ("lat", "lon"):

@@ -29,8 +29,8 @@ def play(
     """Run the act through Spark until its input is used up; the plan is changed when half of the files are done.
 
     Where the act names a spread, the query goes from one node over to several instead; where it names neither, the
-    optimizer looks after it. State goes to `checkpoint` and results to `results`
-    below the folder. `progress` is told the files done (`completed`) and what is going on (`description`).
+    optimizer decides. State goes to `checkpoint` and results to `results` below the folder. `progress` is called with
+    the files done (`completed`) and the work at hand (`description`).
     """
     import midstream as ms
 
@@ -63,7 +63,7 @@ def _one_node(act: Act) -> dict[str, Any]:
 
 
 def _change(act: Act, run: Any) -> str:
-    """Change how the running query is evaluated, as the act says; what to show of it."""
+    # The text is shown to the reader.
     if act.new_plan is None:
         run.spread(QUERY, act.spread, nodes=act.nodes)
         return f"{act.spread} over {act.nodes} nodes"
@@ -85,7 +85,7 @@ class Rehearsal:
 
 
 def rehearse(act: Act, replays: Mapping[str, Replay], mode: Mode) -> Rehearsal:
-    """The act by the embedded engine, without a change but those that the optimizer makes in a mode."""
+    """Run the act by the embedded engine, without a change except those that the optimizer makes in a mode."""
     from midstream.engine import Engine
 
     declare_within_km()
