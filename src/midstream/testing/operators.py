@@ -44,7 +44,7 @@ def check_operator(kind: type[OperatorForm], *, cases: int = 10, seed: int = 0) 
 
 
 def _course(name: str, rng: Random) -> None:
-    """The same join run by the form and by its tree, each for itself."""
+    # The form and its tree run the join each in an engine of its own.
     family = Family.draw(rng)
     join, plan = family.join(rng), trees(rng, family.streams)
     lanes = rng.choice((1, 2))
@@ -77,7 +77,6 @@ def _begun(join: DrawnJoin, plan: str, lanes: int) -> Engine:
 
 
 def _migrate(rng: Random, engine: Engine, join: DrawnJoin, name: str) -> bool:
-    """Carry the query between the form and trees by any strategy that accepts it."""
     plan = trees(rng, join.streams)
     for strategy in rng.sample(list(discovered()), len(discovered())):
         with suppress(StrategyError):
@@ -100,7 +99,7 @@ def _check_answer(answer: pa.Table, expected: Counter[tuple[object, ...]]) -> No
 
 
 def _check_states(form: Engine, tree: Engine) -> None:
-    """Equal id, equal content: as many living rows in each state that both have."""
+    # Equal ids promise equal content: as many living rows in each state that both have.
     for lane, state in form.manifest.lane_states.items():
         other = tree.manifest.lane_states[lane].states
         for id in state.states.keys() & other.keys():

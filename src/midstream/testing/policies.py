@@ -54,7 +54,7 @@ class DriftingJoin:
     @staticmethod
     @lru_cache(KEPT)
     def draw(number: int) -> DriftingJoin:
-        """The same for every policy."""
+        """Draw a join; it is the same for every policy."""
         rng = Random(number)
         streams = rng.choice(("ABC", "ABC", "ABC", "ABC", "ABCD"))
         windows = tuple(rng.choice((2, 3, 5)) * STEP // 2 for _ in streams)
@@ -85,7 +85,7 @@ class PolicyCourse:
 
     @staticmethod
     def draw(policy: Policy, number: int) -> PolicyCourse:
-        """Any course."""
+        """Draw any course."""
         drifting, rng = DriftingJoin.draw(number), Random(f"course {number}")
         streams = drifting.join.streams
         allow = [plans(rng, streams) for _ in range(2)] if rng.random() < 0.3 else []
@@ -109,7 +109,7 @@ class PolicyCourse:
         )
 
     def run(self) -> tuple[tuple[Event, ...], Counter[Row]]:
-        """What happened, and all that was answered."""
+        """Run the course and return the events, and all that was answered."""
         engine, happened = Engine(lanes=self.lanes), list[Event]()
         join = self.drifting.join
         for name in join.streams:
@@ -132,10 +132,12 @@ class PolicyCourse:
 
 
 def check_policy(kind: type[Policy], *, cases: int = 10, seed: int = 0) -> int:
-    """Raise an `AssertionError` unless a policy keeps every answer, and to what it is allowed; how often it switched.
+    """Check a policy: it keeps every answer, and does only what is allowed. Return how often it switched.
 
-    `cases` courses are drawn from `seed` on, each from one number, which the error names: so
-    `check_policy(kind, cases=1, seed=number)` shows the same again. The policy need not be installed.
+    Raises an `AssertionError` otherwise.
+
+    `cases` courses are drawn from `seed` on, each from one number, which the error names: so `check_policy(kind,
+    cases=1, seed=number)` shows the same again. The policy need not be installed.
 
     >>> from midstream.optimizer.policies.static import Static
     >>> check_policy(Static, cases=2) >= 0
@@ -163,7 +165,7 @@ def _checked(course: PolicyCourse, *, again: bool) -> int:
 
 
 def _keeps_to(course: PolicyCourse, events: Sequence[Event]) -> None:
-    """Every migration is one that was decided in auto or approved, of an allowed plan by an allowed strategy."""
+    # Every migration was decided in auto or approved, to an allowed plan by an allowed strategy.
     allowed = set(course.settings["allow"])
     by = allowed & set(strategies()) or set(strategies())
     pinned = False

@@ -43,7 +43,7 @@ def check_scheme(kind: type[Scheme], *, cases: int = 10, seed: int = 0) -> None:
 
 
 def _check_cuts(scheme: Scheme, rng: Random) -> None:
-    """Cuts are some of the windows, ascending up to the widest, and the same whenever the same is given."""
+    # Cuts are some of the windows, ascending up to the widest, and equal whenever the arguments are.
     for _ in range(20):
         windows = sorted(rng.sample(range(1, 1000), rng.randrange(2, 8)))
         present = tuple(window for window in windows if rng.random() < 0.5)
@@ -76,7 +76,6 @@ class _Running:
 
 
 def _check_answers(sharing: str, rng: Random) -> None:
-    """One set of queries, from the first step to the last."""
     family = Family.draw(rng)
     engine = Engine(sharing=rng.choice((sharing, sharing, *schemes())), lanes=rng.choice((1, 1, 2)))
     for name in family.streams:
@@ -98,7 +97,7 @@ def _check_answers(sharing: str, rng: Random) -> None:
 
 
 def _act(rng: Random, engine: Engine, live: dict[str, _Running], join: DrawnJoin, step: int) -> Engine:
-    """Do something before a step; a new query is the most likely."""
+    # A new query is the most likely.
     name = rng.choice(sorted(live)) if live else ""
     match rng.choice(("add", "add", "add", "change", "drop", "migrate", "rescale", "restart")):
         case "change" if name and _shares(engine, name):
@@ -127,7 +126,7 @@ def _act(rng: Random, engine: Engine, live: dict[str, _Running], join: DrawnJoin
 
 
 def _shares(engine: Engine, name: str) -> bool:
-    """Whether a query runs in a chain; the one that begins with the next step does not run yet."""
+    # A query that begins with the next step does not run yet.
     return name in engine.manifest.queries and engine.manifest.queries[name].shares
 
 
@@ -139,7 +138,7 @@ def _note_what_they_see(engine: Engine, live: dict[str, _Running], step: int) ->
 
 
 def _check_answer(oracle: Oracle, running: _Running, result: pa.Table, step: int) -> None:
-    """A step's answer is what the query sees gives; from `exact_from` on that is all that there is."""
+    # From `exact_from` on, what the query sees gives all that there is.
     times = result["_ts"].cast(pa.int64())
     found = Counter(zip(*(column.to_pylist() for column in (*result.columns[:-1], times)), strict=True))
     expected = oracle.answer(running.join, step, running.seen)

@@ -48,7 +48,7 @@ class SinkCase:
 
 
 def check_sink(case: SinkCase) -> None:
-    """Raise an `AssertionError` that names the promise which a sink breaks.
+    """Raise an `AssertionError` that names the promise that a sink breaks.
 
     `StagedStep.frame` gives Arrow tables, as in an embedded engine, or what the `frames` of the case make of a step.
 
@@ -74,7 +74,7 @@ class _Bench:
         return self.root / "sink"
 
     def sink(self) -> Sink:
-        """The sink as a job that has just started makes it."""
+        """Make the sink as a job that has just started makes it."""
         self.place.mkdir(exist_ok=True)
         made = self.case.make(self.place)
         made.open()
@@ -120,7 +120,7 @@ def _commits_once(bench: _Bench) -> None:
 
 
 def _commits_what_counts(bench: _Bench) -> None:
-    """Tasks died between staging and the commit; others did their work again, in the same folder."""
+    # Tasks died between staging and the commit; others did their work again, in the same folder.
     bench.stage(0, OTHER, "died")
     staged = bench.stage(0, FIRST, "counts")
     bench.sink().commit(staged)
@@ -129,7 +129,7 @@ def _commits_what_counts(bench: _Bench) -> None:
 
 
 def _tells_time_lines(bench: _Bench) -> None:
-    """Only of a sink that can tell whose steps it has."""
+    # Only of a sink that can tell whose steps it has.
     assert bench.sink().newest(QUERY) is None, "an empty sink has no newest step"
     for step, rows in enumerate((FIRST, SECOND)):
         staged = bench.stage(step, rows)
@@ -168,7 +168,7 @@ def _goes_back(bench: _Bench) -> None:
 
 
 def _is_made_again(bench: _Bench) -> None:
-    """From what a manifest says of it; a function is given anew."""
+    # From what a manifest says of it; a function is given anew.
     said = bench.sink().to_json()
     assert json.loads(json.dumps(said)) == said, f"to_json gives JSON values, not {said!r}"
     with suppress(SinkError):  # It need not be installed.
@@ -181,7 +181,7 @@ def _is_made_again(bench: _Bench) -> None:
 
 
 def _tells_steps(bench: _Bench) -> None:
-    """Equal rows of two steps are two results."""
+    # Equal rows of two steps are two results.
     counted = 0
     for step in (0, 1):
         bench.sink().commit(bench.stage(step, {(1, "a")}))

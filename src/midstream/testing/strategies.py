@@ -53,7 +53,7 @@ def check_strategy(kind: type[Strategy], *, cases: int = 10, seed: int = 0) -> N
 
 
 def trees(rng: Random, names: str) -> str:
-    """A tree of pairs over all these streams, in any order and shape.
+    """Draw a tree of pairs over all these streams, in any order and shape.
 
     >>> trees(Random(0), "ABC")
     '(B (C A))'
@@ -66,7 +66,7 @@ def trees(rng: Random, names: str) -> str:
 
 
 def plans(rng: Random, names: str) -> str:
-    """A plan of any form over all these streams."""
+    """Draw a plan of any form over all these streams."""
     match rng.choice(("tree", "tree", "tree", "orders", "eddy", "stairs")):
         case "orders":
             orders = (f"{a}: {' '.join(rng.sample(names.replace(a, ''), len(names) - 1))}" for a in names)
@@ -79,7 +79,6 @@ def plans(rng: Random, names: str) -> str:
 
 
 def _course(strategy: str, rng: Random) -> int:
-    """One query on its way through several plans; how many migrations the strategy began."""
     family = Family.draw(rng)
     join = family.join(rng)
     alone = (name for name, found in schemes().items() if not found.shares)
@@ -108,7 +107,7 @@ def _course(strategy: str, rng: Random) -> int:
 
 
 def _rows_after_all(streams: str, step: int) -> dict[str, pa.Table]:
-    """First rows so late that every window has passed all others, for a silent stream would hold the watermark."""
+    # First rows so late that every window has passed all others, since a silent stream would hold the watermark.
     row = {"u": [100 * AFTER], "k": [None], "v": [0], "ts": [AFTER * STEP]}
     return dict.fromkeys(streams, pa.table(row, schema=SCHEMA)) if step == AFTER else {}
 
@@ -133,7 +132,7 @@ class _Owed:
 
 
 def _migrate(rng: Random, engine: Engine, join: DrawnJoin, strategy: str) -> int:
-    """Ask for another plan; one time in four by any strategy, so that migrations of several kinds overlap."""
+    # One time in four by any strategy, so that migrations of several kinds overlap.
     chosen = strategy if rng.random() < 0.75 else rng.choice(list(discovered()))
     options = {
         option.name: rng.choice(option.examples()) for option in discovered()[chosen].options if rng.random() < 0.5

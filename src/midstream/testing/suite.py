@@ -59,14 +59,14 @@ class DrawnJoin:
         return " AND ".join((*ties, *(text.format(a=self.streams[0], b=self.streams[1]) for text in self.filters)))
 
     def cql(self) -> str:
-        """The query's text; its answer names the rows it joins, and when."""
+        """Write the query's text; its answer names the rows it joins, and when."""
         names = ", ".join(f"{name}.u AS {name.lower()}" for name in self.streams)
         sources = zip(self.streams, self.windows, strict=True)
         sized = ", ".join(f"{name} [RANGE {size} MICROSECONDS]" for name, size in sources)
         return f"SELECT {names}, _ts FROM {sized} WHERE {self.conditions}"
 
     def sql(self, where: str) -> str:
-        """The answer over all rows so far, by definition: no row is older than its window when the last one comes."""
+        """Write the answer over all rows so far in SQL: no row is older than its window when the last one comes."""
         last = f"greatest({', '.join(f'{name}.ts' for name in self.streams)})"
         young = [f"{last} - {name}.ts <= {size}" for name, size in zip(self.streams, self.windows, strict=True)]
         names = ", ".join(f"{name}.u" for name in self.streams)
@@ -87,18 +87,18 @@ class Family:
 
     @staticmethod
     def draw(rng: Random) -> Family:
-        """Any family."""
+        """Draw any family."""
         return Family(rng.choice(("AB", "AB", "ABC")), rng.choice(TIES), tuple(rng.sample(FILTERS, 2)))
 
     def join(self, rng: Random) -> DrawnJoin:
-        """Any join of it: with the same window on all streams or one for each."""
+        """Draw any join of the family: with the same window on all streams or one for each."""
         size = rng.choice(WINDOWS)
         windows = tuple(size if rng.random() < 0.6 else rng.choice(WINDOWS) for _ in self.streams)
         return DrawnJoin(self.streams, self.tie, windows, tuple(f for f in self.filters if rng.random() < 0.4))
 
 
 def draw_rows(rng: Random, streams: str, step: int) -> dict[str, pa.Table]:
-    """The rows of a step: none is late where the streams allow for a lateness of `STEP`."""
+    """Draw the rows of a step: none is late where the streams allow for a lateness of `STEP`."""
     found = {}
     for name in streams:
         count = rng.choice((0, 2, 4, 6))
@@ -144,7 +144,7 @@ class Oracle:
 
 
 def answer_over(join: DrawnJoin, steps: Sequence[Mapping[str, pa.Table]]) -> Counter[Row]:
-    """All that a database answers over the rows of all steps."""
+    """Compute all that a database answers over the rows of all steps."""
     with _database().cursor() as database:
         for name in join.streams:
             database.register(name, _in_microseconds(pa.concat_tables([tables[name] for tables in steps])))
@@ -153,7 +153,7 @@ def answer_over(join: DrawnJoin, steps: Sequence[Mapping[str, pa.Table]]) -> Cou
 
 @cache
 def _database() -> DuckDBPyConnection:
-    """One for this process, for to make one takes longer than most queries; each cursor has tables of its own."""
+    # One for this process, because making one takes longer than most queries; each cursor has tables of its own.
     if importlib.util.find_spec("duckdb") is None:
         raise InputError("DuckDB is not installed", place="package duckdb", remedy=install("testing"))
     import duckdb
@@ -167,7 +167,7 @@ def _in_microseconds(table: pa.Table) -> pa.Table:
 
 @contextmanager
 def installed(found: dict[str, Contract], name: str, one: Contract) -> Iterator[None]:
-    """Within this block `one` is among those found, as if its package were installed."""
+    """Add `one` to the contracts that are found, within the context, as if its package were installed."""
     before = dict(found)
     found[name] = one
     try:
@@ -179,7 +179,7 @@ def installed(found: dict[str, Contract], name: str, one: Contract) -> Iterator[
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """Whatever fails within this block becomes an `AssertionError` that begins with the place."""
+    """Turn any failure within the context into an `AssertionError` that begins with the place."""
     try:
         yield
     except Exception as error:
