@@ -50,7 +50,7 @@ ENTRY_POINTS = "midstream.sinks"
 
 
 def files(path: str | os.PathLike[str], format: str = "parquet") -> FileSink:
-    """A sink of files: Parquet, JSON lines or CSV. The path must be one that every machine of the cluster sees.
+    """Make a sink of files: Parquet, JSON lines or CSV. The path must be one that every machine of the cluster sees.
 
     >>> files("/data/out/pairs", format="json")
     FileSink(path='/data/out/pairs', format='json')
@@ -59,9 +59,9 @@ def files(path: str | os.PathLike[str], format: str = "parquet") -> FileSink:
 
 
 def merged_files(path: str | os.PathLike[str]) -> list[str]:
-    """The files that `midstream compact` has merged the results in a sink of files into, in the order of their steps.
+    """List the files that `midstream compact` has merged the results in a sink of files into, in order of their steps.
 
-    All of them together are the results up to one step, each row once, whoever merges meanwhile.
+    All of them together are the results up to one step, each row once, also while others merge.
 
     >>> merged_files("/data/out/nothing_yet")
     []
@@ -70,7 +70,7 @@ def merged_files(path: str | os.PathLike[str]) -> list[str]:
 
 
 def as_sink(value: Any, default: str) -> Sink:
-    """The sink a user means: a `Sink`, a function, the dict of a job file, or None for files at `default`."""
+    """Make the sink a user means: a `Sink`, a function, the dict of a job file, or None for files at `default`."""
     if value is None or value == {}:
         return files(default)
     if isinstance(value, Sink):
@@ -89,7 +89,7 @@ def as_sink(value: Any, default: str) -> Sink:
 
 
 def restored(value: Mapping[str, Any] | None, default: str) -> Sink | None:
-    """The sink that a manifest names; None for a function, which no manifest can hold."""
+    """Make the sink that a manifest names; None for a function, which no manifest can hold."""
     return None if value is not None and "function" in value else as_sink(value, default)
 
 

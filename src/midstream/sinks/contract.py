@@ -35,17 +35,17 @@ class Staging:
     prefix: str = ""
 
     def of(self, stamp: Stamp) -> Staging:
-        """The part for one step, whose stamp its files bear: no two drivers or steps ever write to one place."""
+        """Return the part for one step, whose stamp its files bear: no two drivers or steps ever write to one place."""
         return replace(self, storage=self.storage.at(staged_in(stamp)), prefix=stamp_prefix(stamp))
 
     def write(self, stem: str, table: pa.Table) -> str:
-        """Write a table to a new file, in a task; the file's name. Raises `SinkError` where that fails."""
+        """Write a table to a new file, in a task, and return its name. Raises `SinkError` where that fails."""
         file = f"{self.prefix}{stem}.{self.format}"
         self.storage.write(file, formats.written(table, self.format))
         return file
 
     def synced_with(self, unsynced: Unsynced) -> Staging:
-        """The same, whose files survive the loss of power together with others."""
+        """Return a staging whose files survive the loss of power together with others."""
         return replace(self, storage=self.storage.synced_with(unsynced))
 
     def clear(self) -> None:
@@ -54,12 +54,12 @@ class Staging:
 
 
 def staged_in(stamp: Stamp) -> str:
-    """The folder of a step in the staging folder."""
+    """Return the folder of a step in the staging folder."""
     return "/".join(filter(None, (stamp.epoch, f"step={stamp.step:08d}")))
 
 
 def stamp_prefix(stamp: Stamp) -> str:
-    """How the names of the files of a step begin.
+    """Return the beginning of the names of the files of a step.
 
     >>> stamp_prefix(Stamp("job", "1c0f", 12))
     'job~1c0f~'
@@ -68,7 +68,7 @@ def stamp_prefix(stamp: Stamp) -> str:
 
 
 def step_of(folder: str) -> int:
-    """The step that a folder of `staged_in` is of.
+    """Read the step from the name of a folder of `staged_in`; -1 for other names.
 
     >>> step_of("step=00000012"), step_of("step=00000012.ready")
     (12, 12)
@@ -114,7 +114,7 @@ class StagedStep:
             raise
 
     def follows(self, newest: Stamp | None, place: str) -> bool:
-        """Whether it comes after the newest step that a sink has of its query; False where it is that step.
+        """Tell whether the step comes after the newest step that a sink has of its query; False where it is that step.
 
         Raises where the sink has a later step, or one of another time line: rows would be lost or doubled.
         """
@@ -135,12 +135,13 @@ class StagedStep:
         return [self.staging.storage.place(file) for file in self.files]
 
     def table(self) -> pa.Table:
-        """The results as an Arrow table, of staged Parquet files."""
+        """Read the results, from staged Parquet files, as an Arrow table."""
         files = [pa.BufferReader(self.staging.storage.read(file)) for file in self.files]
         return pa.concat_tables([pyarrow.parquet.read_table(file) for file in files])
 
     def frame(self) -> Any:
-        """The results as functions take them, of staged Parquet files: an Arrow table, or on Spark a DataFrame."""
+        """Read the results, from staged Parquet files, as functions take them: an Arrow table, or on Spark a
+        DataFrame."""
         return self.table() if self.frames is None else self.frames(self)
 
 
@@ -149,7 +150,7 @@ Frames = Callable[[StagedStep], Any]
 
 
 def anything(stamp: Stamp) -> bool:
-    """Whatever the stamp."""
+    """Accept any stamp."""
     return True
 
 
@@ -170,7 +171,7 @@ class Sink(ABC):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """The sink that a job file or a manifest names, of its options."""
+        """Make the sink that a job file or a manifest names, of its options."""
         try:
             return cls(**options)
         except TypeError as error:
@@ -179,7 +180,8 @@ class Sink(ABC):
             ) from error
 
     def to_json(self) -> dict[str, Any]:
-        """The sink as manifests and commands carry it: its name, and the options that `of` makes it again from."""
+        """Return the sink as manifests and commands carry it: its name, and the options that `of` makes it again
+        from."""
         return {"type": self.name, **vars(self)}
 
     @property
@@ -188,7 +190,7 @@ class Sink(ABC):
         return ""
 
     def open(self) -> None:
-        """Make ready, or raise a `SinkError` where results cannot be written.
+        """Make the sink ready, or raise a `SinkError` where results cannot be written.
 
         Called on the driver before the first step of each run, perhaps more than once.
         """
@@ -204,13 +206,13 @@ class Sink(ABC):
     def check_columns(self, columns: pa.Schema) -> None:
         """Raise a `SinkError` where results of these columns could never be written: a table has others.
 
-        Called on the driver after `open`, before a step of the query is done: what `write` refuses once the step is
-        committed stands in the way of all that come after.
+        Called on the driver after `open`, before a step of the query is done: if `write` refuses a step that is
+        committed, it blocks all steps after it.
         """
         return
 
     def staging(self, scratch: Storage) -> Staging:
-        """Where the tasks of all steps shall write, and as what: each step in a folder of its own below.
+        """Return where the tasks of all steps write, and in which format: each step in a folder of its own below.
 
         Called on the driver before the step's tasks, and again before its commit, with the same answer. `scratch` is a
         folder of the checkpoint; a sink that needs the files elsewhere, or in another format, says so.
@@ -220,30 +222,32 @@ class Sink(ABC):
     def commit(self, staged: StagedStep) -> None:
         """Put a step's results in place, all at once as readers see it.
 
-        Called on the driver when the step's manifest stands, in order of the steps, for steps that have results. Where
-        the job died before it knew that the call had returned it is made again. Then `staged.is_there` may be false,
-        for the files are removed after the first; or true, so that `write` must find out what it has done already.
+        Called on the driver when the step's manifest stands, in order of the steps, for steps that have results. If the
+        job died before it knew that the call had returned, it calls again. Then `staged.is_there` may be false, because
+        the files are removed after the first call; or true, so that `write` must find out what it has done already.
         """
         if staged.is_there:
             self.write(staged)
 
     @abstractmethod
     def write(self, staged: StagedStep) -> None:
-        """Write a step's results for good. Writing them again must change nothing: it is idempotent in name and step,
-        as one database transaction is that notes the step.
+        """Write a step's results for good; writing them again must change nothing.
+
+        It is idempotent in name and step, as one database transaction is that notes the step.
         """
 
     def newest(self, name: str) -> Stamp | None:
-        """The newest step of a query whose results are there, and whose step it is; None where there is none, or the
-        sink cannot tell. A stamp without a job is one that nobody noted.
+        """Return the stamp of the newest step of a query whose results are there.
+
+        None where there is none, or the sink cannot tell. A stamp without a job is one that nobody noted.
 
         Called on the driver before the first step: a job does not start on a sink that is ahead of its checkpoint, or
-        has results of another job, for then rows would be lost or doubled.
+        has results of another job, because rows would be lost or doubled.
         """
         return None
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise a `SinkError` where `forget_after` of the same would, and change nothing.
+        """Raise a `SinkError` where `forget_after` with these arguments would, and change nothing.
 
         Called before a job goes back, of every sink: where one refuses, the job stays where it is.
         """

@@ -70,11 +70,11 @@ class DeltaSink(Sink):
         object.__setattr__(self, "path", path)
 
     def open(self) -> None:
-        """See whether the store answers."""
+        """Check that the store answers."""
         self._table()
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raises where there is a table, and its columns have other names or types."""
+        """Raise `SinkError` where there is a table whose columns have other names or types."""
         if (table := self._table()) is not None:
             self._check_columns(table, lake_schema(columns))
 
@@ -102,17 +102,17 @@ class DeltaSink(Sink):
             write_deltalake(table, rows, mode="append", commit_properties=_noted(staged.name, staged.stamp))
 
     def newest(self, name: str) -> Stamp | None:
-        """As the newest commit of the query says; where the log keeps it no more, the step alone."""
+        """Read the newest step from the newest commit of the query; where the log keeps it no more, the step alone."""
         table = self._table()
         return None if table is None else self._newest(table, name)
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raises where others wrote since, or where the table's log does not reach back so far."""
+        """Raise `SinkError` where others wrote since, or where the table's log does not reach back so far."""
         if (table := self._table()) is not None:
             self._back(table, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Have the table go back to the version before the first later step.
+        """Restore the table to the version before the first later step.
 
         Raises where others wrote since, or where its log or its files do not reach back so far.
         """
@@ -123,7 +123,7 @@ class DeltaSink(Sink):
                 table.restore(back.first.id - 1, commit_properties=_noted(name, back.stamp))
 
     def _back(self, table: DeltaTable, name: str, step: int, given_up: Callable[[Stamp], bool]) -> GoingBack | None:
-        """How the table goes back; None where it has no later step that was given up."""
+        # None where the table has no later step that was given up.
         newest = self._newest(table, name)
         if newest is None or newest.step <= step or not given_up(newest):
             return None
@@ -133,13 +133,13 @@ class DeltaSink(Sink):
         return going_back((_version(commit, name) for commit in history), step, self._place, lost=lost)
 
     def _newest(self, table: DeltaTable, name: str) -> Stamp | None:
-        """The stamp of the newest step; of job "" where the table's history does not tell whose it is."""
+        # The job is "" where the table's history does not say whose step it is.
         with self._failing():
             step = table.transaction_version(_application(name))
             return None if step is None or step < 0 else next(_stamps(table, name), Stamp("", "", step))
 
     def _check_columns(self, table: DeltaTable, schema: pa.Schema) -> None:
-        """Delta would take whatever it can cast, and round what does not fit."""
+        # Delta would take anything it can cast, and round what does not fit.
         from deltalake import Schema
 
         if found := differing(_types(table.schema()), _types(Schema.from_arrow(schema))):
@@ -162,14 +162,14 @@ class DeltaSink(Sink):
 
 
 def _has_credentials(url: str) -> bool:
-    """Whether a URL holds more than a place; one of Azure has its container where others have a user."""
+    # A URL of Azure has its container where others have a user.
     parts = urlsplit(url)
     user = parts.username if parts.scheme not in ("abfs", "abfss") else None
     return any(part is not None and part != "" for part in (user, parts.password, parts.query))
 
 
 def _types(schema: Schema) -> dict[str, str]:
-    """The types of columns as the library writes them, those of simple ones by their name alone."""
+    # As the library writes them; simple types by their name alone.
     return {field.name: re.sub(r'PrimitiveType\("([^"]*)"\)', r"\1", str(field.type)) for field in schema.fields}
 
 
@@ -178,7 +178,6 @@ def _application(name: str) -> str:
 
 
 def _noted(name: str, stamp: Stamp) -> CommitProperties:
-    """What a commit says of the step that made it."""
     from deltalake import CommitProperties, Transaction
 
     return CommitProperties(
@@ -199,7 +198,7 @@ def _version(commit: dict[str, Any], name: str) -> TableVersion:
 
 
 def _stamps(table: DeltaTable, name: str) -> Iterator[Stamp]:
-    """The stamps of a query's steps in the history of a table, the newest first; only what is asked for is read."""
+    # The newest first; only the commits that are asked for are read.
     read, limit = 0, COMMITS_AT_ONCE
     while len(commits := table.history(limit)) > read:
         yield from (stamp for commit in commits[read:] if (stamp := _version(commit, name).stamp) is not None)

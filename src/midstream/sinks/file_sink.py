@@ -45,7 +45,8 @@ class FileSink(Sink):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """The sink of `path` and `format`; raises where it is none of `FORMATS` or nowhere that files can be kept."""
+        """Make the sink of `path` and `format`; raises for a format not in `FORMATS` and a place that cannot keep
+        files."""
         unknown = sorted(set(options) - {"path", "format"})
         if unknown or "path" not in options:
             wrong = f"unknown sink option {unknown[0]!r}" if unknown else "a sink of files needs a path"
@@ -59,7 +60,7 @@ class FileSink(Sink):
         return cls(located(path), format)
 
     def to_json(self) -> dict[str, Any]:
-        """Path and format; a sink without a type is one of files."""
+        """Return path and format; a sink without a type is one of files."""
         return {"format": self.format, "path": self.path}
 
     @property
@@ -68,11 +69,11 @@ class FileSink(Sink):
         return self.path
 
     def open(self) -> None:
-        """See now rather than in the middle of a step whether the folder can be written."""
+        """Check whether the folder can be written, now rather than in the middle of a step."""
         self._storage().prepare()
 
     def staging(self, scratch: Storage) -> Staging:
-        """Beside the steps in place, so that committing is renaming."""
+        """Return a staging next to the steps in place, so that committing is renaming."""
         return Staging(self._storage(scratch.durable).at(STAGING), self.format)
 
     def commit(self, staged: StagedStep) -> None:
@@ -99,20 +100,20 @@ class FileSink(Sink):
             raise _in_the_way(storage, staged.step)
 
     def has(self, step: int) -> bool:
-        """Whether there are results of a step."""
+        """Tell whether there are results of a step."""
         return self._stamp(self._storage(), step) is not None
 
     def has_all(self, stamp: Stamp, staged: Iterable[str]) -> bool:
-        """Whether everything is there that a step has staged."""
+        """Tell whether everything is there that a step has staged."""
         there = set(self._storage().names(_folder(stamp.step)))
         return set(staged) <= there
 
     def files(
         self, steps: range, which: Callable[[Stamp], bool], *, one_by_one: bool = False
     ) -> Iterator[tuple[int, str]]:
-        """The files of some steps, and the step of each, whose stamps are such; in order.
+        """Yield the files of some steps whose stamps `which` accepts, each with its step, in order.
 
-        What `one_by_one` says is only whether each step's folder is listed by itself or everything there is.
+        With `one_by_one` each step's folder is listed by itself, otherwise everything there is.
         """
         storage = self._storage()
         if one_by_one or storage.renames_folders:
@@ -129,19 +130,21 @@ class FileSink(Sink):
 
     @staticmethod
     def stamp_of(name: str) -> Stamp:
-        """The stamp of a file in place, by its name from the sink's root; of job "" where no job put it there."""
+        """Read the stamp of a file in place from its name below the sink's root; of job "" where no job put it
+        there."""
         folder, _, file = name.rpartition("/")
         return _stamp_of(file, step_of(folder))
 
     def newest(self, name: str) -> Stamp | None:
-        """The stamp of the last folder that has a file."""
+        """Return the stamp of the last folder that has a file."""
         storage = self._storage()
         steps = [int(match[1]) for folder in storage.names() if (match := _STEP.fullmatch(folder))]
         stamps = (self._stamp(storage, step) for step in sorted(steps, reverse=True))
         return next((stamp for stamp in stamps if stamp is not None), None)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Remove the files of later steps, by their names, which no other time line has; before, what is merged."""
+        """Remove the files of later steps, by their names, which no other time line has; first what is merged of
+        them."""
         MergedResults.of(self.path).forget_after(step, given_up)
         storage = self._storage()
         steps = [int(match[1]) for folder in storage.names() if (match := _STEP.fullmatch(folder))]
@@ -153,10 +156,8 @@ class FileSink(Sink):
         return storage_at(self.path, durable=durable)
 
     def _copy(self, storage: Storage, staged: StagedStep) -> None:
-        """Copy the files into the step's folder that are not there yet.
-
-        They leave the staging only once all have been copied: where they have left it, all are there, or they are lost.
-        """
+        # Files leave the staging only once all have been copied: if they have left it, all are in place, or they are
+        # lost.
         final, line = _folder(staged.step), staged.line
         found = {name: _stamp_of(name, staged.step) for name in _files_in(storage, final)}
         if any(stamp != staged.stamp and not line.gave_up(stamp) for stamp in found.values()):
@@ -172,7 +173,6 @@ class FileSink(Sink):
                 raise _gone(storage, staged.step, staging) from error
 
     def _has(self, storage: Storage, staged: StagedStep) -> bool:
-        """Whether the step stands in its folder."""
         stamp = self._stamp(storage, staged.step)
         if stamp is None:
             return False
@@ -186,17 +186,15 @@ class FileSink(Sink):
 
     @staticmethod
     def _files(storage: Storage, step: int, which: Callable[[Stamp], bool]) -> list[str]:
-        """The files of a step whose stamp is one of those."""
         return [name for name in _files_in(storage, _folder(step)) if which(_stamp_of(name, step))]
 
     @staticmethod
     def _stamp(storage: Storage, step: int) -> Stamp | None:
-        """Whose step is in its folder."""
         return next((_stamp_of(name, step) for name in _files_in(storage, _folder(step))), None)
 
     def _whole(self, storage: Storage, staged: StagedStep) -> str:
-        """The folder that has all files of the step and nothing else."""
         folder = f"{STAGING}/{staged_in(staged.stamp)}"
+        # The folder must have all files of the step and nothing else.
         if staged.tasks_ended:
             found = {name for name, _ in storage.walk(folder)}  # Also what writes that were broken off have left.
             if found == {f"{folder}/{file}" for file in staged.files}:
@@ -217,8 +215,10 @@ class FileSink(Sink):
 
 
 def check_apart(folders: Iterable[tuple[str, str]]) -> None:
-    """Raise where two outputs, of each its place for messages and its folder or topic, go to one: of a step only one of
-    them would be put in place.
+    """Raise where two outputs go to one folder or topic: of a step only one of them would be put in place.
+
+    Args:
+        folders: Of each output the place that messages name, and its folder or topic.
     """
     found = dict[str, str]()
     for place, path in folders:
@@ -262,14 +262,12 @@ def _folder(step: int) -> str:
 
 
 def _files_in(storage: Storage, folder: str) -> list[str]:
-    """The names of the results in a step's folder, in no order."""
     return [name for name in storage.names(folder) if _is_of_sink(name)]
 
 
 def _is_of_sink(name: str) -> bool:
-    """Whether a file in a step's folder may have results. File systems, programs and editors leave others there, which
-    readers of such folders pass over too; of results those names do not begin or end so.
-    """
+    # File systems, programs and editors leave other files there, which readers of such folders pass over too; names of
+    # results do not begin or end so.
     return not name.startswith((".", "_")) and not name.endswith("~") and "/" not in name
 
 

@@ -21,7 +21,7 @@ from midstream.model.python_values import python_values
 
 
 def written(table: pa.Table, format: str) -> pa.Buffer:
-    """A table as the bytes of a file in one of `FORMATS`."""
+    """Write a table as the bytes of a file in one of `FORMATS`."""
     sink = pa.BufferOutputStream()
     FORMATS[format](table, sink)
     return sink.getvalue()
@@ -43,7 +43,7 @@ def check_types(columns: pa.Schema, format: str, place: str) -> None:
 
 @lru_cache(maxsize=1 << 10)
 def _takes(format: str, kind: pa.DataType) -> bool:
-    """Whether a format has a type: which ones it has not, only its writer knows."""
+    # Only a format's writer knows which types it does not have.
     try:
         written(pa.table({"value": pa.nulls(1, kind)}), format)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
@@ -100,7 +100,7 @@ Spark does, and decimals as text, so that no digit is lost."""
 
 
 def json_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The values of a column as JSON texts, NULL left NULL."""
+    """Convert the values of a column to JSON texts; NULL stays NULL."""
     return pa.array([None if value is None else _dumped(value) for value in _values(column)], pa.string())
 
 
@@ -109,15 +109,14 @@ def _texts(table: pa.Table) -> list[str]:
 
 
 def _whole_numbers(table: pa.Table) -> list[str]:
-    """The columns that Parquet stores as integers of 32 or 64 bits."""
+    # As which Parquet stores these types.
     kinds = (pt.is_integer, pt.is_timestamp, pt.is_date, pt.is_time)
     return [field.name for field in table.schema if any(holds(field.type) for holds in kinds)]
 
 
 def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """What JSON is made of: timestamps as text, which Arrow does faster than Python, and what counts nanoseconds, for
-    which Python has no type.
-    """
+    # Timestamps become text in Arrow, which is faster than Python; Python has no type for nanoseconds, so they become
+    # integers.
     if pt.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = _with(column.type, _in_utc)
@@ -133,7 +132,7 @@ def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 
 def _with(kind: pa.DataType, plain: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """The type with another one for each plain type, wherever it is within."""
+    # Replaces each plain type, at any depth of nesting.
     if pt.is_map(kind):
         return pa.map_(_with(kind.key_type, plain), _with(kind.item_type, plain))
     if pt.is_struct(kind):
@@ -151,13 +150,13 @@ def _in_utc(kind: pa.DataType) -> pa.DataType:
 
 
 def _counted(kind: pa.DataType) -> pa.DataType:
-    """Integers for times in nanoseconds."""
+    # Times in nanoseconds become integers.
     counts = (pt.is_timestamp(kind) or pt.is_time64(kind) or pt.is_duration(kind)) and kind.unit == "ns"
     return pa.int64() if counts else kind
 
 
 def _told(kind: pa.DataType, value: Any) -> Any:
-    """A value of a type that has its times `_counted`, these as text."""
+    # Of a type whose times are `_counted`: these become text.
     if value is None or _with(kind, _counted) == kind:
         return value
     if pt.is_map(kind):

@@ -24,10 +24,10 @@ class FunctionSink(Sink):
     function: SinkFunction
 
     def to_json(self) -> dict[str, Any]:
-        """What a manifest can say of it: its name."""
+        """Return what a manifest can say of the function: its name."""
         name = getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
         return {"function": f"{getattr(self.function, '__module__', '')}.{name}"}
 
     def write(self, staged: StagedStep) -> None:
-        """Call the function."""
+        """Call the function with the results, the step and the query."""
         self.function(staged.frame(), staged.step, staged.name)

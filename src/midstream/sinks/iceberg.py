@@ -56,12 +56,13 @@ class IcebergSink(Sink):
             raise SinkError(f"{self.table!r} names no table", place="sink", remedy='write "namespace.table"')
 
     def open(self) -> None:
-        """See whether the catalog answers, and make the namespace where there is none."""
+        """Check that the catalog answers, and make the namespace where there is none."""
         with self._failing():
             self._catalog().create_namespace_if_not_exists(self.table.rpartition(".")[0])
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raises where there is a table, and its columns have other names, or types that do not take the results'."""
+        """Raise `SinkError` where there is a table whose columns have other names, or types that do not take the
+        results'."""
         with self._failing():
             if (table := self._loaded()) is not None:
                 self._check_columns(table, lake_schema(columns))
@@ -86,21 +87,21 @@ class IcebergSink(Sink):
                 transaction.set_properties({_note(staged.name): json.dumps(vars(staged.stamp))})
 
     def newest(self, name: str) -> Stamp | None:
-        """As the property of the table says."""
+        """Read the newest step from the property of the table."""
         with self._failing():
             table = self._loaded()
             return None if table is None else self._newest(table, name)
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raises where others wrote since, or where the snapshots of then have expired."""
+        """Raise `SinkError` where others wrote since, or where the snapshots of that time have expired."""
         with self._failing():
             if (table := self._loaded()) is not None:
                 self._back(table, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Have the table go back to the snapshot before the first later step.
+        """Restore the table to the snapshot before the first later step.
 
-        Raises where others wrote since, or where the snapshots of then have expired.
+        Raises where others wrote since, or where the snapshots of that time have expired.
         """
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.table.update.snapshot import ManageSnapshots
@@ -124,7 +125,7 @@ class IcebergSink(Sink):
         return catalog.load_table(self.table) if catalog.table_exists(self.table) else None
 
     def _back(self, table: Table, name: str, step: int, given_up: Callable[[Stamp], bool]) -> GoingBack | None:
-        """How the table goes back; None where it has no later step that was given up."""
+        # None where the table has no later step that was given up.
         newest = self._newest(table, name)
         if newest is None or newest.step <= step or not given_up(newest):
             return None
@@ -139,7 +140,7 @@ class IcebergSink(Sink):
         return None if stamp is None or stamp.step < 0 else stamp
 
     def _check_columns(self, table: Table, schema: pa.Schema) -> None:
-        """Types that do not fit are refused as rows are appended, too; but columns that are missing would be NULL."""
+        # Types that do not fit are refused as rows are appended, too; but columns that are missing would be NULL.
         from pyiceberg.io.pyarrow import pyarrow_to_schema
 
         has = {field.name: field for field in table.schema().fields}
@@ -171,10 +172,8 @@ class IcebergSink(Sink):
 
 
 def _takes(column: NestedField, results: NestedField) -> bool:
-    """Whether a column takes what a column of results gives: its type, or one that is promoted to it without loss.
-
-    What is within nested values is left to the append.
-    """
+    # The column's own type, or one that is promoted to it without loss. What is within nested values is left to the
+    # append.
     from pyiceberg.exceptions import ResolveError
     from pyiceberg.schema import promote
 
@@ -195,7 +194,6 @@ def _shown(field: NestedField) -> str:
 
 
 def _summary(name: str, stamp: Stamp) -> dict[str, str]:
-    """What a snapshot says of the step that made it."""
     return {QUERY: name, JOB: stamp.job, EPOCH: stamp.epoch, STEP: str(stamp.step)}
 
 
@@ -204,16 +202,14 @@ def _note(name: str) -> str:
 
 
 def _once(table: Table) -> Table:
-    """The table, whose commits from here fail where another came first.
-
-    By default the library appends once more on top of the other, without seeing whether that was the same step.
-    """
+    # By default the library appends once more on top of the other commit, without seeing whether that was the same
+    # step.
     table.metadata.properties["commit.retry.num-retries"] = "0"
     return table
 
 
 def _ancestors(table: Table) -> Iterator[Snapshot]:
-    """The snapshots that led to the current one, newest first, as far as they are kept."""
+    # The newest first, as far as they are kept.
     snapshot = table.current_snapshot()
     while snapshot is not None:
         yield snapshot

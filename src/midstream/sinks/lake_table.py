@@ -27,7 +27,7 @@ _WIDER = {
 
 
 def lake_rows(rows: pa.Table) -> pa.Table:
-    """The rows in types that both formats have, no value changed.
+    """Cast the rows to types that both formats have, no value changed.
 
     >>> lake_rows(pa.table({"n": pa.array([2**64 - 1], pa.uint64())})).schema.field("n").type
     Decimal128Type(decimal128(20, 0))
@@ -37,7 +37,7 @@ def lake_rows(rows: pa.Table) -> pa.Table:
 
 
 def lake_schema(columns: pa.Schema) -> pa.Schema:
-    """The columns in types that both formats have."""
+    """Return the columns in types that both formats have."""
     return pa.schema([pa.field(field.name, _lake_type(field.type)) for field in columns])
 
 
@@ -51,7 +51,7 @@ def _lake_type(kind: pa.DataType) -> pa.DataType:
 
 @contextmanager
 def failing(what: str, place: str, remedy: str, said: Callable[[str], str]) -> Iterator[None]:
-    """Whatever a library raises amid the block, as a `WriteError`; `said` is what of its text is worth reading."""
+    """Raise anything that a library raises in the block as a `WriteError`; `said` cuts out the part worth reading."""
     try:
         yield
     except MidstreamError:
@@ -62,8 +62,9 @@ def failing(what: str, place: str, remedy: str, said: Callable[[str], str]) -> I
 
 
 def append_once(append: Callable[[], None], refused: type[Exception]) -> None:
-    """Call what appends a step unless the table has it; again where the commit is `refused`, for somebody else came
-    first, perhaps with this very step.
+    """Append a step unless the table has it; try again where the commit is `refused`.
+
+    Then somebody else came first, perhaps with this very step.
     """
     for _ in range(ATTEMPTS - 1):
         try:
@@ -100,11 +101,16 @@ class GoingBack:
 
 
 def going_back(history: Iterable[TableVersion], step: int, place: str, *, lost: str | None) -> GoingBack:
-    """How a table goes back to a step, by its history from the newest version on; `lost` says what became of the
-    beginning of the history, if it is not whole.
+    """Find what must be undone so that a table goes back to a step.
 
-    Raises where the step is in what was lost, or where somebody else changed the table since, for what they did would
-    be undone with it.
+    Args:
+        history: The table's versions, the newest first.
+        step: The last step that stays.
+        place: The table, for messages.
+        lost: What became of the beginning of the history; None if it is whole.
+
+    Raises where the step is in what was lost, or where somebody else changed the table since: their change would be
+    undone with it.
 
     >>> own = {id: TableVersion(id, Stamp("job", "epoch", step)) for id, step in ((4, 7), (2, 6), (1, 5))}
     >>> back = going_back([own[4], TableVersion(3, None, same_rows=True), own[2], own[1]], 5, "table t", lost=None)

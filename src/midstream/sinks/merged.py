@@ -63,12 +63,12 @@ class MergedList:
         return self.parts[-1].through if self.parts else None
 
     def to_json(self) -> bytes:
-        """The list as the log has it."""
+        """Encode the list as the log has it."""
         return json.dumps({"parts": [asdict(part) for part in self.parts]}).encode()
 
     @staticmethod
     def of(number: int, data: Bytes) -> MergedList:
-        """The list that `to_json` wrote."""
+        """Read a list that `to_json` wrote."""
         return MergedList(number, tuple(_part(one) for one in json.loads(bytes(data))["parts"]))
 
 
@@ -80,7 +80,7 @@ class MergedResults:
 
     @staticmethod
     def of(path: str) -> MergedResults:
-        """That of the sink at a path or a URL."""
+        """Open what is merged of the sink at a path or a URL."""
         return MergedResults(storage_at(f"{path}.merged"))
 
     @property
@@ -91,7 +91,7 @@ class MergedResults:
         return self.storage.place(CURRENT) if isinstance(self.storage, LocalStorage) else self.storage.url
 
     def newest(self) -> MergedList:
-        """The list that counts."""
+        """Read the list that counts."""
         while numbers := self._numbers():
             try:
                 return MergedList.of(numbers[-1], self.storage.read(_entry(numbers[-1])))
@@ -100,17 +100,18 @@ class MergedResults:
         return MergedList()
 
     def files(self) -> list[str]:
-        """Where the files of the newest list are, in the order of their steps."""
+        """List the places of the files of the newest list, in order of their steps."""
         return [self.storage.place(part.file) for part in self.newest().parts]
 
     def write(self, number: int, data: Bytes) -> str:
-        """Put a part in place for the list of that number, which may name it; its name."""
+        """Put a part in place for the list of that number, which may name it, and return its name."""
         name = f"{PARTS}/{number:08d}-{secrets.token_hex(4)}.parquet"
         self.storage.write(name, data)
         return name
 
     def add(self, number: int, parts: Iterable[MergedPart]) -> bool:
-        """Make these parts the newest list; whether they are: not where another one of the number came first."""
+        """Make these parts the newest list; return whether they are: not where another list of the number came
+        first."""
         found = MergedList(number, tuple(parts))
         if not self.storage.create(_entry(number), found.to_json()):
             return False
@@ -120,8 +121,9 @@ class MergedResults:
         return True
 
     def forget_after(self, step: int, given_up: Callable[[Stamp], bool]) -> None:
-        """Drop the parts that have rows of later steps which are `given_up`; those of a part's other steps are merged
-        anew, from the steps' own folders.
+        """Drop the parts that have rows of later steps that are `given_up`.
+
+        The other steps of such a part are merged anew, from the steps' own folders.
         """
         while True:
             newest = self.newest()
@@ -130,7 +132,7 @@ class MergedResults:
                 return
 
     def show(self) -> None:
-        """Let `current` lead to the files of the newest list, where there are links."""
+        """Point `current` to the files of the newest list, where there are links."""
         if not isinstance(self.storage, LocalStorage):
             return
         shown = None
@@ -160,7 +162,7 @@ class MergedResults:
             raise cannot_write(error, current) from error
 
     def _forget_former(self) -> None:
-        """Remove what no list names that anybody may still read."""
+        # What no list names that somebody may still read.
         numbers = self._numbers()
         if len(numbers) <= KEPT:
             return
@@ -178,7 +180,7 @@ class MergedResults:
 
 
 def _sweep(root: str, oldest: int) -> None:
-    """Remove the views before the oldest list, and what merges for it that were killed have left half made."""
+    # Views before the oldest list, and what merges for it that were killed have left half made.
     gone = {LOG: (_UNFINISHED,), PARTS: (_UNFINISHED,), VIEWS: (_UNFINISHED, _VIEW)}
     for folder, kinds in gone.items():
         for name in os.listdir(os.path.join(root, folder)):
@@ -187,7 +189,7 @@ def _sweep(root: str, oldest: int) -> None:
 
 
 def _remove(path: str) -> None:
-    """Remove a folder with all in it, a file or a link, as far as it is still there."""
+    # As far as it is still there.
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path, ignore_errors=True)
         return
@@ -196,7 +198,7 @@ def _remove(path: str) -> None:
 
 
 def kept(parts: Sequence[MergedPart], counts: Callable[[Stamp], bool]) -> tuple[MergedPart, ...]:
-    """The parts up to the first whose last step does not count."""
+    """Return the parts before the first whose last step does not count."""
     wrong = next((at for at, part in enumerate(parts) if not counts(part.through)), len(parts))
     return tuple(parts[:wrong])
 
@@ -210,6 +212,5 @@ def _entry(number: int) -> str:
 
 
 def _is_before(number: int, name: str, kind: re.Pattern[str]) -> bool:
-    """Whether a name is of a kind, and of a list before that of a number."""
     found = kind.fullmatch(name)
     return found is not None and int(found[1]) < number

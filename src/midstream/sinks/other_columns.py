@@ -8,7 +8,7 @@ from midstream.model.errors import SinkError
 
 
 def other_columns(differing: Iterable[str], place: str) -> SinkError:
-    """The error to raise for a table at a place, of which column by column is said what differs."""
+    """Make the error for a table at a place; `differing` says column by column what differs."""
     return SinkError(
         f"the table's columns are not those of the results: {', '.join(differing)}",
         place=place,
@@ -17,7 +17,7 @@ def other_columns(differing: Iterable[str], place: str) -> SinkError:
 
 
 def differing(table: Mapping[str, str], results: Mapping[str, str]) -> list[str]:
-    """What differs between the columns of a table and those of results, by name and type.
+    """List what differs between the columns of a table and those of results, by name and type.
 
     >>> differing({"k": "long", "t": "date"}, {"k": "string", "s": "string"})
     ['k is long and should be string', 's is missing', 't is not of the results']

@@ -9,7 +9,7 @@ from midstream.model.errors import SinkError
 
 
 def parquet_rows(data: pa.Buffer | bytes, place: str) -> pa.Table:
-    """The rows of a file that has these data; raises `SinkError` where it is damaged."""
+    """Read the rows of a file that has these data; raises `SinkError` where it is damaged."""
     try:
         return pq.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:

@@ -81,7 +81,7 @@ class PostgresqlSink(Sink):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """The sink of these options; raises where they hold a password."""
+        """Make the sink of these options; raises where they hold a password."""
         if any(secret in options for secret in SECRETS):
             raise holds_a_password()
         return super().of(options)
@@ -92,13 +92,13 @@ class PostgresqlSink(Sink):
             raise SinkError(f"{self.table!r} names no table", place="sink", remedy='write "table" or "schema.table"')
 
     def open(self) -> None:
-        """See that the server lets us in, and that a table which is there has the column for steps."""
+        """Check that the server accepts the login, and that an existing table has the column for steps."""
         with self._transaction() as connection:
             if self._is_there(connection):
                 self._check_step_column(connection)
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raises where there is a table that lacks a column, has one of another kind, or wants what is not given."""
+        """Raise `SinkError` where a table lacks a column, has one of another kind, or wants what is not given."""
         with self._transaction() as connection:
             if self._is_there(connection):
                 given = {field.name: column_type(field) for field in columns}
@@ -127,12 +127,12 @@ class PostgresqlSink(Sink):
                     copy.write(piece)
 
     def newest(self, name: str) -> Stamp | None:
-        """As the table of steps says."""
+        """Read the newest step from the table of steps."""
         with self._transaction() as connection:
             return self._newest(connection, name) if self._has_steps(connection) else None
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Take them back in a transaction that is rolled back."""
+        """Take the steps back in a transaction that is rolled back, and raise what that raises."""
         with self._transaction() as connection, connection.transaction(force_rollback=True):
             self._forget_after(connection, name, step, given_up)
 
@@ -166,9 +166,9 @@ class PostgresqlSink(Sink):
         return None if found is None else Stamp(*found)
 
     def _create(self, connection: Connection[Any], schema: pa.Schema) -> None:
-        """Create the tables that a transaction does not see, in one of their own: that of the rows may take long."""
         if self._has_steps(connection) and self._is_there(connection):
             return
+        # The tables are created in a transaction of their own: that of the rows may take long.
         with self._transaction() as creating:
             # Two sessions that create one table at once fail, whatever IF NOT EXISTS says.
             lock(creating, STEPS)
@@ -222,7 +222,7 @@ class PostgresqlSink(Sink):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection[Any]]:
-        """A connection whose transaction is committed at the end of the block, or rolled back where that fails."""
+        # The transaction is committed at the end of the block, or rolled back where that fails.
         import psycopg
 
         dsn = check_dsn(self.dsn)
@@ -237,7 +237,7 @@ class PostgresqlSink(Sink):
 
 
 def _connecting(dsn: Mapping[str, str]) -> dict[str, int]:
-    """What of `CONNECTING` neither the connection string nor the environment says."""
+    # Neither the connection string nor the environment sets these.
     given = {*dsn, *(["connect_timeout"] if "PGCONNECT_TIMEOUT" in os.environ else [])}
     return {name: value for name, value in CONNECTING.items() if name not in given}
 
@@ -266,7 +266,7 @@ def _exists(connection: Connection[Any], table: Identifier) -> bool:
 
 
 def _failed(error: Error, place: str) -> SinkError:
-    """The error to raise for one of the server, by its class (the first two characters of its SQLSTATE)."""
+    # By the class of the error, the first two characters of its SQLSTATE.
     remedies = {
         "22": "see that the table's columns have the types of the results, or name another table",
         "23": "see that the table's constraints allow the results, or name another table",

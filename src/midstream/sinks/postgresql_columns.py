@@ -40,10 +40,10 @@ _CATEGORIES = {
 
 
 def differing_columns(connection: Connection[Any], table: Identifier, results: Mapping[str, str]) -> list[str]:
-    """What differs between the columns of a table and those of results, by name and the type that is created for them.
+    """List what differs between the columns of a table and those of results, by name and the type created for them.
 
-    A column of the table that is not of the results is none where it may be NULL or has a default. Whether a text is
-    one of an enumeration, or a number is in range, only values tell.
+    A column of the table that is not of the results does not differ where it may be NULL or has a default. Whether a
+    text is one of an enumeration, or a number is in range, only values show.
     """
     rows = connection.execute(_COLUMNS, (table.as_string(connection),)).fetchall()
     has = {name: (shown, kind, category) for name, shown, kind, category, _ in rows}
@@ -56,7 +56,7 @@ def differing_columns(connection: Connection[Any], table: Identifier, results: M
 
 
 def _takes(kind: str, category: str, given: str) -> bool:
-    """Whether a column of a type takes results that a column of the type `given` would be created for."""
+    # `given` is the type that a column for the results would be created with.
     name = given.partition("(")[0]
     other = _CATEGORIES.get(name)
     if category == TEXTS or (other is None and category not in OF_VALUES):

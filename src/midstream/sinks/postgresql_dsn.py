@@ -24,7 +24,7 @@ SETTINGS = frozenset(_SETTINGS.split())
 
 
 def check_dsn(dsn: str) -> Mapping[str, str]:
-    """The settings of a connection string; raises a `SinkError` where it holds a password, or says what it may not.
+    """Parse a connection string; raises a `SinkError` where it holds a password, or a setting that it may not have.
 
     >>> check_dsn("host=db")
     {'host': 'db'}
@@ -51,10 +51,10 @@ def check_dsn(dsn: str) -> Mapping[str, str]:
 
 
 def check_password_goes_to(given: Mapping[str, str], environment: Mapping[str, str], place: str) -> None:
-    """Raise where `PGPASSWORD` would be shown to a server which the environment that has it does not name.
+    """Raise where `PGPASSWORD` would be shown to a server that the environment that has it does not name.
 
-    Whoever set the one says by `PGHOST` and `PGPORT` which servers it is for; what else a connection string says may
-    be anybody's. Service files and `~/.pgpass` say themselves which server each password is for.
+    The user who set the password says by `PGHOST` and `PGPORT` which servers it is for; anybody may have written the
+    rest of a connection string. Service files and `~/.pgpass` say themselves which server each password is for.
 
     >>> check_password_goes_to({"host": "db"}, {"PGPASSWORD": "of db", "PGHOST": "db"}, "table t")
     >>> check_password_goes_to({"host": "evil"}, {"PGPASSWORD": "of db", "PGHOST": "db"}, "t")  # doctest: +ELLIPSIS
@@ -77,7 +77,7 @@ def check_password_goes_to(given: Mapping[str, str], environment: Mapping[str, s
 
 
 def holds_a_password() -> SinkError:
-    """The error to raise where a sink's options hold one."""
+    """Make the error for a sink whose options hold a password."""
     return SinkError(
         "a sink must not hold a password: the checkpoint would keep it",
         place="sink",

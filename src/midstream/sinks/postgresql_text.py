@@ -37,7 +37,7 @@ _TYPES = {
 
 
 def column_type(field: pa.Field) -> str:
-    """The type of the column that holds a result column; nested values are held as `jsonb`."""
+    """Return the type of the column that holds a result column; nested values are held as `jsonb`."""
     kind = field.type.value_type if pt.is_dictionary(field.type) else field.type
     if kind in _TYPES:
         return _TYPES[kind]
@@ -62,7 +62,7 @@ def column_type(field: pa.Field) -> str:
 
 
 def copy_text(table: pa.Table) -> Iterator[bytes]:
-    """The rows for `COPY ... FROM STDIN (FORMAT csv)`, in pieces."""
+    """Yield the rows for `COPY ... FROM STDIN (FORMAT csv)`, in pieces."""
     for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
         columns = [_text(column) for column in batch.columns]
         piece = io.BytesIO()
@@ -72,7 +72,7 @@ def copy_text(table: pa.Table) -> Iterator[bytes]:
 
 
 def _text(column: pa.Array) -> pa.Array:
-    """The column as one whose values Arrow writes as PostgreSQL reads them."""
+    # Arrow must write the values as PostgreSQL reads them.
     kind = column.type
     if pt.is_dictionary(kind):
         return _text(column.dictionary_decode())
