@@ -11,7 +11,7 @@ from midstream.model.errors import PASSING
 def culprits(
     waiting: Sequence[Command], error: Exception, step: Callable[[Sequence[Command]], object]
 ) -> tuple[list[Command], list[Command]]:
-    """Tell the waiting commands with which a step fails, and not without, from the others, which come first.
+    """Separate the waiting commands with which a step fails, and not without, from the others, which come first.
 
     `step` tries the step with some of them. Where the fault may pass, or is not theirs, all wait on.
     """

@@ -69,7 +69,7 @@ class EngineCheckpoint:
         self._staged: StagedResults | None = None
 
     def open(self, first: Manifest) -> Manifest:
-        """The newest manifest, read after the claim; of a new checkpoint the `first` one, which gets a name."""
+        """Read the newest manifest, after the claim; of a new checkpoint the `first` one, which gets a name."""
         try:
             newest = self.folders.manifests.latest()
             manifest = replace(first, job=secrets.token_hex(8)) if newest is None else newest
@@ -84,7 +84,7 @@ class EngineCheckpoint:
             raise
 
     def begin(self, manifest: Manifest) -> Manifest:
-        """The manifest as this epoch goes on from it, published once; `finish` then fills what was cut short."""
+        """Publish, once, the manifest that this epoch goes on from; `finish` then fills what was cut short."""
         if self._begun is not None:
             return manifest if manifest.epochs == self._begun.epochs else self._begun
         for query in manifest.asked_queries:
@@ -95,26 +95,27 @@ class EngineCheckpoint:
         return self._begun
 
     def declare(self, manifest: Manifest) -> Manifest:
-        """The manifest between two steps, published with what was declared and commanded since the last one."""
+        """Publish a manifest that was changed between two steps, by declarations or commands."""
         marked = self._marked(manifest)
         if self._begun is not None:
             self._only_writer(marked)
         return marked
 
     def dropped_next(self, manifest: Manifest) -> frozenset[str]:
-        """The queries of a manifest that its next step drops."""
+        """Return the queries of a manifest that its next step drops."""
         return dropped_next(manifest, self.folders)
 
     def waits(self, manifest: Manifest) -> bool:
-        """Whether commands of the log, or results of the newest step, wait for the next one."""
+        """Tell whether commands of the log, or results of the newest step, wait for the next one."""
         return self._undelivered or bool(self.folders.commands.after(manifest.last_command))
 
     def reach(self, point: str, step: int) -> None:
-        """A named point of a step at which a test may have this process killed."""
+        """Mark a named point of a step at which a test may have this process killed."""
         self._commits.crash.reach(point, step)
 
     def pieces(self, before: Manifest) -> OpenPieces:
-        """What takes the results of the step after a manifest piece by piece; it is committed next, or given up."""
+        """Make what takes the results of the step after a manifest piece by piece; it is committed next, or given
+        up."""
 
         def opened(manifest: Manifest) -> StagedResults:
             if self._staged is not None and self._staged.files:
@@ -134,8 +135,15 @@ class EngineCheckpoint:
         watch: Stopwatch,
         read: Mapping[str, Sequence[str]] | None = None,
     ) -> Manifest:
-        """Commit a step, and what it has `read` by stream if that is said; its manifest as it is published. `watch`
-        gets what it takes by phase.
+        """Commit a step and return its manifest as it is published.
+
+        Args:
+            before: The manifest before the step.
+            result: What the step found.
+            events: What happened in it.
+            pool: Threads for what can be written at once.
+            watch: Gets what the commit takes by phase.
+            read: What the step has read by stream, if that is known.
 
         Raises before anything of it counts, or not at all.
         """
@@ -179,8 +187,10 @@ class EngineCheckpoint:
         return after
 
     def finish(self, manifest: Manifest) -> None:
-        """Fill the sinks with the results of the newest step, unless that was done; before the first one of an epoch
-        take out what does not count, and after it what nobody will commit any more.
+        """Fill the sinks with the results of the newest step, unless that was done.
+
+        Before the first step of an epoch it takes out what does not count, and after it what nobody will commit any
+        more.
         """
         try:
             if self._unsettled:
@@ -199,7 +209,7 @@ class EngineCheckpoint:
             raise
 
     def deliver(self, manifest: Manifest) -> None:
-        """The same right after the step, whose rows are taken whatever becomes of its results."""
+        """Fill the sinks right after the step; a failure leaves the step committed and its rows taken."""
         try:
             self.finish(manifest)
         except Exception as error:
@@ -213,7 +223,7 @@ class EngineCheckpoint:
             ) from error
 
     def rejected(self, kind: str, manifest: Manifest) -> dict[str, pa.Table]:
-        """All `late` rows or `dead_letters` that are in the checkpoint, by stream; the latter also `of_queries`."""
+        """Read all `late` rows or `dead_letters` of the checkpoint, by stream; the latter also `of_queries`."""
         places = [(kind, stream) for stream in manifest.streams]
         if kind == DEAD_LETTERS:
             places += [(REJECTED, query) for query, entry in manifest.queries.items() if entry.rejects]
@@ -227,9 +237,9 @@ class EngineCheckpoint:
         return found
 
     def name_sink(self, query: str, sink: Sink, manifest: Manifest, ahead: Manifest) -> None:
-        """Have the results of a query go to a sink from now on, if it takes what they will be with the next step.
+        """Send the results of a query to a sink from now on, if it takes what they will be with the next step.
 
-        Where functions are still to be named, those of running queries are looked at when the first step begins.
+        Where functions are still to be named, those of running queries are checked when the first step begins.
         """
         if query in ahead.queries and (self._begun is not None or query not in manifest.queries):
             self.outputs.check_given(query, sink, ahead, manifest)
@@ -241,7 +251,7 @@ class EngineCheckpoint:
             raise self._lost
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Let go of the checkpoint; whoever opens it next need not wonder, and whoever asks learns of a `failure`."""
+        """Release the checkpoint, with the `failure` that ended the job, if any."""
         self.times.write()
         if self._lost is None:
             self._writer.release(failure)

@@ -195,9 +195,9 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         self._command(DropQuery(name), declares=declares if self._checkpoint is not None else lambda it: it)
 
     def declare_optimizer(self, declared: Mapping[str, OptimizerSettings]) -> None:
-        """Let the optimizer do what a job file says, by query, or ("") for those that have no settings of their own.
+        """Set what a job file says of the optimizer, by query, or ("") for queries without settings of their own.
 
-        What it said when the checkpoint was opened last is not said again: a command may have changed it since.
+        What it said when the checkpoint was opened last is not set again: a command may have changed it since.
         """
         self._command(*optimized(self._manifest, declared), declares=partial(with_declared, optimizer=declared))
 
@@ -216,19 +216,19 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
 
         Rows are an Arrow table, batch or reader, a frame of pandas or Polars, or a list of dicts; results Arrow tables.
 
-        Whoever pushes at an `interval` may say so, in seconds, with the seconds that the push before `took`: by these
-        the optimizer looks at the number of lanes. A `backlog` by stream, and the `watch` that has run while the rows
+        If you push at an `interval`, you may give it in seconds, with the seconds that the push before `took`: by these
+        the optimizer judges the number of lanes. A `backlog` by stream, and the `watch` that has run while the rows
         were read, go into the step's `times`.
 
         A step that fails fails whole: nothing of it is kept, and the same or other rows can be pushed next. If it would
         not have failed without a query that this program adds or changes, that waits on too: mend what it failed by and
         push again, or drop the query. Any other such command, and one from the log, is refused, so that it does not
-        stand in the way for good. What fails by no fault of the user's is an `InternalError`; it says what to report.
+        block all later steps. What fails by no fault of the user's is an `InternalError`; it says what to report.
 
         On a checkpoint, what cannot be written there fails the step as well, whole. Only an `UndeliveredError` says
         that the step is committed: its rows must not be pushed again, and its results, which a sink did not take, come
-        first with the next push. What the rows were `read` from, by stream, stands in the `published` of the step's
-        manifest: so whoever goes on knows it exactly. What is not returned need not be held: unless it `returns` them,
+        first with the next push. What the rows were `read` from, by stream, is in the `published` of the step's
+        manifest: so the next process knows it exactly. What is not returned need not be held: unless it `returns` them,
         results go to sinks only, and many of them piece by piece.
         """
         refuse_if_closed(self._closed)
@@ -315,7 +315,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Engine:
-        """The engine that was saved in a folder."""
+        """Load the engine that was saved in a folder."""
         engine = cls()
         loaded = load_engine(path, engine._store)
         engine._manifest, engine._late, engine._dead = loaded.manifest, dict(loaded.late), dict(loaded.dead_letters)
@@ -323,7 +323,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         return engine
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Let go of the checkpoint, which notes a `failure`, and end the threads; it can still be looked at."""
+        """Release the checkpoint, which notes a `failure`, and end the threads; the engine can still be looked at."""
         self._closed = True
         if self._checkpoint is not None:
             self._checkpoint.close(failure)
@@ -360,12 +360,11 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
             log_command(one, self._manifest.step, None, self._manifest.job)
 
     def _change(self, manifest: Manifest) -> None:
-        """What is declared or commanded between two steps."""
+        # Also when something is declared or commanded between two steps.
         self._manifest = manifest if self._checkpoint is None else self._checkpoint.declare(manifest)
         self._ahead = None
 
     def _take_up(self, checkpoint: EngineCheckpoint) -> WaitingCommands:
-        """Deliver what the last step left, and return the commands of the log."""
         self._manifest = checkpoint.begin(self._manifest)
         checkpoint.finish(self._manifest)
         waiting = WaitingCommands(checkpoint.outputs, self._manifest)
@@ -388,7 +387,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
     def _keep(
         self, result: StepResult, read: Mapping[str, Sequence[str]] | None, watch: Stopwatch
     ) -> tuple[Event, ...]:
-        """The step becomes the engine's state; where there is a checkpoint, once it is committed. All that happened."""
+        # Where there is a checkpoint, the step becomes the engine's state only once it is committed.
         events = (*self._refusals, *result.events)
         if self._checkpoint is None:
             late = appended(self._late, result.late, ROWS_KEPT)
@@ -404,7 +403,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         return kept if self._checkpoint is None else self._checkpoint.rejected(kind, self._manifest)
 
     def _shown(self) -> Manifest:
-        """What is shown: the last step's manifest, or what the commands that wait for the next one make of it."""
+        # The commands that wait for the next step are shown as done.
         return self._upcoming() if self._manifest.pending else self._manifest
 
     def _stored(self) -> tuple[Manifest, ChunkStore]:
@@ -413,11 +412,9 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
     def _refuse_culprits(
         self, tables: Mapping[str, pa.Table], error: Exception, waiting: WaitingCommands | None
     ) -> None:
-        """Refuse each waiting command with which the step fails, and not without, by no fault that may pass.
-
-        What this program declares of its queries waits on, and is noted as refused until it runs. If none is found,
-        the commands of the log stay there for the next step.
-        """
+        # A command is refused only if the step fails with it, and not without, by no fault that may pass. What this
+        # program declares of its queries waits on, and is noted as refused until it runs. If none is found, the
+        # commands of the log stay there for the next step.
         given, refused = self._given(waiting), [] if waiting is None else waiting.refused
         admitted = [one for one in given if not _is_in(one, [command for command, _ in refused])]
         innocent, guilty = culprits(admitted, error, partial(self._step, tables))
@@ -435,12 +432,12 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         self._change(replace(manifest, pending=pending))
 
     def _upcoming(self) -> Manifest:
-        """The manifest as the commands waiting for the next step will leave it, each taken once."""
+        # Each command is taken once.
         if self._ahead is None:
             self._ahead = plan_step(self._manifest, self._manifest.pending).manifest
         return self._ahead
 
 
 def _is_in(command: Command, commands: Sequence[Command]) -> bool:
-    """Whether a command is one of some; equal ones may have been given twice."""
+    # By identity: equal commands may have been given twice.
     return any(one is command for one in commands)

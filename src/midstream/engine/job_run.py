@@ -68,7 +68,7 @@ class FileJob:
         return self._engine
 
     def step(self) -> bool:
-        """Do a step if there are new files or commands for it; whether there were."""
+        """Do a step if there are new files or commands for it, and return whether there were."""
         watch = Stopwatch()
         waiting = {name: source.waiting(self._read[name]) for name, source in self._sources.items()}
         found = {name: files[: self._sources[name].most] for name, files in waiting.items()}
@@ -99,10 +99,10 @@ class FileJob:
         return True
 
     def run(self, interval: float | None, stopping: Callable[[], bool], told: Callable[[Patience], None]) -> None:
-        """Do steps until there is nothing more to do or, with an `interval` in seconds, until it is `stopping`, or
-        until `midstream stop` asks for it.
+        """Do steps until there is nothing more to do.
 
-        A step that fails for a reason outside is done again while there is patience. `told` is called now and then.
+        With an `interval` in seconds, until it is `stopping`, or until `midstream stop` asks for it. A step that fails
+        for a reason outside is repeated as long as `patience` allows. `told` is called now and then.
         """
         patience, self._interval = Patience(self._patience, stopping), interval or None
         while not stopping():
@@ -118,7 +118,7 @@ class FileJob:
         self._stepped = self.step()
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Let go of the checkpoint, which notes a `failure`, and of the sources."""
+        """Release the checkpoint, which notes a `failure`, and close the sources."""
         self._engine.close(failure)
         for source in self._sources.values():
             source.close()
@@ -147,7 +147,7 @@ class FileJob:
         self._engine.declare_optimizer(declared_optimizer(with_unit_costs(file)))
 
     def _files_read(self) -> dict[str, dict[str, int]]:
-        """By stream each file that was read, with the step that read it, or a later one."""
+        # By stream each file with the step that read it, or a later one.
         newest = self._engine.manifest
         return {
             name: dict.fromkeys(newest.published.get(READ, {}).get(name, ()), newest.step)
@@ -156,7 +156,7 @@ class FileJob:
         }
 
     def _note_newest(self) -> None:
-        """Note what the newest step has read, before another manifest takes the place of its own."""
+        # Another manifest is about to replace the newest one, which has the note so far.
         newest = self._engine.manifest
         if newest.step == self._noted:
             return
@@ -167,10 +167,8 @@ class FileJob:
         self._noted = newest.step
 
     def _forget_files(self) -> None:
-        """What was noted of files that will not be found again is removed, lest the log grow for ever.
-
-        A step's note goes as a whole, once none of its files need be known any more.
-        """
+        # Notes of files that will not be found again are removed, so that the log does not grow for ever. A step's note
+        # goes as a whole, once none of its files need be known any more.
         line = self._engine.manifest.time_line
         kept = {*self._folders.manifests.steps(), *(one.step for one in self._folders.savepoints.all().values())}
         for name, read in self._read.items():
@@ -182,7 +180,7 @@ class FileJob:
 
 
 def source_of(name: str, spec: SourceSpec, known: pa.Schema | None) -> FileSource:
-    """The source of a stream of a job file; `known` are its columns where it ran before."""
+    """Make the source of a stream of a job file; `known` are its columns where it ran before."""
     if spec.format == "kafka":
         return KafkaSource.of(name, spec)
     return ResultsSource.of(name, spec) if spec.format == OF_A_JOB else FolderSource.of(name, spec, known)

@@ -37,7 +37,8 @@ class ResultsSource(FileSource):
 
     @staticmethod
     def of(name: str, spec: SourceSpec) -> ResultsSource:
-        """The source of a stream of a job file; raises a `MidstreamError` where there is no such stream of results."""
+        """Make the source of a stream of a job file; raises a `MidstreamError` where there is no such stream of
+        results."""
         known = known_options(spec, {"query"}, f"[streams.{name}]")
         path, query, options = read_results(name, replace(spec, options=known))
         checkpoint = Checkpoint.open(located(path))
@@ -51,7 +52,7 @@ class ResultsSource(FileSource):
         return most_files(self._options)
 
     def waiting(self, read: Collection[str]) -> tuple[str, ...]:
-        """The files of results that were not read, in the order of their steps."""
+        """List the files of results that were not read, in the order of their steps."""
         begun = max((self._stamp(file) for file in read), key=lambda stamp: stamp.step, default=None)
         last = self._delivered.newest()
         if last is None or last != self._looked:
@@ -60,7 +61,7 @@ class ResultsSource(FileSource):
         return tuple(self._found)
 
     def read(self, files: Sequence[str]) -> pa.Table:
-        """The rows of files, one file after the other."""
+        """Read the rows of files, one file after the other."""
         format = self._delivered.sink.format
         tables = [
             file_rows(self._storage.read(self._own(file)), file, format, self.columns, self._options) for file in files
@@ -68,14 +69,14 @@ class ResultsSource(FileSource):
         return pa.concat_tables(tables) if tables else self.columns.empty_table()
 
     def forgettable(self, read: Mapping[str, int], kept: Collection[int]) -> set[str]:
-        """The files of older steps than the newest of which something was read, now and at each of the `kept` steps."""
+        """List the files of older steps than the newest that was read from, now and at each of the `kept` steps."""
         steps = {file: self._stamp(file).step for file in read}
         newest = {max((steps[file] for file, at in read.items() if at <= step), default=-1) for step in kept}
         newest.add(max(steps.values(), default=-1))
         return {file for file in read if steps[file] not in newest}
 
     def _look(self, begun: Stamp | None, last: Stamp) -> None:
-        """Find the files up to a step; what steps had that were looked at before is known, if they still count."""
+        # The files of steps that were looked at before are known, if those steps still count.
         looked = self._looked if self._looked is not None and self._delivered.counts(self._looked) else None
         if looked is None:
             self._found = self._places(self._delivered.files_from(begun, last))
@@ -92,5 +93,5 @@ class ResultsSource(FileSource):
         return FileSink.stamp_of(self._own(file))
 
     def _own(self, file: str) -> str:
-        """A file's name from the sink's root."""
+        # Below the sink's root.
         return "/".join(file.rsplit("/", 2)[1:])

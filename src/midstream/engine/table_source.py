@@ -11,7 +11,7 @@ from midstream.step.admission.mixed import Mixed, read_of, reasons_of
 
 
 def table_rows(name: str, spec: TableSpec) -> pa.Table:
-    """The rows of a static table; raises `InputError` where its files cannot be read, or not as declared."""
+    """Read the rows of a static table; raises `InputError` where its files cannot be read, or not as declared."""
     place = f"[tables.{name}]"
     read = SourceSpec(spec.format, spec.path, spec.schema, "", options=spec.options)
     source = FolderSource.of(name, read, None, place)
@@ -31,7 +31,7 @@ def table_rows(name: str, spec: TableSpec) -> pa.Table:
 
 
 def _as_read(name: str, rows: pa.Table, place: str) -> pa.Table:
-    """The rows with the values of nested columns, which were read one by one; raises where one is none of its type."""
+    # Nested columns have values that were read one by one, of which some may be of another type.
     for at, field in enumerate(rows.schema):
         if isinstance(field.type, Mixed):
             chunks = rows.column(at).chunks

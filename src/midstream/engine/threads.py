@@ -11,7 +11,7 @@ from midstream.model.errors import InputError
 
 
 def workers(threads: int | None) -> int:
-    """How many threads an engine has; raises unless that is a whole number of them, or None for one by core."""
+    """Return how many threads an engine has; raises unless that is a whole number, or None for one by core."""
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise InputError(
             f"{threads!r} threads are not possible", place="threads", remedy="use 1 or more, or leave it out"
@@ -20,7 +20,7 @@ def workers(threads: int | None) -> int:
 
 
 def in_threads(pool: Executor, do: Callable[[Any], Any], items: Sequence[Any]) -> Sequence[Any]:
-    """Do something for each, in threads where there are several; all have ended when it fails."""
+    """Call a function for each item, in threads where there are several; all have ended when it fails."""
     if len(items) < 2:
         return [do(item) for item in items]
     doing = [pool.submit(do, item) for item in items]
