@@ -160,7 +160,8 @@ class StreamProgress(EncodedOnce):
     `greatest`: the greatest event time seen. `spoke_at`: the job's event clock (greatest time over all streams) when
     this stream last brought a row. `floor`: what an idle stream's watermark was lifted to. Counts are of admitted, late
     and rejected rows. Of a stream that comes in partitions, each in an order of its own, `parts` has those that brought
-    rows, and `held` is the least of their greatest times, partitions that are idle left out.
+    rows, and `held` is the least of their greatest times, partitions that are idle left out. `jump`, in microseconds,
+    is how far the stream went ahead in the step that was last reported for it.
     """
 
     greatest: int | None = None
@@ -171,6 +172,7 @@ class StreamProgress(EncodedOnce):
     rejected: int = 0
     parts: Mapping[str, PartProgress] = field(default_factory=dict)
     held: int | None = None
+    jump: int = 0
 
 
 @dataclass(frozen=True)

@@ -166,6 +166,7 @@ def _moved(progress: StreamProgress, seen: Seen, clock: int | None) -> StreamPro
         progress.rejected + seen.rejected,
         _moved_parts(progress.parts, seen.parts, clock) if seen.parts else progress.parts,
         progress.held,
+        progress.jump,
     )
 
 

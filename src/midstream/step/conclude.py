@@ -41,6 +41,7 @@ def conclude(
     """
     manifest, step = plan.manifest, plan.manifest.step
     progress = progress_after(plan, seen) if progress is None else progress
+    progress, doubtful = _doubtful(before, manifest, seen, progress)
     work, done_in_all = _work_of(outputs)
     queries, moved = dict[str, QueryEntry](), list[Event]()
     rows_out, refused = _rows_out(manifest, outputs), _rejected(outputs)
@@ -91,30 +92,33 @@ def conclude(
         for name, s in seen.items()
         if s.late
     ]
-    doubtful = _doubtful(before, after, seen)
     rejected = [RowsRejected(step, name, s.rejected) for name, s in seen.items() if s.rejected]
     failed = [ResultsRejected(step, name, rows) for name, rows in refused.items()]
     lanes = [event for output in outputs.values() for event in output.events]
     return after, (*plan.events, *moved, *lanes, *late, *doubtful, *rejected, *failed, done)
 
 
-def _doubtful(before: Manifest, after: Manifest, seen: Mapping[str, Seen]) -> list[TimesDoubtful]:
-    """Return what speaks against the event times that the step has brought."""
-    found = []
+def _doubtful(
+    before: Manifest, manifest: Manifest, seen: Mapping[str, Seen], progress: Mapping[str, StreamProgress]
+) -> tuple[Mapping[str, StreamProgress], list[TimesDoubtful]]:
+    """Return what speaks against the event times that the step has brought, and the progress that has it noted."""
+    found: list[TimesDoubtful] = []
+    noted: dict[str, StreamProgress] = {}
     for name, one in seen.items():
-        if one.greatest is None or after.streams[name].answers_of:
+        if one.greatest is None or manifest.streams[name].answers_of:
             continue
         past = before.progress.get(name)
         if past is None or past.greatest is None:
             if not _LIKELY[0] <= one.greatest < _LIKELY[1]:
                 reason = f"its first rows reach to {time_text(one.greatest)}, which is outside of 1970 to 2100"
-                found.append(TimesDoubtful(after.step, name, f"{reason}; is its unit right?"))
-        elif (jump := one.greatest - past.greatest) > _DAY and after.streams[name].max_ahead is None:
-            if jump <= _widest(after):
-                continue
-            reason = f"its newest row went {rough_span_text(jump / 1e6)} ahead in one step, further than any window"
-            found.append(TimesDoubtful(after.step, name, f"{reason}; max_ahead makes such rows dead letters"))
-    return found
+                found.append(TimesDoubtful(manifest.step, name, f"{reason}; is its unit right?"))
+        elif _DAY < (jump := one.greatest - past.greatest) > 10 * past.jump and jump > _widest(manifest):
+            # Steps that each bring more than any window would otherwise be reported one by one.
+            noted[name] = replace(progress[name], jump=jump)
+            if manifest.streams[name].max_ahead is None:
+                reason = f"its newest row went {rough_span_text(jump / 1e6)} ahead in one step, further than any window"
+                found.append(TimesDoubtful(manifest.step, name, f"{reason}; max_ahead makes such rows dead letters"))
+    return {**progress, **noted} if noted else progress, found
 
 
 _DAY = 86_400_000_000

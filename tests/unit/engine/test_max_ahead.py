@@ -100,3 +100,11 @@ def test_a_watermark_that_jumps_is_said_where_nothing_bounds_it() -> None:
         doubts = [event for event in made.events if isinstance(event, ms.events.TimesDoubtful)]
         assert [doubt.stream for doubt in doubts] == told
         assert all("ahead in one step" in doubt.reason for doubt in doubts)
+
+
+def test_steps_that_each_go_further_than_any_window_are_reported_once_and_at_each_tenfold() -> None:
+    made = engine(None)
+    for day in (0, 2, 4, 6, 8, 30, 52):
+        made.push({"A": rows(day * 86_400), "B": rows(day * 86_400)})
+    doubts = [event for event in made.events if isinstance(event, ms.events.TimesDoubtful)]
+    assert [(doubt.stream, doubt.step) for doubt in doubts] == [("A", 1), ("B", 1), ("A", 5), ("B", 5)]
