@@ -69,7 +69,7 @@ def as_read(kind: T.DataType) -> T.DataType:
 
 
 def as_text(schema: T.StructType) -> T.StructType:
-    """The columns as text, but for those that have no plain form of text."""
+    """Replace the types of the columns by text, except those that have no plain form of text."""
     return T.StructType(
         [
             field if isinstance(field.dataType, _NOT_OF_TEXT) else T.StructField(field.name, T.StringType())
@@ -79,17 +79,17 @@ def as_text(schema: T.StructType) -> T.StructType:
 
 
 def as_found(schema: T.StructType, own: T.StructType) -> T.StructType:
-    """The columns as declared, but for those that files hold as a type with values beyond the declared one."""
+    """Return the columns as declared, except where files hold a type with values beyond the declared one."""
     return T.StructType([_lossless(field, own) for field in schema])
 
 
 def with_corrupt_lines(schema: T.StructType) -> T.StructType:
-    """The columns, with the lines that are no JSON objects, of which Spark has NULLs otherwise."""
+    """Add a column for the lines that are no JSON objects, for which Spark has NULLs otherwise."""
     return schema if CORRUPT in schema.names else T.StructType([*schema, T.StructField(CORRUPT, T.StringType())])
 
 
 def in_order(schema: T.StructType, names: Mapping[str, str], header: Sequence[str]) -> T.StructType:
-    """The columns in the order of a header; `names` are the declared ones of those that are declared."""
+    """Put the columns in the order of a header; `names` maps names in the header to declared ones."""
     return T.StructType([schema[names[one]] if one in names else T.StructField(one, T.StringType()) for one in header])
 
 

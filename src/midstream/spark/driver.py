@@ -113,7 +113,7 @@ class Driver:
 
         A step that fails fails whole: until its manifest is published nothing of it counts. What fails by no fault of
         the user's, or of Spark's, is an `InternalError`, which says what to report. What fails for a reason outside is
-        done again while there is patience.
+        repeated as long as `patience` allows.
         """
         self.times.begin(number)
         try:
@@ -160,9 +160,9 @@ class Driver:
         self._timing = replace(self._timing, took=watch.seconds)
 
     def queries_to_come(self) -> list[Query]:
-        """Every query that runs, is declared or waits in the command log, for the columns they read.
+        """Bind every query that runs, is declared or waits in the command log, for the columns they read.
 
-        One whose subqueries are not queries yet is known from the step that would have begun it.
+        A query whose subqueries are not queries yet is known from the step that would have begun it.
         """
         if self._coming is not None:
             return [query_of(entry) for entry in self._coming.queries.values()]
@@ -174,7 +174,7 @@ class Driver:
         return [*running, *self._bound(text for text in dict.fromkeys(texts) if text not in known)]
 
     def streams_to_come(self) -> tuple[str, ...]:
-        """The pushed streams that the next step knows."""
+        """Return the pushed streams that the next step knows."""
         return tuple((self._coming or self.manifest).pushed_streams)
 
     def _bound(self, texts: Iterable[str]) -> Iterator[Query]:
@@ -193,7 +193,7 @@ class Driver:
             self._prepared = mark
 
     def _plan(self) -> StepPlan:
-        """Plan the next step: once, unless the log has got commands since."""
+        # A step is planned once, unless the log has got commands since.
         waiting, known = WaitingCommands(self.outputs, self.manifest), self._planned
         if known is None or known.manifest.last_command != waiting.manifest.last_command:
             own: tuple[Command, ...] = () if self.reconciled else differences(self.manifest, self.declared)
@@ -204,9 +204,7 @@ class Driver:
         return known
 
     def _carries(self, plan: StepPlan) -> bool:
-        """Whether the running union has every stream, and every column that the queries read; it had, unless a command
-        was taken.
-        """
+        # Without a new command the union carries what it carried before: every stream and column that the queries read.
         assert self.layout is not None
         if not plan.events:
             return True
@@ -216,7 +214,7 @@ class Driver:
         return self.layout.covers(needs(queries, plan.manifest.streams))
 
     def may_read(self, layout: StepLayout) -> bool:
-        """Whether, as things stand, tasks could read the files of the next step by themselves."""
+        """Tell whether, as things stand, tasks could read the files of the next step by themselves."""
         try:
             plan = self._plan()
             return reads_files(setting_of(plan, layout, self._timing.workers, False, None))
@@ -224,7 +222,7 @@ class Driver:
             return False  # The step will tell what is wrong.
 
     def _files(self, plan: StepPlan, setting: Setting) -> BatchFiles | None:
-        """The files of a step that its tasks read; None where Spark brings its rows."""
+        # None where Spark brings the rows of the step.
         if self.plain is None or not reads_files(setting):
             return None
         return self.plain.of_batch(plan.manifest.step, setting.exchange.layout)
@@ -295,7 +293,7 @@ def _reported(step: int) -> Iterator[None]:
 
 
 def described(step: int, queries: Collection[str]) -> str:
-    """What Spark's own pages call the jobs of a step.
+    """Describe the jobs of a step for Spark's own pages.
 
     >>> described(7, ["pairs", "p", "q", "r", "s"])
     'midstream step 7: pairs, p, q and 2 more'
@@ -306,6 +304,6 @@ def described(step: int, queries: Collection[str]) -> str:
 
 
 def partitions_of(batch: DataFrame) -> int:
-    """How many partitions a micro-batch has; asking costs no Spark job."""
+    """Count the partitions of a micro-batch; this costs no Spark job."""
     logical: Any = batch._jdf.queryExecution().analyzed()
     return int(logical.rdd().getNumPartitions())

@@ -77,20 +77,19 @@ class Exchange:
         return replace(self, groups=groups, partitions=1)
 
     def without_filters(self, streams: Collection[str]) -> Exchange:
-        """The same, but all rows of these streams go through it."""
+        """Return an exchange through which all rows of these streams go."""
         kept = [{s: text for s, text in group.filters.items() if s not in streams} for group in self.groups]
         groups = (replace(group, filters=filters) for group, filters in zip(self.groups, kept, strict=True))
         return replace(self, groups=tuple(groups))
 
     def lanes(self, partition: int) -> list[tuple[int, int]]:
-        """The lanes of a partition, as (group number, lane)."""
+        """List the lanes of a partition, as (group number, lane)."""
         every = [(number, lane) for number, group in enumerate(self.groups) for lane in range(group.lanes)]
         return every[partition :: self.partitions]
 
     def apply(self, batch: DataFrame, clock: StepClock, counted: Sequence[str] = ()) -> DataFrame:
-        """A batch of the union, tagged and in its partitions; `counted` are the streams whose arrival numbers it
-        carries.
-        """
+        """Tag a batch of the union and put it in its partitions; it carries arrival numbers of the `counted`
+        streams."""
         for number, group in enumerate(self.groups):
             if group.keys is not None and self._spark_keys(group) is None:
                 batch = batch.withColumn(_slot_column(number), self._python_slots(group))
@@ -109,7 +108,7 @@ class Exchange:
         return tagged.repartitionById(self.partitions, F.expr(self._partition()))
 
     def _total(self) -> bool:
-        """Whether every row has a tag, where there is one group."""
+        # Where there is one group.
         return not self.has_filters and all(any(s in g.streams for g in self.groups) for s in self.layout.streams)
 
     def _tag(self, number: int, group: Group, clock: StepClock) -> str:
@@ -144,7 +143,7 @@ class Exchange:
         return f"CASE {STREAM} {' '.join(f'WHEN {self._number(s)}Y THEN {slot}' for s, slot in slots.items())} END"
 
     def _spark_keys(self, group: Group) -> dict[str, str] | None:
-        """The group's keys in Spark SQL, by stream; None if one of them must be left to Python, and so all."""
+        # By stream; None if one of the keys must be left to Python, and so all.
         assert group.keys is not None
         found = {s: key(e, self._slots_of(s)) for s, e in group.keys.items()}
         known = {s: text for s, text in found.items() if text is not None}
@@ -165,7 +164,7 @@ class Exchange:
         return cast(SparkColumn, make(found, "smallint")(STREAM, TIME, *columns))
 
     def _partition(self) -> str:
-        """The partition of a tag: the lanes of all groups in a row, dealt out by `repartitionById`'s modulo."""
+        # The lanes of all groups in a row, dealt out by `repartitionById`'s modulo.
         first, cases = 0, []
         for number, group in enumerate(self.groups):
             lane = f"{first} + ({SLOT_SQL}) % {group.lanes}" if group.lanes > 1 else f"{first}"
@@ -185,7 +184,7 @@ class Exchange:
 
 
 def row_filters(program: Program, layout: StepLayout) -> dict[str, str | None]:
-    """For each stream of a program what Spark can check of its selections; None where every row is needed."""
+    """Return for each stream of a program what Spark can check of its selections; None where every row is needed."""
     found: dict[str, list[str | None]] = {}
     for selection in (one for unit in program.units for one in unit.selections()):
         stream, own = selection.stream, selection.conditions
@@ -210,7 +209,7 @@ def hashed_slots(
     numbers: Mapping[str, int],
     places: Mapping[str, Mapping[str, tuple[int, pa.DataType]]],
 ) -> pa.Array:
-    """The slots of keys that only the language's own evaluation gives exactly; runs in a Python worker."""
+    """Compute the slots of keys that only the language's own evaluation gives exactly; runs in a Python worker."""
     import numpy as np
 
     from midstream.spark.unpack import as_declared
@@ -238,7 +237,7 @@ def _slot_of(code: str) -> str:
 
 
 def _kept(passing: str | None, watermark: str, ceiling: str) -> str:
-    """Whether a row is sent: what no query can use stays, but never a late row or one without a time."""
+    # A row that no query can use is left out, but never a late row or one without a time.
     if passing is None:
         return "TRUE"
     return f"(({passing}) OR {TIME} IS NULL OR {TIME} < {watermark} OR {TIME} > {ceiling})"

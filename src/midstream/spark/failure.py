@@ -16,7 +16,7 @@ _REMEDY = "mend that and start the job again, which goes on where it stopped; Sp
 
 
 def told_of(failure: BaseException, place: str) -> BaseException:
-    """An exception of Spark's as a SparkError whose cause it is; any other as it is."""
+    """Translate an exception of Spark's into a `SparkError` with it as cause; return any other as it is."""
     own = type(failure).__module__.startswith(("py4j.", "pyspark."))
     if not own and not isinstance(failure, ConnectionError):
         return failure
@@ -28,7 +28,7 @@ def told_of(failure: BaseException, place: str) -> BaseException:
 
 
 def _text(failure: BaseException) -> str:
-    """The text of an exception; one of Java's is asked of the JVM, which may have ended."""
+    # The text of an exception of Java's is asked of the JVM, which may have ended.
     if isinstance(failure, ConnectionError | Py4JNetworkError):
         return _NO_JVM
     try:

@@ -42,7 +42,7 @@ class Feed:
     name: str = ""
 
     def of(self, names: Iterable[str]) -> Feed:
-        """The feed of the streams of these names, in this order; raises CheckpointError where one is not declared."""
+        """Select the streams of these names, in this order; raises CheckpointError where one is not declared."""
         known = {stream.schema.name: stream for stream in self.streams}
         names = tuple(names)
         if missing := [name for name in names if name not in known]:
@@ -54,20 +54,20 @@ class Feed:
         return replace(self, streams=tuple(known[name] for name in names))
 
     def union(self, queries: Iterable[Query], *, rows: bool = True) -> Intake:
-        """The union of the streams with the columns that the queries read; without `rows` only their layout is so."""
+        """Build the union of the streams with the columns that the queries read; without `rows` only their layout."""
         with settings(self.session, QUERY_SETTINGS):
             return intake(self.streams, needs(queries, [stream.schema.name for stream in self.streams]), rows=rows)
 
     @staticmethod
     def sources(frame: DataFrame) -> int:
-        """How many sources Spark finds in a union: a stream may be made of several."""
+        """Count the sources that Spark finds in a union: a stream may be made of several."""
         leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
         return sum(bool(leaves.apply(at).isStreaming()) for at in range(leaves.size()))
 
     def start(self, frame: DataFrame, fold: Fold) -> StreamingQuery:
-        """Have `fold` called with each micro-batch of a union.
+        """Start a query that calls `fold` with each micro-batch of a union.
 
-        Comes back when Spark has opened the sources, for file sources take their settings from the session then.
+        Returns when Spark has opened the sources, because file sources take their settings from the session then.
         """
         writer = frame.writeStream.foreachBatch(fold).option("checkpointLocation", self.log.folder)
         if self.name:

@@ -51,7 +51,7 @@ class Dealt:
     evenly: bool = False
 
     def slots(self, stream: str, rows: FileRows) -> Slots:
-        """The slot of each row."""
+        """Return the slot of each row."""
         if self.evenly:
             return slots_of(rows.times.fill_null(0).to_numpy())
         if self.keys is None:
@@ -89,7 +89,7 @@ class FileRows:
         return pa.RecordBatch.from_pydict({**columns, TIME: self.times})
 
     def share(self, rows: npt.NDArray[np.int64] | None, slots: Slots) -> Share:
-        """Some of the rows, or all, as a lane's share."""
+        """Take some of the rows, or all, as a lane's share."""
         slotted = {slot: self.columns[name] for name, slot, _ in self.stream.columns if slot != TIME}
         batch = pa.RecordBatch.from_pydict({**slotted, TIME: self.times})
         if rows is None:
@@ -98,7 +98,7 @@ class FileRows:
 
 
 def _without_zones(table: pa.Table) -> pa.Table:
-    """The table with its times as they are stored: files of one stream may differ in that."""
+    # Times are cast to how they are stored: files of one stream may differ in that.
     kinds = [pa.timestamp(field.type.unit) if pt.is_timestamp(field.type) else field.type for field in table.schema]
     return table.cast(pa.schema([field.with_type(kind) for field, kind in zip(table.schema, kinds, strict=True)]))
 
@@ -111,7 +111,10 @@ def shares_of_files(
     *,
     counts_unread: bool,
 ) -> dict[tuple[int, int, int], Share]:
-    """The rows of a partition's `lanes` by (group, lane, stream number); one partition `counts_unread` streams too."""
+    """Read the rows of a partition's `lanes` by (group, lane, stream number).
+
+    One partition `counts_unread` streams too.
+    """
     found: dict[tuple[int, int, int], Share] = {}
     for number, stream in enumerate(streams):
         if not files.of.get(stream.name):
@@ -133,9 +136,9 @@ def shares_of_files(
 
 
 def newest_in_files(files: BatchFiles, timestamps: Mapping[str, str], clock: StepClock) -> dict[str, Seen]:
-    """Of each stream the greatest event time of the rows that enter, and whether there are any.
+    """Find of each stream the greatest event time of the rows that enter, and whether there are any.
 
-    Where the files' footers do not tell, the timestamps are read.
+    Where the files' footers do not show it, the timestamps are read.
     """
     found = {}
     for name, timestamp in timestamps.items():

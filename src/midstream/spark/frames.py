@@ -10,7 +10,7 @@ from midstream.model.errors import InputError
 
 
 def rows_of_frame(rows: Any, place: str) -> Any:
-    """The rows of a DataFrame as an Arrow table; anything else as it is. Raises InputError for one that streams."""
+    """Collect a DataFrame as an Arrow table; return anything else as it is. Raises InputError for one that streams."""
     if not isinstance(rows, DataFrame):
         return rows
     if rows.isStreaming:

@@ -67,7 +67,7 @@ class Gathered:
 
 
 def run_on_spark(plan: StepPlan, executor: SparkExecutor) -> Gathered:
-    """Run a step's jobs, one for each level. Raises the `MidstreamError` of a task, or whatever Spark raises."""
+    """Run a step's jobs, one for each level. Raises the `MidstreamError` of a task, or the error that Spark raises."""
     try:
         return Gathered(run_levels(plan, executor), tuple(executor.files), executor.cache, executor.again)
     finally:
@@ -106,20 +106,19 @@ class SparkExecutor(Executor):
         return sum((one.times for one in self._kept if one.stream == stream.name), AnswerTimes())
 
     def release(self) -> None:
-        """Let go of what the step held in Spark; called however the step ended."""
+        """Release what the step held in Spark; called however the step ended."""
 
     @abstractmethod
     def _first(self, clock: StepClock) -> LevelOutput:
         """Run the lanes of level 0 over the rows of the batch."""
 
     def _are_few(self, rows: int) -> bool:
-        """Whether the driver does the work itself. It never runs code of the user's."""
+        # The driver does the work itself for few rows, but it never runs code of the user's.
         queries = self._plan.manifest.queries.values()
         asked = bool(self._setting.asked) or any(entry.operator is not None for entry in queries)
         return rows <= ROWS_HERE and not asked
 
     def _without_rows(self, task: StepTask, few: bool) -> Reports:
-        """The reports of tasks that read their rows by themselves."""
         # No plan of Spark's carries their parcels from hop to hop: files do.
         parcels = ParcelFiles.of(task.writes.store, task.clock.step) if task.spreads else None
         task = replace(task, parcel_files=parcels)
@@ -127,7 +126,7 @@ class SparkExecutor(Executor):
         return _none_failed(reports_here(task) if few else reports_without_rows(self._session, task))
 
     def _task(self, exchange: Exchange, level: int, clock: StepClock) -> StepTask:
-        """The step as the tasks of a level know it."""
+        # For the tasks of one level.
         manifest, groups, layout = self._plan.manifest, exchange.groups, exchange.layout
         counting = {
             s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups)) for s in layout.streams
@@ -151,7 +150,7 @@ class SparkExecutor(Executor):
         )
 
     def _gathered(self, task: StepTask, reports: Reports, seen: Mapping[str, Seen] | None = None) -> LevelOutput:
-        """What the tasks of a level report; what they report beside their lanes is added up."""
+        # What the tasks report besides their lanes is added up.
         outputs = {
             LaneId.parse(lane): decode(LaneOutput, value) for one in reports for lane, value in one["lanes"].items()
         }
@@ -242,16 +241,15 @@ class OverFiles(SparkExecutor):
 
 
 def _none_failed(reports: Reports) -> Reports:
-    """The reports; raises the `MidstreamError` of a task."""
     for report in reports:
         _raise(report)
     return reports
 
 
 def _operators(manifest: Manifest) -> frozenset[str]:
-    """The users' operators that may be made; raises where one that is not allowed would have to be."""
     specs = [decode(OperatorSpec, e.operator) for e in manifest.queries.values() if e.operator is not None]
     for spec in specs:
+        # An operator that is not allowed must not be made.
         spec.check_allowed()
     return allowed_operators() | {spec.path for spec in specs}
 
@@ -273,7 +271,7 @@ def seen_by_tasks(streams: Iterable[str], reports: Sequence[Mapping[str, Any]]) 
 
 
 def _over_nodes(plan: StepPlan, part: SpreadPart, reports: Sequence[Mapping[str, Any]]) -> SpreadOutput:
-    """What the nodes of a query give back, from what all tasks of all stages report of them."""
+    # Each task of each stage reports a part of it.
     told = (report["nodes"][part.name] for report in reports if part.name in report.get("nodes", {}))
     done = NodesDone.sum(decode(NodesDone, one) for one in told)
     return spread_output(plan.manifest, spread_unit(plan, part.name), part.spread, done)
@@ -300,7 +298,7 @@ def _with_rows_left_out(
 
 
 def _entered(reports: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], int]:
-    """How many rows the lanes of a group, by its number, got of a stream."""
+    # By the number of a group, and the stream.
     found: dict[tuple[int, str], int] = {}
     for report in reports:
         for group, stream, rows in report["entered"]:

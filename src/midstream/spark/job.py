@@ -190,7 +190,7 @@ class Job:
     def optimize(
         self, query: str | None = None, policy: str = "adaptive", mode: str | None = None, **settings: Any
     ) -> Job:
-        """Let the optimizer look after a query, or after all that have no settings of their own.
+        """Set what the optimizer may do with a query, or with all that have no settings of their own.
 
         `settings` are as those of `Run.optimize`, and the policy's own options are in a mapping `options`. Where no
         mode is given a query takes that which was declared for the job, and the job suggests: nothing moves unasked.
@@ -202,7 +202,7 @@ class Job:
         )
 
     def declare_optimizer(self, query: str, settings: OptimizerSettings) -> Job:
-        """The same by settings that are made; an empty `query` stands for all that have none of their own."""
+        """Set the optimizer's settings of a query; an empty `query` stands for all that have none of their own."""
         if query and query not in self._queries:
             known = ", ".join(self._queries) or "none is declared"
             raise QueryError(f"there is no query {query!r}", place="optimize", remedy=f"declare it before: {known}")
@@ -267,7 +267,7 @@ class Job:
         return Run(feed, writer, manifest, declared, outputs, self._patience)
 
     def _sinks_needed(self, newest: Manifest | None) -> dict[str, Sink]:
-        """The sinks that are declared, but for those of queries which a command has dropped, and which stay so."""
+        # A query that a command has dropped, and that stays so, needs no sink.
         return {
             name: sink
             for name, sink in self._sinks.items()
@@ -283,6 +283,5 @@ class Job:
         return {name: stream.schema for name, stream in self._streams.items()}
 
     def _first(self) -> Manifest:
-        """The manifest before the first step."""
         lanes = self._lanes or self._spark.sparkContext.defaultParallelism
         return Manifest(secrets.token_hex(8), -1, self._seed, self._sharing, lanes, self._schemas())

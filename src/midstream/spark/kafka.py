@@ -20,7 +20,8 @@ _TIME_AS_TEXT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 
 def json_rows(frame: DataFrame, declared: T.StructType, timestamp: str, place: str = "Kafka") -> DataFrame:
-    """The declared columns of messages whose values are JSON objects, over a DataFrame as Spark reads it from Kafka.
+    """Read messages whose values are JSON objects as the declared columns, over a DataFrame as Spark reads it from
+    Kafka.
 
     They come as text, to be read as declared: `job.stream(name, json_rows(...), timestamp, schema=...)`. A column that
     an object has not is NULL. `kafka_key`, `kafka_topic`, `kafka_partition`, `kafka_offset` and `kafka_timestamp` are
@@ -58,10 +59,8 @@ def _check(frame: DataFrame, declared: T.StructType, place: str) -> None:
 
 
 def _as_carried(field: T.StructField) -> T.StructField:
-    """The field as text, but for what has no plain text, and for decimals: Spark makes text of a number by a double.
-
-    Of these all digits are kept behind the point, so that one with too many is seen.
-    """
+    # Text, except for what has no plain text, and for decimals, because Spark makes text of a number by a double. Of
+    # decimals all digits behind the point are kept, so that one with too many is seen.
     kind = field.dataType
     if isinstance(kind, T.DecimalType):
         return T.StructField(field.name, T.DecimalType(38, 38 - (kind.precision - kind.scale)))
@@ -69,7 +68,7 @@ def _as_carried(field: T.StructField) -> T.StructField:
 
 
 def _says(what: str, column: str) -> Column:
-    """A text that no time is read from, however the value looks."""
+    # No time is read from this text, however the value looks.
     text = F.make_valid_utf8(F.col(column).cast("string"))
     return F.concat(F.lit(f"{what}: "), F.coalesce(text, F.lit("there is none")))
 

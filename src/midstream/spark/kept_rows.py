@@ -51,7 +51,7 @@ def kept_answers(store: ChunkStore, manifest: Manifest, lane: LaneId, query: str
 
 
 def chunks_by_stream(streams: Mapping[str, StreamSchema], kept: Sequence[KeptRows]) -> dict[str, tuple[ChunkRef, ...]]:
-    """The chunks of each stream's rows: of answers in order of the queries and their lanes."""
+    """Group the chunks by stream: those of answers in order of the queries and their lanes."""
 
     def place(one: KeptRows) -> tuple[int, str]:
         return streams[one.stream].answers_of.index(one.query) if one.query else 0, one.origin
@@ -61,24 +61,24 @@ def chunks_by_stream(streams: Mapping[str, StreamSchema], kept: Sequence[KeptRow
 
 
 def rows_from(store: ChunkStore, chunks: Sequence[ChunkRef], nothing: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows that were kept in these chunks, in their order; `nothing` where there is none."""
+    """Read the rows that were kept in these chunks, in their order; `nothing` where there is none."""
     return pa.concat_batches([store.get(chunk) for chunk in chunks]) if chunks else nothing
 
 
 def no_answers(stream: StreamSchema) -> pa.RecordBatch:
-    """No row of a stream of answers."""
+    """Make an empty batch of a stream of answers."""
     return pa.RecordBatch.from_pylist([], pa.schema([*stream.columns, (TIME, pa.int64())]))
 
 
 def own_share(
     rows: pa.RecordBatch, key: Mapping[str, Expression], stream: str, lane: int, lanes: int
 ) -> pa.RecordBatch:
-    """The rows of a stream that belong to a lane, with their slots."""
+    """Select the rows of a stream that belong to a lane, with their slots."""
     found = slots(key, stream, rows)
     return rows.append_column(SLOT, pa.array(found)).filter(pa.array(found % lanes == lane))
 
 
 def even_share(rows: pa.RecordBatch, lane: int, lanes: int) -> pa.RecordBatch:
-    """The rows of a stream that a lane sends on to nodes, where each sends about as many."""
+    """Select the rows of a stream that a lane sends on to nodes, where each lane sends about as many."""
     begin, end = (rows.num_rows * number // lanes for number in (lane, lane + 1))
     return rows.slice(begin, end - begin)

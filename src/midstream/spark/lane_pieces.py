@@ -41,7 +41,7 @@ class LanePieces:
         self._numbers = count()
 
     def put(self, query: str, rows: pa.Table) -> None:
-        """Stage some rows, beside what goes on."""
+        """Stage some rows, while the lane goes on."""
         number = next(self._numbers)
         self.staged.put(JobOutput(RESULTS, query), f"{self.lane}-{number:05d}", rows)
         self.staged.wait(AT_ONCE - 1)

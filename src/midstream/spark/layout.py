@@ -27,9 +27,9 @@ ARRIVALS = "_arrivals"
 
 
 def arrivals_columns(counted: Sequence[str]) -> dict[str, str]:
-    """For each counted stream the column of its arrival numbers, as Spark carries it.
+    """Name for each counted stream the column of its arrival numbers, as Spark carries it.
 
-    Streams have names in which Spark's SQL, and the Python of it, sees more than a name.
+    Names of streams may hold characters that Spark's SQL, and the Python of it, treats as more than a name.
 
     >>> arrivals_columns(["A", "odd`one"])
     {'A': '_arrivals0', 'odd`one': '_arrivals1'}
@@ -58,7 +58,7 @@ class StepLayout:
         return tuple(sorted((used | set(self.reasons.values())) - {TIME}, key=lambda slot: int(slot[2:])))
 
     def covers(self, needs: Mapping[str, frozenset[str]]) -> bool:
-        """Whether the rows carry these columns; those of answers, which no row brings, need not be."""
+        """Tell whether the rows carry these columns; those of answers, which no row brings, need not be there."""
         return all(needed <= self.slots[stream].keys() for stream, needed in needs.items() if stream in self.slots)
 
 
@@ -71,7 +71,7 @@ class Intake:
 
 
 def intake(streams: Sequence[JobStream], needed: Mapping[str, frozenset[str]], *, rows: bool = True) -> Intake:
-    """The union of the streams, carrying the columns that are needed, and of all the event times.
+    """Build the union of the streams, with the columns that are needed and all event times.
 
     Without `rows` Spark brings none: it only says by its logs what each batch has, and needs hardly a plan for that.
     """

@@ -85,19 +85,20 @@ class NodeTask:
     stage: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The partition's parcels for later stages, where Spark runs it."""
+        """Yield the partition's parcels for later stages, where Spark runs it."""
         partition, again = place_of_task()
         yield from batches_of(self.parcels(partition, parcels_of(batches), again))
 
     def addressed(self, brought: Iterable[tuple[int, Parcel]]) -> list[tuple[int, Parcel]]:
-        """The same, each by the partition that it goes to."""
+        """Return the partition's parcels, each with the partition that it goes to."""
         partition, again = place_of_task()
         sent = self.parcels(partition, in_order(parcel for _, parcel in brought), again)
         return self.step.sent(sent, partition, self.stage)
 
     def parcels(self, partition: int, parcels: Sequence[Parcel], again: bool, cores: int = 1) -> list[Parcel]:
-        """What a partition with these parcels has for later stages; `again` says that it had been begun before. So many
-        `cores` share its nodes.
+        """Do the work of a partition with these parcels, and return its parcels for later stages.
+
+        `again` says that it had been begun before. So many `cores` share its nodes.
         """
         sent = [parcel for parcel in parcels if parcel.stage > self.stage]
         mine = [parcel for parcel in parcels if parcel.stage <= self.stage]
@@ -133,7 +134,7 @@ class _Work:
         self._kept = list[KeptRows]()
 
     def do(self, part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
-        """What is to be done for a query; what is sent on."""
+        """Do what is to be done for a query, and return what is sent on."""
         if self._task.stage == PLACING:
             return self._place(part, parcels) if part.is_placed else []
         if self._task.stage > part.last:
@@ -141,7 +142,7 @@ class _Work:
         return self._hop(part, self._task.stage - FIRST_HOP, parcels)
 
     def report(self) -> dict[str, Any]:
-        """What the partition reports of the stage, once all that it has written is on the disk."""
+        """Report the partition's stage, once all that it has written is on the disk."""
         self._store.files.finish()
         self._unsynced.sync(threads(FILES_AT_ONCE).map)
         cache = list(ChunkCache.here().use.since(self._used_before))
@@ -150,7 +151,7 @@ class _Work:
         return {"lanes": {}, "files": files, "seen": {}, "entered": [], "nodes": nodes, "cache": cache, "kept": kept}
 
     def _place(self, part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
-        """Find how the query is spread in this step, and send its rows home."""
+        # The partition finds how the query is spread in this step, and sends its rows home.
         step, unit = self._step, spread_unit(self._step.plan, part.name)
         labels = [route.source.spec.label for route in join_of(unit).routes]
         times = {
@@ -171,7 +172,6 @@ class _Work:
         return sent
 
     def _hop(self, part: SpreadPart, hop: int, parcels: Sequence[Parcel]) -> list[Parcel]:
-        """Have the nodes of the partition visited, and send on what was found."""
         step = self._step
         deployed = part.deployed(step.plan, step.clock, parcels)
         visits = [parcel for parcel in parcels if parcel.kind == VISITS]
@@ -199,10 +199,9 @@ class _Work:
         return going
 
     def _met(self, deployed: Deployed, nodes: Mapping[int, RingNode], hop: int, coming: Sequence[Coming]) -> list[Met]:
-        """What those that come to nodes at a hop find there, in the order in which they come."""
-
+        # In the order in which they come.
         def at_node(number: int) -> list[tuple[int, Met]]:
-            """What is found at one node, each with its place in the order."""
+            # Each with its place in the order.
             own = [(place, one) for place, one in enumerate(coming) if one.node == number]
             hops, node = deployed.hops, nodes[number]
             return [
@@ -216,7 +215,7 @@ class _Work:
     def _nodes(
         self, part: SpreadPart, deployed: Deployed, hop: int, parcels: Sequence[Parcel], visits: Sequence[Parcel]
     ) -> Partition:
-        """The nodes of the partition: in the first hop with all that they keep, later with what is visited."""
+        # In the first hop with all that they keep, later with what is visited.
         step, hops = self._step, deployed.hops
         numbers = part.numbers(self._partition, step.partitions)
         labels = [route.source.spec.label for route in hops.routes]
@@ -230,7 +229,7 @@ class _Work:
         return Partition(deployed, numbers, old, _new(parcels, labels))
 
     def _written(self, part: SpreadPart, done: NodesDone) -> NodesDone:
-        """With the chunks that are new in files, small ones together in one."""
+        # Small chunks go together into one file.
         lanes = {
             LaneId(part.name, n): LaneState({kept.state: StateListing(kept.chunks)}) for n, kept in enumerate(done.kept)
         }
@@ -240,9 +239,7 @@ class _Work:
         return replace(done, kept=tuple(kept))
 
     def _answer(self, part: SpreadPart, deployed: Deployed, partition: Partition, results: Sequence[Met]) -> NodesDone:
-        """Write the results of the partition's nodes, and with the first node what was held back; how many of each
-        query, and how many dead letters.
-        """
+        # With the first node goes what was held back.
         step, unit, numbers = self._step, deployed.unit, partition.numbers
         held = [self._store.files.get(ref) for ref in part.held] if 0 in numbers else []
         found = {number: [piece for met in results if met.node == number for piece in met.pieces] for number in numbers}
@@ -267,7 +264,7 @@ class _Work:
         return done
 
     def _put(self, query: str, answer: Answer, node: LaneId) -> NodesDone:
-        """Begin to write an answer, and keep it for the queries that read it; how many rows it has."""
+        # The answer is kept for the queries that read it, too.
         stem = str(node)
         if not self._step.plan.manifest.queries[query].part:
             self._files.put(JobOutput(RESULTS, query), stem, answer.table)
@@ -279,7 +276,7 @@ class _Work:
 
 
 def _new(parcels: Sequence[Parcel], labels: Sequence[str]) -> dict[str, Groups]:
-    """The step's rows at the nodes, by source, those of the same nodes together."""
+    # By source, rows of the same nodes together.
     found: dict[str, dict[Nodes, list[pa.RecordBatch]]] = {label: {} for label in labels}
     for parcel in parcels:
         if parcel.kind == ROWS and parcel.words[0] in found:
@@ -298,13 +295,12 @@ def _unpacked(parcels: Sequence[Parcel]) -> Iterator[Coming]:
 
 
 def _staying(deployed: Deployed, hop: int, joined_by: Mapping[int, JoinedRows]) -> Iterator[Coming]:
-    """What goes on to a hop within the partition."""
     for start, joined in joined_by.items():
         yield from (Coming(start, node, joined, here) for node, here in deployed.hops.visits(start, hop, joined))
 
 
 def _whole(found: Sequence[Met]) -> dict[int, JoinedRows]:
-    """What each input has found, in one piece; the last hop does without, for there the inputs are put together too."""
+    # The last hop does without, because there the inputs are put together too.
     by_start: dict[int, list[JoinedRows]] = {}
     for met in found:
         by_start.setdefault(met.start, []).extend(met.pieces)
@@ -312,5 +308,4 @@ def _whole(found: Sequence[Met]) -> dict[int, JoinedRows]:
 
 
 def _goes_on(parcel: Parcel, deployed: Deployed, hop: int) -> bool:
-    """Whether a partition needs what it got for later hops too."""
     return parcel.kind == SPREAD or (parcel.kind == ROWS and deployed.hops.meets_new(parcel.words[0], hop))

@@ -51,12 +51,12 @@ class Parcel:
         return json.dumps([self.kind, self.query, *self.words])
 
     def later(self, stage: int) -> Parcel:
-        """The same, to be opened in a later stage."""
+        """Return the parcel, to be opened in a later stage."""
         return replace(self, stage=stage)
 
 
 def batches_of(parcels: Iterable[Parcel]) -> Iterator[pa.RecordBatch]:
-    """Parcels as rows."""
+    """Convert parcels to rows."""
     ready: list[Parcel] = []
     size = 0
     for parcel in parcels:
@@ -69,7 +69,7 @@ def batches_of(parcels: Iterable[Parcel]) -> Iterator[pa.RecordBatch]:
 
 
 def parcels_of(batches: Iterable[pa.RecordBatch]) -> list[Parcel]:
-    """The parcels that came as rows, in order."""
+    """Read the parcels that came as rows, in order."""
     found = []
     for batch in batches:
         for to, stage, head, body in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -79,12 +79,12 @@ def parcels_of(batches: Iterable[pa.RecordBatch]) -> list[Parcel]:
 
 
 def in_order(parcels: Iterable[Parcel]) -> list[Parcel]:
-    """Parcels in an order that does not depend on which came first."""
+    """Sort parcels into an order that does not depend on which came first."""
     return sorted(parcels, key=lambda parcel: (parcel.head, parcel.file, parcel.body))
 
 
 def packed(batch: pa.RecordBatch) -> bytes:
-    """A batch in Arrow's own form."""
+    """Write a batch in Arrow's own form."""
 
     def write(sink: pa.NativeFile) -> None:
         with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -94,22 +94,25 @@ def packed(batch: pa.RecordBatch) -> bytes:
 
 
 def unpacked(body: bytes | pa.Buffer) -> pa.RecordBatch:
-    """The batch that was packed."""
+    """Read a packed batch."""
     return pa.ipc.open_stream(pa.py_buffer(body)).read_next_batch()
 
 
 def packed_words(words: Words) -> bytes:
-    """Whole numbers in Arrow's own form."""
+    """Write whole numbers in Arrow's own form."""
     return packed(pa.RecordBatch.from_arrays([pa.array(words, pa.int64())], names=["words"]))
 
 
 def unpacked_words(body: bytes | pa.Buffer) -> Words:
-    """The whole numbers that were packed."""
+    """Read packed whole numbers."""
     return np.asarray(unpacked(body).column(0).to_numpy(), np.int64)
 
 
 def packed_visits(joined: JoinedRows, visits: Visits) -> tuple[bytes, list[tuple[str, int]]]:
-    """The partial results that visit a node, each with its visit; and the columns of each source, to be unpacked by."""
+    """Pack the partial results that visit a node, each with its visit.
+
+    Returns: the bytes, and by source how many columns it has, which `unpacked_visits` needs.
+    """
     going = joined.take(visits.partial)
     arrays, names, parts = [], [], []
     for label, part in going.parts.items():
@@ -121,7 +124,7 @@ def packed_visits(joined: JoinedRows, visits: Visits) -> tuple[bytes, list[tuple
 
 
 def unpacked_visits(body: bytes | pa.Buffer, node: int, parts: Sequence[Sequence[Any]]) -> tuple[JoinedRows, Visits]:
-    """The partial results that visit a node, and their visits."""
+    """Read the partial results that visit a node, and their visits."""
     batch, found, at = unpacked(body), dict[str, LateRows](), 0
     for label, count in parts:
         own = slice(at, at + count)
@@ -133,17 +136,17 @@ def unpacked_visits(body: bytes | pa.Buffer, node: int, parts: Sequence[Sequence
 
 
 def reported(partition: int, report: Mapping[str, Any]) -> Parcel:
-    """What a task reports, for the driver."""
+    """Pack what a task reports, for the driver."""
     return Parcel(partition, END, REPORT, body=json.dumps(report).encode())
 
 
 def stopped(partitions: int, stage: int) -> list[Parcel]:
-    """What tells all partitions that a task has failed before this stage."""
+    """Make the parcels that tell all partitions that a task has failed before this stage."""
     return [Parcel(partition, stage, STOP) for partition in range(partitions)]
 
 
 def unpacked_report(body: bytes | pa.Buffer) -> dict[str, Any]:
-    """What a task reported."""
+    """Read what a task reported."""
     found: dict[str, Any] = json.loads(bytes(body))
     return found
 

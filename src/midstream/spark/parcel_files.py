@@ -34,11 +34,11 @@ class ParcelFiles:
 
     @staticmethod
     def of(store: FileStore, step: int) -> ParcelFiles | None:
-        """Those of a store; None where it has no files that are as quick as memory."""
+        """Choose the files of a store; None if it has no files that are as quick as memory."""
         return ParcelFiles(store, step, LEAST) if store.storage.renames_folders else None
 
     def written(self, parcels: Iterable[Parcel], partition: int) -> list[Parcel]:
-        """The parcels that a partition sends, whose large bodies are in files."""
+        """Write the large bodies of the parcels that a partition sends to files."""
         store, token = self.store.synced_with(Unsynced()), secrets.token_hex(4)
         found = []
         for number, parcel in enumerate(parcels):
@@ -53,7 +53,7 @@ class ParcelFiles:
         return found
 
     def read(self, parcels: Iterable[Parcel]) -> list[Parcel]:
-        """The parcels with their bodies."""
+        """Read the bodies of the parcels that are in files."""
         return [replace(one, body=self.store.get_bytes(one.file)) if one.file else one for one in parcels]
 
     def remove(self) -> None:

@@ -41,12 +41,12 @@ class PlainFiles:
 
     @staticmethod
     def of(streams: Sequence[JobStream], log: str) -> PlainFiles | None:
-        """Those of a job; None where a stream is anything else, or more than its folder."""
+        """Find the folders of a job; None where a stream is anything else, or more than its folder."""
         plain = all(map(_is_plain, streams)) and _are_apart([stream.frame for stream in streams])
         return PlainFiles(tuple(streams), log) if plain else None
 
     def of_batch(self, number: int, layout: StepLayout) -> BatchFiles | None:
-        """The files of a batch; None where they had better be read by Spark, or it is not known which they are."""
+        """Find the files of a batch; None where Spark had better read them, or it is not known which they are."""
         try:
             found, rows, greatest = dict[str, tuple[str, ...]](), 0, dict[str, int]()
             for source, stream in enumerate(self.streams):
@@ -64,13 +64,12 @@ class PlainFiles:
         return BatchFiles(found, rows, greatest) if few else None
 
     def _paths(self, source: int, number: int) -> tuple[str, ...]:
-        """The files that a batch takes from a source."""
         last = self._end(source, number - 1) if number else -1
         return tuple(p for at in range(last + 1, self._end(source, number) + 1) for p in self._entries(source, at))
 
     @staticmethod
     def _footer(stream: JobStream, path: str, layout: StepLayout) -> pq.FileMetaData:
-        """What a file tells of itself; raises where it cannot be read as it is."""
+        # Raises where the file cannot be read as it is.
         if "=" in os.path.dirname(path):
             raise ValueError(f"{path} may be in a partition, whose name has values")
         footer = pq.read_metadata(path)
@@ -86,13 +85,13 @@ class PlainFiles:
         return footer
 
     def _end(self, source: int, batch: int) -> int:
-        """The number of the last entry of a source's log that a batch, or one before it, has taken; -1 for none."""
+        # The number of the last entry that a batch, or one before it, has taken; -1 for none.
         with open(f"{self.log}/offsets/{batch}", encoding="utf-8") as file:
             line = file.read().splitlines()[2:][source]
         return -1 if line == "-" else int(json.loads(line)["logOffset"])
 
     def _entries(self, source: int, number: int) -> list[str]:
-        """The files of an entry of a source's log; some entries hold all those before as well."""
+        # Some entries hold all those before as well.
         path = f"{self.log}/sources/{source}/{number}"
         with open(path if os.path.exists(path) else f"{path}.compact", encoding="utf-8") as file:
             # Those that hold all before grow with the job: only the lines of this entry are read.
@@ -101,19 +100,18 @@ class PlainFiles:
 
 
 def _is_alike(given: pa.DataType, declared: pa.DataType) -> bool:
-    """Whether values are those of the declared type as they are stored, as times of another zone are."""
+    # Times of another zone are stored alike.
     times = pa.types.is_timestamp(given) and pa.types.is_timestamp(declared)
     return bool(given == declared or (times and given.unit == declared.unit))
 
 
 def _chunks(path: str, names: Sequence[str]) -> Iterator[pa.Array]:
-    """The values of some columns of a file, in pieces."""
     for batch in pq.ParquetFile(path, memory_map=True).iter_batches(columns=names, use_threads=False):
         yield from batch.columns
 
 
 def _greatest(footer: pq.FileMetaData, timestamp: str) -> int | None:
-    """The greatest value of a column of microseconds; None where the file does not tell, or it is no event time."""
+    # None where the file does not show it, or it is no event time.
     at = footer.schema.names.index(timestamp)
     told = [footer.row_group(group).column(at).statistics for group in range(footer.num_row_groups)]
     if not told or not all(one is not None and one.has_min_max and one.physical_type == "INT64" for one in told):
@@ -123,7 +121,7 @@ def _greatest(footer: pq.FileMetaData, timestamp: str) -> int | None:
 
 
 def _has_old_calendar(metadata: Mapping[bytes, bytes]) -> bool:
-    """Whether a file was written by a Spark that counted old days by the Julian calendar, which Spark sets right."""
+    # Old versions of Spark counted old days by the Julian calendar, which Spark sets right.
     version = metadata.get(b"org.apache.spark.version", b"3")
     return b"org.apache.spark.legacyDateTime" in metadata or version.split(b".")[0] in (b"1", b"2")
 
@@ -136,7 +134,7 @@ def _local(url: str) -> str:
 
 
 def _is_plain(stream: JobStream) -> bool:
-    """Whether a stream is the Parquet files of a folder, as they are; its time is a timestamp in microseconds."""
+    # The Parquet files of a folder, as they are; the time is a timestamp in microseconds.
     kind = stream.schema.columns.field(stream.schema.timestamp).type
     if stream.is_read or not (pa.types.is_timestamp(kind) and kind.unit == "us"):
         return False
@@ -147,7 +145,7 @@ def _is_plain(stream: JobStream) -> bool:
 
 
 def _are_apart(frames: Sequence[DataFrame]) -> bool:
-    """Whether each has a source of its own: Spark makes one of those that are equal."""
+    # Spark makes one source of those that are equal.
     plans: list[Any] = [frame._jdf.queryExecution().analyzed() for frame in frames]
     return not any(one.equals(other) for at, one in enumerate(plans) for other in plans[:at])
 

@@ -20,30 +20,27 @@ POSITION = "_position"
 
 
 def timed(streams: Sequence[str], ceilings: Mapping[str, int]) -> str:
-    """Whether a row has a usable event time, in SQL, as `judge` has it; NULL where it has none at all."""
+    """Write in SQL whether a row has a usable event time, as `judge` has it; NULL where it has none at all."""
     return f"({TIME} BETWEEN {FIRST_TIME}L AND {ceiling_of(streams, ceilings)})"
 
 
 def ceiling_of(streams: Sequence[str], ceilings: Mapping[str, int]) -> str:
-    """The greatest event time that a row of its stream may have, in SQL."""
+    """Write in SQL the greatest event time that a row of its stream may have."""
     return _by_stream([ceilings.get(name, LAST_TIME) for name in streams])
 
 
 def watermark_of(streams: Sequence[str], watermarks: Mapping[str, int]) -> str:
-    """The watermark of a row's stream, in SQL."""
+    """Write in SQL the watermark of a row's stream."""
     return _by_stream([max(watermarks[name], FIRST_TIME) for name in streams])
 
 
 def _by_stream(words: Sequence[int]) -> str:
-    """The number of a row's stream, in SQL.
-
-    An array is not written into generated code, as a number is: so the next step needs no new compilation.
-    """
+    # An array is not written into generated code, as a number is: so the next step needs no new compilation.
     return f"get(array({', '.join(f'{word}L' for word in words)}), {STREAM})"
 
 
 def filtered_tallies(streams: Sequence[str], ceilings: Mapping[str, int]) -> list[SparkColumn]:
-    """Aggregates that cost little, for steps whose rows are filtered.
+    """Build aggregates that cost little, for steps whose rows are filtered.
 
     They are of each stream the greatest time, and how many rows have a time.
     """
@@ -56,7 +53,7 @@ def filtered_tallies(streams: Sequence[str], ceilings: Mapping[str, int]) -> lis
 def seen_before_filters(
     values: Mapping[str, int | None], by_tasks: Mapping[str, Seen], watermarks: Mapping[str, int]
 ) -> dict[str, Seen]:
-    """What the aggregates of `filtered_tallies` found.
+    """Read what the aggregates of `filtered_tallies` found.
 
     `by_tasks` has all late rows and dead letters, but of the others only those that passed the filters.
     """
@@ -69,7 +66,7 @@ def seen_before_filters(
 
 
 def tallies(streams: Sequence[str], watermarks: Mapping[str, int], ceilings: Mapping[str, int]) -> list[SparkColumn]:
-    """Aggregates that say of each stream what `Seen` says."""
+    """Build aggregates that compute `Seen` of each stream."""
     found, usable = [], timed(streams, ceilings)
     for number in range(len(streams)):
         own, mark = f"{STREAM} = {number}Y", watermark_of(streams, watermarks)
@@ -84,7 +81,7 @@ def tallies(streams: Sequence[str], watermarks: Mapping[str, int], ceilings: Map
 
 
 def tallied(streams: Iterable[str], values: Mapping[str, int | None]) -> dict[str, Seen]:
-    """What the aggregates found."""
+    """Read what the aggregates of `tallies` found."""
     return {
         name: Seen(
             values[f"greatest{n}"], values[f"rows{n}"] or 0, values[f"late{n}"] or 0, values[f"rejected{n}"] or 0

@@ -21,7 +21,7 @@ class BatchProgress(NamedTuple):
 
 
 def last_progress(query: StreamingQuery, streams: Sequence[str]) -> BatchProgress | None:
-    """What Spark says of the last trigger of a query over the union of `streams`; None where there was none.
+    """Read what Spark reports of the last trigger of a query over the union of `streams`; None where there was none.
 
     One call to the JVM: `lastProgress` of PySpark takes a hundred.
     """
@@ -30,7 +30,7 @@ def last_progress(query: StreamingQuery, streams: Sequence[str]) -> BatchProgres
 
 
 def progress_of(value: Mapping[str, Any], streams: Sequence[str]) -> BatchProgress:
-    """The same from Spark's JSON. Only sources that know it, as Kafka does, tell what waits.
+    """Read Spark's JSON of a trigger. Only sources that know what waits there, as Kafka does, report it.
 
     >>> took = {"latestOffset": 20, "getBatch": 10, "addBatch": 300, "triggerExecution": 400}
     >>> progress_of({"batchId": 7, "durationMs": took, "sources": []}, ["A"])

@@ -43,7 +43,7 @@ class DataFrames:
     session: SparkSession
 
     def __call__(self, staged: StagedStep) -> DataFrame:
-        """The results of the step."""
+        """Make a DataFrame of the results of a step."""
         if not isinstance(staged.staging.storage, LocalStorage):
             table = staged.table()
             return self.session.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
@@ -55,12 +55,12 @@ class DataFrames:
 def results_stream(
     spark: SparkSession, checkpoint: str | os.PathLike[str], query: str, **options: str | int
 ) -> DataFrame:
-    """The results of a query of another job, running or not, as a streaming DataFrame.
+    """Read the results of a query of another job, running or not, as a streaming DataFrame.
 
     `checkpoint` is that job's, which has done a step. `options` are those of Spark's file source, such as
-    `maxFilesPerTrigger`, which is the one that there is where the results are on an object store. A job that goes back
-    does steps again, whose results come a second time: have the jobs that read it go back as well. From an object store
-    they do not come; the job that reads them ends with an error that says so.
+    `maxFilesPerTrigger`, which is the only one where the results are on an object store. A job that goes back does
+    steps again, whose results come a second time: rewind the jobs that read it as well. From an object store they do
+    not come; the job that reads them ends with an error that says so.
     """
     folder = located(checkpoint)
     found = Checkpoint.open(folder)
@@ -75,7 +75,7 @@ def stream_of(
     declared: Mapping[str, AddQuery],
     options: Mapping[str, str | int],
 ) -> DataFrame:
-    """The results of a query that the manifest has, or that is `declared` and begins with the next step."""
+    """Read the results of a query that the manifest has, or that is `declared` and begins with the next step."""
     found = committed_results(folders, manifest, query, declared)
     sink = found.sink
     schema = from_arrow_schema(found.columns, prefer_timestamp_ntz=True)

@@ -44,11 +44,11 @@ class ResultsDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `readStream.format` calls it."""
+        """Return the name of the source for `readStream.format`."""
         return FORMAT
 
     def streamReader(self, schema: StructType) -> ResultsReader:
-        """A reader for a streaming query; each has its own."""
+        """Make a reader for a streaming query; each has its own."""
         return ResultsReader(self.options, to_arrow_schema(schema, timezone="UTC"))
 
 
@@ -69,19 +69,19 @@ class ResultsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Stamp | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        """Before the first step."""
+        """Return the offset before the first step."""
         return asdict(_BEGINNING)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """As many files as the option says."""
+        """Limit a batch to as many files as the option says."""
         return ReadMaxFiles(self._files_a_step) if self._files_a_step else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is all there will be."""
+        """Fix the target: what is there now is all there will be."""
         self._target = self._delivered.newest() or _BEGINNING
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The last step that is delivered whole, or as many as the limit allows, though one at least."""
+        """Return the last step that is delivered whole, or as many as the limit allows, though one at least."""
         since, last = Stamp(**start), self._target or self._delivered.newest() or _BEGINNING
         if last.step <= since.step:
             if last != since:
@@ -92,7 +92,7 @@ class ResultsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return asdict(last)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The files of the steps, spread over a few tasks."""
+        """Spread the files of the steps over a few tasks."""
         since, last = Stamp(**start), Stamp(**end)
         if since == last:
             return []
@@ -101,14 +101,14 @@ class ResultsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Files(share) for share in shares if share]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of the files, in a task."""
+        """Read the rows of the files, in a task."""
         storage = storage_at(self._sink)
         for name in partition.value:
             table = pq.read_table(pa.BufferReader(storage.read(name)))
             yield from table.select(self._columns.names).cast(self._columns).to_batches()
 
     def _within(self, since: Stamp, last: Stamp, most: int) -> Stamp:
-        """The last of the steps whose files are not more than that."""
+        # At least one step is taken, whatever its files.
         files = Counter(step for step, _ in self._delivered.files(_read(since), last))
         count, reached = 0, -1
         for step in sorted(files):
@@ -123,5 +123,5 @@ class ResultsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _read(stamp: Stamp) -> Stamp | None:
-    """The last step that was read, if any was."""
+    # None where no step was read.
     return None if stamp == _BEGINNING else stamp

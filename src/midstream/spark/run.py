@@ -106,7 +106,7 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         unit: str | None = None,
         max_ahead: str | int | None = None,
     ) -> int:
-        """Have the job read one more stream, beginning with the next step, as `Job.stream` declares one.
+        """Add a stream to the job, beginning with the next step, as `Job.stream` declares one.
 
         A job that is started again must declare it.
         """
@@ -148,7 +148,7 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
             return self._command(AddQuery.of(name, spec, meant.to_json()))
 
     def results(self, query: str, **options: str | int) -> DataFrame:
-        """A query's results as a streaming DataFrame, for another job: each row exactly once.
+        """Return a query's results as a streaming DataFrame, for another job: each row exactly once.
 
         The query's sink is one of Parquet files; see `midstream.results_stream`.
         """
@@ -160,7 +160,7 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         return stream_of(session, driver.folders, driver.manifest, query, {**declared, **added}, options)
 
     def status(self) -> dict[str, Any]:
-        """The job at a glance, as JSON values."""
+        """Return the status of the job as JSON values."""
         manifest = self._driver.manifest
         waiting = self._driver.folders.commands.after(manifest.last_command)
         steps = [encode(event) for event in self.events if isinstance(event, StepDone)]
@@ -215,14 +215,14 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         return self._query
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait at most `timeout` seconds; whether the job has ended. Raises the error it failed with."""
+        """Wait at most `timeout` seconds, and return whether the job has ended. Raises the error it failed with."""
         ended = self._ended.wait(timeout)
         if ended and self._error is not None:
             raise self._error
         return ended
 
     def stop(self) -> None:
-        """End the job once the step at hand is done."""
+        """Stop the job once the step at hand is done."""
         self._stopping = True
         with self._busy:
             self._stop_query()
@@ -250,7 +250,7 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
             return self._command(set_table(name, given, known, chunks, driver.manifest.step))
 
     def _ahead(self) -> tuple[Command, ...]:
-        """What the job declares otherwise than it runs, which its next step will change."""
+        # The next step will change what the job declares otherwise than it runs.
         driver = self._driver
         return () if driver.reconciled else differences(driver.manifest, driver.declared)
 
@@ -310,14 +310,14 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         raise Interrupted(_INTERRUPTED)
 
     def _amend_times(self) -> None:
-        """Add to the step before what Spark tells of it once it is over."""
+        # Spark reports on a step only once it is over.
         with suppress(Exception):  # Whatever the JVM answers, no step hangs on it.
             told = last_progress(self._query, list(self._driver.manifest.pushed_streams))
             if told is not None:
                 self._driver.times.amend(told.number, told.phases, told.backlog)
 
     def _enter(self) -> bool:
-        """Begin a step, unless the job is being stopped: then the thread that stops it must not be waited for."""
+        # The thread that stops the job must not be waited for.
         while not self.is_stopping:
             if self._busy.acquire(timeout=0.05):
                 return True
@@ -329,7 +329,7 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
             self._query.stop()
 
     def _listen(self) -> None:
-        """End the job where the log asks for it: a job without new rows does no step that would take the command."""
+        # A job without new rows does no step that would take the command.
         folders, epoch = self._driver.folders, self._driver.writer.claim.number
         every = _LISTENS_EVERY_FAR if folders.is_remote else _LISTENS_EVERY
         while not self._ended.wait(every):
@@ -345,7 +345,7 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
             self._ended.set()
 
     def _follow(self) -> None:
-        """Wait until the query has ended, and let go of the checkpoint; a query that is too narrow is replaced."""
+        # A query that is too narrow is replaced; the checkpoint is released once the query has ended.
         while True:
             failure: BaseException | None = None
             try:
@@ -369,7 +369,7 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
             log_failure(self._error, self._driver.manifest.step + 1, self._driver.manifest.job)
 
     def _let_go(self) -> None:
-        """Release the checkpoint; whatever a job ends with that has lost it, that is the reason."""
+        # If the job has lost the checkpoint, that is the reason for whatever it ended with.
         writer = self._driver.writer
         self._amend_times()
         self._driver.times.write()

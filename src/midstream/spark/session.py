@@ -63,7 +63,7 @@ STEP_SETTINGS: Mapping[str, str] = {
 def local_session(
     app_name: str = "midstream", cores: int | str = "2", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A quiet session on this machine: no user interface, errors only, little waiting.
+    """Start a quiet session on this machine: no user interface, errors only, little waiting.
 
     `cores` as in `local[cores]`; a task that dies is tried again. `settings` are added. If this process has a session
     already, that one is given back as it is. Spark's JVM, if this call starts it, ends with this process and by no
@@ -88,17 +88,14 @@ def local_session(
 
 
 def end(session: SparkSession) -> None:
-    """End a session; where its JVM has died there is none, and what the job failed by is to be told."""
+    """End a session; if its JVM has died there is none, and the failure of the job is to be reported instead."""
     with suppress(Py4JError, OSError):
         session.stop()
 
 
 def _ignore_terminate(session: SparkSession) -> None:
-    """Have the JVM that was started for a session ignore SIGTERM, as PySpark has it ignore SIGINT.
-
-    `timeout` and systemd send one to every process of a job, which could not end in order without its JVM. That one
-    ends when its stdin closes, however this process dies.
-    """
+    # PySpark lets the JVM ignore SIGINT, not SIGTERM. `timeout` and systemd send one to every process of a job, which
+    # could not end in order without its JVM. The JVM ends when its stdin closes, however this process dies.
     context: Any = session.sparkContext
     if getattr(context._gateway, "proc", None) is not None:  # Else it is the JVM that has started this process.
         signals: Any = context._jvm.sun.misc
@@ -124,7 +121,7 @@ def _quiet() -> dict[str, str]:
 
 @contextmanager
 def settings(session: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Have a session under other settings for a while; a query that is started meanwhile keeps them for its life."""
+    """Change settings of a session for a while; a query that is started meanwhile keeps them for its life."""
     before = {key: session.conf.get(key, None) for key in values}
     for key, value in values.items():
         session.conf.set(key, value)
@@ -155,11 +152,9 @@ def ship(context: SparkContext) -> None:
 
 @cache
 def _archive() -> str:
-    """A zip of the package; its name says what is in it, so that no worker takes an old one for a new one.
-
-    Beside a source goes what this machine has compiled of it, which a worker takes if it is of that source and of its
-    own Python: without, each would compile the whole package anew.
-    """
+    # The name says what is in it, so that no worker takes an old one for a new one. Each source has with it what this
+    # machine has compiled of it, which a worker takes if it is of that source and of its own Python: without, each
+    # would compile the whole package anew.
     package = Path(midstream.__file__).parent
     sources = [path for path in sorted(package.rglob("*")) if path.suffix == ".py" or path.name == "py.typed"]
     content = {path.relative_to(package.parent).as_posix(): path.read_bytes() for path in sources}

@@ -41,8 +41,9 @@ class Setting:
 
 
 def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: bool, known: Setting | None) -> Setting:
-    """The setting of a step; the known one where nothing has changed. `filtered`: Spark leaves out rows that
-    pass no query's filters.
+    """Make the setting of a step; return the known one where nothing has changed.
+
+    With `filtered`, Spark leaves out rows that pass no query's filters.
     """
     manifest = plan.manifest
     queries = tuple((n, e.sql, e.since, e.group, _nodes(e)) for n, e in sorted(manifest.queries.items()))
@@ -67,17 +68,17 @@ def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: b
 
 
 def _asked(queries: Iterable[Query]) -> frozenset[str]:
-    """The users' predicates that queries ask."""
     return frozenset(name for query in queries for part in query.expressions() for name in predicates_asked(part))
 
 
 def reads_files(setting: Setting) -> bool:
-    """Whether each task may read all rows itself: there are few tasks, and Spark need not count or send on anything."""
+    """Tell whether each task may read all rows itself: there are few tasks, and Spark need not count or send
+    anything."""
     return not setting.counted and setting.exchange.partitions <= READERS
 
 
 def _nodes(entry: QueryEntry) -> int:
-    """How many nodes of a query may have rows; 0 where it is not spread."""
+    # 0 where the query is not spread.
     return 0 if entry.nodes is None else entry.nodes.reach
 
 

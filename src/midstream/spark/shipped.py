@@ -24,20 +24,20 @@ class ShippedPredicates:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> ShippedPredicates:
-        """Those that are registered here under these names; raises a `QueryError` for one that cannot be sent."""
+        """Collect the predicates registered under these names; raises a `QueryError` for one that cannot be sent."""
         found = cls(tuple(needed(name) for name in names))
         for one in found.predicates:
             _check(one)
         return found
 
     def take_up(self) -> None:
-        """Have them registered in this process, in the place of any others of their names."""
+        """Register the predicates in this process, in place of any others of their names."""
         for one in self.predicates:
             take(one)
 
 
 def _check(one: UserPredicate) -> None:
-    """See that Spark will be able to send it: what Spark itself raises does not say which predicate it was."""
+    # Spark's own error does not say which predicate cannot be sent.
     serializer: Any = CloudPickleSerializer
     try:
         serializer().dumps(one)

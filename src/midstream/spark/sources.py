@@ -76,7 +76,7 @@ class JobStream:
         return isinstance(self.kinds[self.schema.timestamp], T.TimestampType | T.TimestampNTZType)
 
     def read(self, names: Collection[str]) -> DataFrame:
-        """The columns of these names as declared, beside the event time `_ts`, which is NULL where there is none.
+        """Read the columns of these names as declared, with the event time `_ts`, which is NULL where there is none.
 
         If the stream `is_read` there is also the `_reason` of rows that cannot be read, and of these the original
         values of all `unlike` columns, each as `given_column` names it.
@@ -124,7 +124,7 @@ class RowReader:
     fields: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches, read."""
+        """Read the batches."""
         for arrived in batches:
             batch = arrived.rename_columns([*self.taken, *self.beside])
             texts = {name for name in self.names if has_texts(batch.schema.field(name).type)}
@@ -161,9 +161,9 @@ def job_stream(
     unit: str | None = None,
     max_ahead: int | None = None,
 ) -> JobStream:
-    """A stream over a streaming DataFrame, of the declared columns.
+    """Make a stream over a streaming DataFrame, of the declared columns.
 
-    Without a declaration they are those of the DataFrame, but for columns of a type that Arrow has not.
+    Without a declaration they are those of the DataFrame, except columns of a type that Arrow has not.
     """
     if not isinstance(frame, DataFrame) or not frame.isStreaming:
         raise InputError(
@@ -193,7 +193,7 @@ def declared_stream(
     unit: str | None,
     max_ahead: str | int | None = None,
 ) -> JobStream:
-    """The same as a user declares it: durations are text or microseconds, the schema may be DDL."""
+    """Make a stream as a user declares it: durations are text or microseconds, the schema may be DDL."""
     idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
     columns = None if schema is None else columns_of(schema)
     late = stream_duration(name, "lateness", lateness)
@@ -202,7 +202,7 @@ def declared_stream(
 
 
 def needs(queries: Iterable[Query], streams: Iterable[str]) -> dict[str, frozenset[str]]:
-    """For each of these streams the columns that any of the queries reads."""
+    """Collect for each of these streams the columns that any of the queries reads."""
     found: dict[str, set[str]] = {stream: set() for stream in streams}
     for query in queries:
         for source in query.sources:
@@ -212,7 +212,7 @@ def needs(queries: Iterable[Query], streams: Iterable[str]) -> dict[str, frozens
 
 
 def given_column(name: str) -> str:
-    """The column of the original values of a column that is read as another type.
+    """Name the column of the original values of a column that is read as another type.
 
     >>> given_column("k")
     '_given:k'
@@ -221,12 +221,12 @@ def given_column(name: str) -> str:
 
 
 def named(column: str) -> SparkColumn:
-    """The column of a name, whatever is in the name."""
+    """Return the column of a name, which may hold any characters."""
     return F.col("`" + column.replace("`", "``") + "`")
 
 
 def brings_texts(kind: T.DataType) -> bool:
-    """Whether values of a type are texts, or have some in them.
+    """Tell whether values of a type are texts, or have some in them.
 
     >>> brings_texts(T.ArrayType(T.StringType())), brings_texts(T.BinaryType())
     (True, False)
@@ -246,7 +246,6 @@ def _is_object(line: str) -> bool:
 
 
 def _is_of_files(frame: DataFrame) -> bool:
-    """Whether Spark knows which file each row of a DataFrame is of."""
     try:
         return isinstance(frame.select("_metadata.file_path").schema[0].dataType, T.StringType)
     except AnalysisException:
@@ -254,7 +253,7 @@ def _is_of_files(frame: DataFrame) -> bool:
 
 
 def _whole_texts(column: SparkColumn, kind: T.DataType) -> SparkColumn | None:
-    """Whether all texts of a value are UTF-8, as they are where it is NULL; None where it never has any."""
+    # NULL counts as whole; None where a value never has any texts.
     if not brings_texts(kind):
         return None
     if isinstance(kind, T.StructType):
@@ -275,7 +274,7 @@ def _all_whole(values: SparkColumn, kind: T.DataType) -> SparkColumn:
 
 
 def _microseconds(column: SparkColumn, kind: T.DataType) -> SparkColumn:
-    """The event time as microseconds, of all types but text. The session's time zone must be UTC."""
+    # The session's time zone must be UTC.
     if isinstance(kind, T.TimestampType | T.TimestampNTZType):
         return F.unix_micros(column.cast("timestamp"))
     if isinstance(kind, T.DateType):
@@ -286,7 +285,7 @@ def _microseconds(column: SparkColumn, kind: T.DataType) -> SparkColumn:
 
 
 def arrow_type(kind: T.DataType) -> pa.DataType | None:
-    """The type in which Spark hands values to Python; None where Arrow has none."""
+    """Return the type in which Spark hands values to Python; None where Arrow has none."""
     try:
         return to_arrow_type(kind, timezone="UTC")
     except Exception:  # Spark has no common class for the types that Arrow lacks.

@@ -72,21 +72,21 @@ class SpreadPart:
         return FIRST_HOP if self.stays else FIRST_HOP + self.hops - 1
 
     def hops_of(self, hop: int) -> range:
-        """The hops that are done in the stage of a hop."""
+        """Return the hops that are done in the stage of a hop."""
         return range(hop, self.hops if self.stays else hop + 1)
 
     def deployed(self, plan: StepPlan, clock: StepClock, parcels: Sequence[Parcel] = ()) -> Deployed:
-        """Its nodes as they lie in the step, as one of the parcels says if the step's rows matter to it."""
+        """Deploy the nodes as they lie in the step, as one of the parcels says if the step's rows matter to it."""
         unit = spread_unit(plan, self.name)
         said = (decode(StepSpread, parcel.words[0]) for parcel in parcels if parcel.kind == SPREAD)
         return Deployed(unit, next(said, as_before(self.spread)), plan.manifest.seed, bound_of(unit, clock))
 
     def numbers(self, partition: int, partitions: int) -> range:
-        """The nodes of a partition."""
+        """Return the nodes of a partition."""
         return range(partition, self.spread.reach, partitions)
 
     def chunks(self, manifest: Manifest, deployed: Deployed, label: str, nodes: range) -> Sequence[ChunkRef]:
-        """The chunks of a source that may have rows at home at these nodes."""
+        """Return the chunks of a source that may have rows at home at these nodes."""
         if self.taken is not None:
             return self.taken[label]
         return listed(manifest, deployed.unit, label, None if ages(self.spread) else nodes)
@@ -94,7 +94,7 @@ class SpreadPart:
     def arrived(
         self, plan: StepPlan, clock: StepClock, rows: Mapping[str, pa.RecordBatch], partition: int, partitions: int
     ) -> tuple[StepArrivals, list[Parcel]]:
-        """What the query reads of rows that a partition got, and what it sends of them."""
+        """Select what the query reads of rows that a partition got, and what it sends of them."""
         arrivals = StepArrivals.selected(spread_unit(plan, self.name), rows, plan.manifest.step)
         own = {label: batch for label, batch in arrivals.rows.items() if batch.num_rows}
         if not self.is_placed:
@@ -107,7 +107,7 @@ class SpreadPart:
         return arrivals, sent
 
     def placed(self, deployed: Deployed, rows: Mapping[str, pa.RecordBatch], partitions: int) -> Iterator[Parcel]:
-        """The step's rows on their way home, and what they begin on its way to its first hop."""
+        """Send the step's rows home, and begin their way to the query's first hop."""
         for label, batch in rows.items():
             for nodes, own in deployed.homes(label).groups(batch):
                 body = packed(own)
@@ -119,7 +119,7 @@ class SpreadPart:
                 yield from self.sent(deployed, start, 0, deployed.started(label, rows[label]), partitions)
 
     def sent(self, deployed: Deployed, start: int, hop: int, joined: JoinedRows, partitions: int) -> Iterator[Parcel]:
-        """Partial results on their way to a hop."""
+        """Send partial results to a hop."""
         if len(joined):
             for node, visits in deployed.hops.visits(start, hop, joined):
                 body, parts = packed_visits(joined, visits)
@@ -129,7 +129,7 @@ class SpreadPart:
 def spread_parts(
     before: Manifest, plan: StepPlan, level: int, clock: StepClock, store: ChunkStore, partitions: int
 ) -> tuple[SpreadPart, ...]:
-    """The queries of a level that are spread over nodes; `before` is the manifest that the step began from."""
+    """List the queries of a level that are spread over nodes; `before` is the manifest that the step began from."""
     groups = plan.groups_at(level)
     parts = (
         _part(before, plan, name, groups.index(plan.manifest.queries[name].group), clock, store)
@@ -139,7 +139,7 @@ def spread_parts(
 
 
 def stages_of(parts: Sequence[SpreadPart]) -> tuple[int, ...]:
-    """The stages of a step after the first, in order: one for each shuffle."""
+    """Return the stages of a step after the first, in order: one for each shuffle."""
     if not parts:
         return ()
     hops = range(FIRST_HOP, max(part.last for part in parts) + 1)

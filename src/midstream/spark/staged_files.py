@@ -39,7 +39,7 @@ class StagedFiles:
         wait(self._writes[: len(self._writes) - left])
 
     def finish(self) -> list[OutputFile]:
-        """The files, all of them written; raises `SinkError` where one could not be."""
+        """Wait for the files, and return them; raises `SinkError` where one could not be written."""
         return [write.result() for write in self._writes]
 
     def _written(self, output: JobOutput, stem: str, table: pa.Table) -> OutputFile:

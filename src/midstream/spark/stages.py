@@ -64,5 +64,5 @@ def _as_it_is(to: int) -> int:
 
 
 def _collected(frame: DataFrame) -> list[Row]:
-    """Run a job of the step, which has one and one more for each level above."""
+    # A step has one such job, and one more for each level above.
     return frame.collect()

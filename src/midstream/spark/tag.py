@@ -41,20 +41,20 @@ class TagFormat:
 
     @staticmethod
     def of(streams: int) -> TagFormat:
-        """The format for so many streams."""
+        """Choose the format for so many streams."""
         return TagFormat(max(streams - 1, 1).bit_length())
 
     def encode(self, tags: Tags) -> Words:
-        """The tags of rows."""
+        """Encode the tags of rows."""
         return (((tags.group << self.stream_bits) + tags.stream) << SLOT_BITS) + tags.slot
 
     def decode(self, words: Words) -> Tags:
-        """What `encode`, or Spark by `sql`, made of them."""
+        """Decode what `encode`, or Spark by `sql`, made of tags."""
         above = words >> SLOT_BITS
         return Tags(above >> self.stream_bits, above & ((1 << self.stream_bits) - 1), words & (SLOTS - 1))
 
     def sql(self, group: int, slot: str) -> str:
-        """The tag of a row of the union for a group, in SQL; `slot` is the SQL of the row's slot."""
+        """Write in SQL the tag of a row of the union for a group; `slot` is the SQL of the row's slot."""
         return f"({group << (self.stream_bits + SLOT_BITS)} + {STREAM} * {SLOTS} + CAST({slot} AS INT))"
 
     @property

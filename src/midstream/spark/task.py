@@ -115,22 +115,23 @@ class StepTask:
         return len(self.lanes)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The partition's report, as one row; where queries are spread over nodes, as one of its parcels."""
+        """Yield the partition's report, as one row; where queries are spread over nodes, as one of its parcels."""
         if self.spreads:
             yield from batches_of(self.parcels(batches))
         else:
             yield pa.RecordBatch.from_arrays([pa.array([json.dumps(self._synced(batches)[1])])], schema=RESULT)
 
     def without_rows(self, nothing: Iterable[object]) -> Iterator[str]:
-        """The partition's report, where no rows come to it: it reads files, or what tasks of this step have kept."""
+        """Yield the partition's report, where no rows come to it: it reads files, or what tasks of this step have
+        kept."""
         yield json.dumps(self._synced(nothing)[1])
 
     def addressed(self, nothing: Iterable[object]) -> list[tuple[int, Parcel]]:
-        """The partition's parcels by the partitions that they go to, where no rows come to it."""
+        """Return the partition's parcels by the partitions that they go to, where no rows come to it."""
         return self.sent(self.parcels(nothing), place_of_task()[0], 0)
 
     def sent(self, parcels: Sequence[Parcel], partition: int, stage: int) -> list[tuple[int, Parcel]]:
-        """Parcels of a stage by the partitions that they go to, with the bodies in files that may be there."""
+        """Address parcels of a stage to the partitions that they go to, with the bodies in files that may be there."""
         try:
             going = self.parcel_files.written(parcels, partition) if self.parcel_files else parcels
         except MidstreamError as error:
@@ -138,19 +139,21 @@ class StepTask:
         return [(parcel.to, parcel) for parcel in going]
 
     def parcels(self, batches: Iterable[Any]) -> list[Parcel]:
-        """The partition's report, as a parcel to the driver, and what it sends to the nodes of its queries."""
+        """Return the partition's report, as a parcel to the driver, and what it sends to the nodes of its queries."""
         partition, report, parcels = self._synced(batches)
         return [reported(partition, report), *parcels]
 
     def _synced(self, batches: Iterable[Any]) -> tuple[int, dict[str, Any], list[Parcel]]:
-        """The partition of Spark's task that runs here, its report, and the parcels it sends on."""
         partition, again = place_of_task()
         report, parcels = self.report(partition, batches, again)
         leave_loaded_code_alone()
         return partition, report, parcels
 
     def report(self, partition: int, batches: Iterable[Any], again: bool) -> tuple[dict[str, Any], list[Parcel]]:
-        """A partition's report, and the parcels it sends on; `again` says that it had been begun before."""
+        """Do a partition's work, and return its report and the parcels it sends on.
+
+        `again` says that it had been begun before.
+        """
         unsynced = Unsynced()
         report, parcels = self._report(partition, batches, unsynced, again)
         try:
@@ -162,9 +165,7 @@ class StepTask:
     def _report(
         self, partition: int, batches: Iterable[Any], unsynced: Unsynced, again: bool
     ) -> tuple[dict[str, Any], list[Parcel]]:
-        """A partition's report, and the parcels it sends on, which count once what is `unsynced` is synced; `again`
-        says that it had been begun before.
-        """
+        # The report and the parcels count once what is `unsynced` is synced.
         allow_operators(*self.operators)
         try:
             with fault_located(lambda: f"partition {partition}"):
@@ -202,7 +203,7 @@ class StepTask:
         return report.to_json(), sent
 
     def _shares(self, partition: int, brought: Sequence[pa.RecordBatch]) -> dict[tuple[int, int, int], Share]:
-        """The partition's rows, by group, lane and stream; none for a level above, which reads what was kept."""
+        # None for a level above, which reads what was kept.
         if self.kept is not None:
             return {}
         if self.files is None:
@@ -211,7 +212,6 @@ class StepTask:
         return shares_of_files(self.files, self.streams, self.dealt, own, counts_unread=not partition)
 
     def _listed(self, partition: int) -> Iterator[ChunkRef]:
-        """The chunks of the partition's lanes."""
         for group, lane in self.lanes[partition]:
             state = self.plan.manifest.lane_states.get(LaneId(self.groups[group], lane), LaneState())
             yield from (ref for listing in state.states.values() for ref in listing.chunks)
@@ -219,7 +219,6 @@ class StepTask:
     def _arrived(
         self, part: SpreadPart, partition: int, batches: Mapping[str, pa.RecordBatch], report: TaskReport
     ) -> list[Parcel]:
-        """Select what a query that is spread over nodes reads, and send it on its way."""
         arrivals, sent = part.arrived(self.plan, self.clock, batches, partition, self.partitions)
         done = NodesDone(counters=arrivals.counters, newest=arrivals.newest)
         if arrivals.rejected is not None:
@@ -246,7 +245,7 @@ class StepTask:
     def _entering(
         self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]]
     ) -> dict[str, pa.RecordBatch]:
-        """The rows that enter a lane, or that go on to nodes from here, by stream."""
+        # Or the rows that go on to nodes from here.
         name, spread = self.groups[group], any(part.group == group for part in self.spreads)
         if self.kept is None:
             return self._inputs(name, own, slotted=not (spread or is_single(name)))
@@ -260,7 +259,6 @@ class StepTask:
         return {s: own_share(rows, stage.lane_key, s, lane, self.counts[group]) for s, rows in found.items()}
 
     def _read(self, group: str, kept: Mapping[str, tuple[ChunkRef, ...]]) -> dict[str, pa.RecordBatch]:
-        """The rows that a group of a higher level reads, by stream."""
         program, store, streams = self.plan.program(group), self.writes.store, self.plan.manifest.streams
         none = {stream.name: nothing(stream, self.counted, slotted=False) for stream in self.streams}
         none |= {stream.name: no_answers(stream) for stream in streams.values() if stream.answers_of}
@@ -270,7 +268,6 @@ class StepTask:
     def _inputs(
         self, group: str, own: Mapping[str, tuple[Share, Mask | None]], *, slotted: bool
     ) -> dict[str, pa.RecordBatch]:
-        """The rows that enter a lane, by stream."""
         read = {stream for unit in self.plan.program(group).units for stream in unit.streams}
         batches = {}
         for stream in self.streams:
@@ -297,8 +294,9 @@ class TaskReport:
     kept: list[KeptRows] = field(default_factory=list)
 
     def admit(self, group: int, share: Share) -> Mask | None:
-        """Which rows of a share enter; None for all. The others go to their outputs, once, however many groups got
-        them.
+        """Judge which rows of a share enter; None for all.
+
+        The others go to their outputs, once, however many groups got them.
         """
         stream, task = share.stream, self.task
         watermark, most = task.clock.before[stream.name], task.clock.ceilings.get(stream.name, LAST_TIME)
@@ -342,7 +340,7 @@ class TaskReport:
         self.lanes = {name: replace(output, state=states[name]) for name, output in self.lanes.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as JSON values."""
+        """Return everything as JSON values."""
         seen = {name: list(vars(one).values()) for name, one in self.seen.items()}
         cache = list(ChunkCache.here().use.since(self.used_before))
         files, nodes = self.staged.finish(), {name: encode(done) for name, done in self.nodes.items()}
@@ -353,8 +351,9 @@ class TaskReport:
 
 
 def place_of_task() -> tuple[int, bool]:
-    """The partition of the task that runs here, and whether Spark had begun it before: what that attempt has staged is
-    in no report.
+    """Return the partition of the task that runs here, and whether Spark had begun it before.
+
+    What an earlier attempt has staged is in no report.
     """
     from pyspark import TaskContext
 
@@ -364,13 +363,13 @@ def place_of_task() -> tuple[int, bool]:
 
 
 def failure(error: MidstreamError) -> dict[str, Any]:
-    """What a task reports that failed; called while the error is handled."""
+    """Report the failure of a task; called while the error is handled."""
     told = [type(error).__name__, error.message, error.place, error.remedy]
     return {"error": told, "traceback": traceback.format_exc()}
 
 
 def stripped(plan: StepPlan) -> StepPlan:
-    """The plan without what no task looks at, so that it travels light and programs are known again."""
+    """Remove from the plan what no task looks at, so that it travels light and programs are known again."""
     queries = {name: replace(entry, counters=Counters(), sink=None) for name, entry in plan.manifest.queries.items()}
     manifest = replace(
         plan.manifest,

@@ -29,7 +29,8 @@ Slots = Callable[[Column], str]
 
 
 def condition(expression: Expression, slots: Slots) -> str | None:
-    """A condition that every row passes which passes `expression`; of a conjunction what can be said is said."""
+    """Write a condition that every row passes that passes `expression`; of a conjunction, the parts that can be
+    written."""
     if not isinstance(expression, Call):
         return None
     function, arguments = expression.function, expression.arguments
@@ -45,7 +46,7 @@ def condition(expression: Expression, slots: Slots) -> str | None:
 
 
 def key(expression: Expression, slots: Slots) -> str | None:
-    """The code of a lane key, as `key_codes` has it in Python, or a value that `xxhash64` hashes like that code.
+    """Write the code of a lane key, as `key_codes` has it in Python, or a value that `xxhash64` hashes like that code.
 
     It is NULL where the key is.
     """
@@ -98,7 +99,7 @@ def _leaf(function: str, arguments: Sequence[Expression], slots: Slots) -> str |
 
 
 def _turned(function: str, arguments: Sequence[Expression]) -> tuple[tuple[Expression, ...], str]:
-    """`5 < k` as `k > 5`; anything else is returned as it is."""
+    # `5 < k` becomes `k > 5`.
     if function in _COMPARISONS and len(arguments) == 2 and isinstance(arguments[0], Literal):
         mirrored = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(function, function)
         return (arguments[1], arguments[0]), mirrored
@@ -106,7 +107,7 @@ def _turned(function: str, arguments: Sequence[Expression]) -> tuple[tuple[Expre
 
 
 def _plain(expression: Expression, slots: Slots) -> str | None:
-    """A column, or a column cast to a type that holds all its values."""
+    # A column cast to a type that holds all its values, too.
     column, kind = _uncast(expression), expression.type
     if column is None or _rounds(expression) or (isinstance(expression, Call) and fails_itself(expression)):
         return None
@@ -129,7 +130,6 @@ def _uncast(expression: Expression) -> Column | None:
 
 
 def _rounds(expression: Expression) -> bool:
-    """Whether a time is rounded to a coarser unit."""
     return isinstance(expression, Call) and family(expression.type) == "timestamp" and not widens(expression)
 
 

@@ -38,7 +38,7 @@ class StreamSlots:
 
     @staticmethod
     def of(schema: StreamSchema, layout: StepLayout) -> StreamSlots:
-        """The slots of a stream in a layout; columns in the order of the schema."""
+        """Find the slots of a stream in a layout; columns in the order of the schema."""
         name, slots = schema.name, layout.slots[schema.name]
         columns = tuple((f.name, slots[f.name], f.type) for f in schema.columns if f.name in slots)
         originals = tuple(layout.originals.get(name, {}).items())
@@ -53,7 +53,7 @@ class StreamSlots:
         return frozenset(own if self.reason is None else {*own, self.reason})
 
     def declared(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
-        """The stream's own columns, of the types it was declared with."""
+        """Return the stream's own columns, of the types it was declared with."""
         return {name: as_declared(rows.column(slot), kind) for name, slot, kind in self.columns}
 
 
@@ -66,7 +66,7 @@ class Share:
     tags: Words
 
     def inputs(self, entering: Mask | None, counted: Sequence[str], slotted: bool) -> pa.RecordBatch:
-        """A lane's input: declared columns, `_ts`, `_slot` and arrival numbers of the rows that enter."""
+        """Make a lane's input: declared columns, `_ts`, `_slot` and arrival numbers of the rows that enter."""
         rows, tags = self.rows, self.tags
         if entering is not None:
             rows, tags = rows.filter(pa.array(entering)), tags[entering]
@@ -78,12 +78,12 @@ class Share:
         return pa.RecordBatch.from_pydict(columns)
 
     def late(self, late: Mask, watermark: int) -> pa.Table:
-        """The late rows."""
+        """Return the late rows."""
         rows = pa.RecordBatch.from_pydict(self.stream.declared(self.rows.filter(pa.array(late))))
         return late_rows(rows, watermark, self.stream.mark)
 
     def dead(self, dead: Mask, ceiling: int) -> pa.Table:
-        """The rows that could not be read."""
+        """Return the rows that could not be read, with their reasons."""
         rows, stream = self.rows.filter(pa.array(dead)), self.stream
         originals = {name: rows.column(slot) for name, slot in stream.originals}
         told = [None] * rows.num_rows if stream.reason is None else rows.column(stream.reason).to_pylist()
@@ -103,7 +103,8 @@ def _no_time(stream: StreamSlots, time: int | None, ceiling: int) -> str:
 def shares(
     batches: Iterable[pa.RecordBatch], streams: Sequence[StreamSlots], lanes: Mapping[int, int], format: TagFormat
 ) -> dict[tuple[int, int, int], Share]:
-    """The partition's rows by (group, lane, stream number); `lanes` gives for each group how many lanes it has."""
+    """Split the partition's rows by (group, lane, stream number); `lanes` gives for each group how many lanes it
+    has."""
     table = pa.Table.from_batches(arrived) if (arrived := list(batches)) else None
     if table is None or not table.num_rows:
         return {}
@@ -128,7 +129,7 @@ def shares(
 
 
 def as_declared(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values of a slot as the declared type; a timestamp that arrives as its microseconds costs nothing."""
+    """Cast values of a slot to the declared type; a timestamp that arrives as its microseconds costs nothing."""
     if values.type == kind:
         return values
     if (pt.is_timestamp(kind) or pt.is_date(kind)) and pt.is_int64(values.type):
@@ -137,7 +138,7 @@ def as_declared(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def nothing(stream: StreamSlots, counted: Sequence[str], slotted: bool) -> pa.RecordBatch:
-    """A lane's input where a stream brought no row."""
+    """Make a lane's input for a stream that brought no row."""
     fields = [(name, kind) for name, _, kind in stream.columns] + [(TIME, pa.int64())]
     fields += [(SLOT, pa.int16())] * slotted + [(count_column(other), pa.int64()) for other in counted]
     return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for _, kind in fields], schema=pa.schema(fields))
