@@ -32,7 +32,7 @@ from midstream.step.result_columns import result_columns
 
 
 def with_answers(manifest: Manifest, sql: str, reader: str) -> Manifest:
-    """The manifest with a stream for each query whose answers a query is to read; raises QueryError where it cannot."""
+    """Add a stream for each query whose answers a query is to read; raises QueryError where it cannot read them."""
     whole, written = parts_of(sql), sql.lower()
     if not whole.queries and not any(name.lower() in written for name in manifest.queries):
         return manifest
@@ -42,7 +42,7 @@ def with_answers(manifest: Manifest, sql: str, reader: str) -> Manifest:
 
 
 def with_answers_of(manifest: Manifest, names: Iterable[str], reader: str, whole: Parts | None = None) -> Manifest:
-    """The same for the queries of these names, others are passed over; `whole` is the text in which they stand."""
+    """Add a stream for the queries of these names; others are passed over. `whole` is the text that has the names."""
     unions, parts = (whole.unions, whole.parts) if whole is not None else ({}, {})
     for name in names:
         known = find_name(name, manifest.queries)
@@ -88,7 +88,7 @@ def with_streams_changed(manifest: Manifest, changed: Set[str]) -> Manifest:
 
 
 def _bound_anew(manifest: Manifest, changed: Set[str], every_column: bool = False) -> Manifest:
-    """Bind the queries that read one of the streams, with `every_column` only those whose text has a `*`."""
+    # With `every_column` only the queries whose text has a `*`.
     queries = {**manifest.queries}
     for name, entry in manifest.queries.items():
         if not any(source.stream in changed for source in query_of(entry).sources):
@@ -105,7 +105,7 @@ def _bound_anew(manifest: Manifest, changed: Set[str], every_column: bool = Fals
 
 
 def cannot_be_taken_up(name: str, error: LanguageError) -> CheckpointError:
-    """The error of a query that was right, and is none over the streams or the predicates that there are now."""
+    """Make the error of a query that was right, and is none over the present streams or predicates."""
     message = f"the checkpoint has a query that cannot be taken up: {error.message}"
     return CheckpointError(message, place=f"query {name}, {error.place}", remedy=error.remedy)
 
@@ -116,7 +116,7 @@ def _answering(manifest: Manifest, name: str, place: str) -> Answering:
 
 
 def without_unread(manifest: Manifest) -> Manifest:
-    """The manifest without streams of answers that no query reads any more."""
+    """Remove streams of answers that no query reads any more."""
     if not any(stream.answers_of for stream in manifest.streams.values()):
         return manifest
     read = {source.stream for entry in manifest.queries.values() for source in query_of(entry).sources}
@@ -126,13 +126,13 @@ def without_unread(manifest: Manifest) -> Manifest:
 
 
 def unread_part(manifest: Manifest) -> str | None:
-    """A part that no query reads any more."""
+    """Find a part that no query reads any more."""
     parts = (name for name, entry in manifest.queries.items() if entry.part)
     return next((name for name in parts if not readers(manifest, name)), None)
 
 
 def readers(manifest: Manifest, name: str) -> tuple[str, ...]:
-    """The queries that read the answers of a query."""
+    """List the queries that read the answers of a query."""
     streams = {stream.name for stream in manifest.streams.values() if name in stream.answers_of}
     if not streams:
         return ()
@@ -141,7 +141,7 @@ def readers(manifest: Manifest, name: str) -> tuple[str, ...]:
 
 
 def unread(manifest: Manifest) -> Set[str]:
-    """The queries whose answers no other reads."""
+    """Return the queries whose answers no other reads."""
     return manifest.queries.keys() - {name for stream in manifest.streams.values() for name in stream.answers_of}
 
 
@@ -156,7 +156,7 @@ def refuse_if_read(manifest: Manifest, name: str, what: str) -> None:
 
 
 def level_of(manifest: Manifest, query: Query, known: dict[str, int] | None = None) -> int:
-    """How many queries, one reading the other's answers, stand below a query; `known` are those below streams."""
+    """Count how many queries, one reading the other's answers, are below a query; `known` are those below streams."""
     known = {} if known is None else known
     return max((_level_of_stream(manifest, source.stream, known) for source in query.sources), default=0)
 
@@ -171,7 +171,7 @@ def _level_of_stream(manifest: Manifest, stream: str, known: dict[str, int]) -> 
 def pushed_below(
     manifest: Manifest, streams: Iterable[str], known: dict[str, frozenset[str]] | None = None
 ) -> frozenset[str]:
-    """The pushed streams that the rows of streams are made of; `known` are those below streams of answers."""
+    """Collect the pushed streams that the rows of streams are made of; `known` are those below streams of answers."""
     known = {} if known is None else known
     found: set[str] = set()
     for name in streams:
@@ -184,9 +184,7 @@ def pushed_below(
 
 
 def streams_by_level(manifest: Manifest) -> list[list[StreamSchema]]:
-    """The streams of answers, by the level of the queries that may first read them; the first list is that of level 0,
-    which is empty.
-    """
+    """List the streams of answers, by the level of the queries that may first read them; level 0 is empty."""
     found: list[list[StreamSchema]] = [[]]
     known: dict[str, int] = {}
     for stream in manifest.streams.values():
@@ -207,7 +205,7 @@ class AnswerTimes:
 
     @staticmethod
     def of(rows: pa.RecordBatch) -> AnswerTimes:
-        """Those of a stream's rows."""
+        """Measure a stream's rows."""
         times = np.asarray(rows.column(TIME))
         return AnswerTimes(len(times), int(times.min()), int(times.max())) if len(times) else AnswerTimes()
 
@@ -218,7 +216,7 @@ class AnswerTimes:
 
 
 def rows_of(stream: StreamSchema, answers: Sequence[Answer]) -> pa.RecordBatch:
-    """The answers of a stream's queries as its rows, with `_ts`, one query's after the other's."""
+    """Concatenate the answers of a stream's queries as its rows, with `_ts`, one query's after the other's."""
     batches = [_rows(stream, answer) for answer in answers]
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
@@ -248,7 +246,7 @@ def answered(
     times: AnswerTimes,
     outputs: Mapping[LaneId, LaneOutput],
 ) -> tuple[StreamProgress, Seen]:
-    """The progress of a stream of answers after those of a step, and what was seen of them.
+    """Compute the progress of a stream of answers after those of a step, and what was seen of them.
 
     A query never answers with an older time than the least watermark of its streams, and a row in its answer is no more
     than the stream's lateness older. Only what a migration holds back comes later: as long as something is, the

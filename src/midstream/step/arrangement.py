@@ -40,7 +40,7 @@ class Arrangement:
 
     @staticmethod
     def of(manifest: Manifest) -> Arrangement:
-        """That of a manifest."""
+        """Find the arrangement of a manifest."""
         entries = manifest.queries.values()
         return Arrangement(
             tuple(sorted({entry.group for entry in entries})),
@@ -53,7 +53,7 @@ class Arrangement:
 
 
 def arrangement_of(manifest: Manifest) -> Arrangement:
-    """The arrangement of a manifest, found once."""
+    """Return the arrangement of a manifest, found once."""
     known = known_arrangement(manifest)
     if known is None:
         known = manifest.__dict__[_ARRANGEMENT] = Arrangement.of(manifest)
@@ -61,14 +61,12 @@ def arrangement_of(manifest: Manifest) -> Arrangement:
 
 
 def known_arrangement(manifest: Manifest) -> Arrangement | None:
-    """The arrangement of a manifest, if it was found."""
+    """Return the arrangement of a manifest, if it was found."""
     return manifest.__dict__.get(_ARRANGEMENT)
 
 
 def keep_arrangement(before: Manifest, after: Manifest) -> Manifest:
-    """The later manifest, which has the arrangement of the one before it if that is known and what it follows from has
-    stayed the same.
-    """
+    """Keep the arrangement of the manifest before for the later one, if what it follows from has stayed the same."""
     known = before.__dict__.get(_ARRANGEMENT)
     if known is None or _ARRANGEMENT in after.__dict__:
         return after
@@ -87,7 +85,7 @@ def keep_arrangement(before: Manifest, after: Manifest) -> Manifest:
 
 
 def concluded_arrangement(before: Manifest, after: Manifest) -> Manifest:
-    """The manifest after a step, with the arrangement of the one that it ran by: only what was counted has changed."""
+    """Keep the arrangement that a step ran by for the manifest after it: only what was counted has changed."""
     if _ARRANGEMENT in before.__dict__:
         after.__dict__[_ARRANGEMENT] = before.__dict__[_ARRANGEMENT]
     return after

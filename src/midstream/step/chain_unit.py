@@ -121,12 +121,12 @@ class ChainUnit(Unit):
 
 
 def chain_unit(manifest: Manifest, name: str) -> ChainUnit:
-    """The unit of the chain of this name."""
+    """Return the unit of the chain of this name."""
     return next(unit for unit in chain_units(manifest, manifest.chains[name].group) if unit.name == name)
 
 
 def chain_units(manifest: Manifest, group: str) -> list[ChainUnit]:
-    """The units of a group's chains."""
+    """List the units of a group's chains."""
     names: dict[str, list[str]] = {}
     for name, entry in sorted(manifest.queries.items()):
         if entry.shares and entry.group == group:
@@ -175,7 +175,7 @@ def _chain_unit(
 
 
 def _demands(manifest: Manifest, name: str) -> Demands:
-    """What a query reads of rows that are kept; where they are kept by no lineage, filters are left to the router."""
+    # Where rows are kept by no lineage, filters are left to the router.
     demands = manifest.queries[name].demands
     if scheme(manifest.sharing).filtered:
         return demands

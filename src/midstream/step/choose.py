@@ -35,11 +35,13 @@ _MEMORIES: WeakKeyDictionary[ChunkStore, ChunkSamples] = WeakKeyDictionary()
 def resolve(
     manifest: Manifest, start: MigrationStart, known: Statistics, among: Collection[str] = ()
 ) -> tuple[MigrationStart, dict[str, Any], list[dict[str, Any]]]:
-    """The command with the chosen strategy, what that one foresees, and all that were considered, as JSON values.
+    """Choose the strategy of a migration that leaves it to the chooser.
 
-    The query must be running; `known` are its live figures; the choice is `among` some strategies, or all. Of options
-    there is `objective` alone; those of the chosen strategy stay at their defaults, for they are unknown before the
+    The query must be running; `known` are its live figures; the choice is `among` some strategies, or all. The only
+    option is `objective`; those of the chosen strategy stay at their defaults, because they are unknown before the
     choice.
+
+    Returns: the command with the chosen strategy, what that one foresees, and all that were considered, as JSON values.
     """
     unknown = sorted(set(start.options) - {"objective"})
     if unknown:
@@ -63,13 +65,13 @@ def resolve(
 
 
 def foreseen(manifest: Manifest, start: MigrationStart, known: Statistics) -> dict[str, Any]:
-    """What the requested strategy predicts, as a migration's event records it; empty if it says nothing."""
+    """Predict the migration by the requested strategy, as its event records it; empty if it predicts nothing."""
     prediction = discovered()[start.strategy].predict(situation_of(manifest, start, known))
     return {} if prediction is None else {"predicted": prediction.to_json()}
 
 
 def situation_of(manifest: Manifest, start: MigrationStart, known: Statistics) -> Situation:
-    """Live figures, both plans and the tasks of a requested migration."""
+    """Collect live figures, both plans and the tasks of a requested migration."""
     entry = manifest.queries[start.query]
     query = query_of(entry)
     old, new = parse_plan(entry.plan, query), parse_plan(start.plan, query)
@@ -97,5 +99,5 @@ def live_statistics(manifest: Manifest, query: str, chunks: ChunkStore | None) -
 
 
 def tasks_of(query: Query, old: Plan, new: Plan) -> tuple[Task, ...]:
-    """The tasks that decomposition leaves; none for a difference, which has one plan however it is written."""
+    """List the tasks that decomposition leaves; none for a difference, which has one plan however it is written."""
     return () if query.has_one_plan else decompose(old, new)

@@ -23,7 +23,7 @@ from midstream.step.plan_step import StepPlan
 
 
 def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:
-    """The progress of each stream once the step's rows are counted."""
+    """Compute the progress of each stream once the step's rows are counted."""
     return advance(plan.manifest.streams, plan.manifest.progress, seen, plan.arrangement.read)
 
 
@@ -34,10 +34,10 @@ def conclude(
     seen: Mapping[str, Seen],
     progress: Mapping[str, StreamProgress] | None = None,
 ) -> tuple[Manifest, tuple[Event, ...]]:
-    """The manifest after the step, and everything that happened in it.
+    """Compute the manifest after the step, and everything that happened in it.
 
-    `before` is the manifest the step began from; `outputs` has those of all lanes, `progress` what `progress_after`
-    says, if that is known already.
+    `before` is the manifest the step began from; `outputs` has those of all lanes, `progress` the result of
+    `progress_after`, if that is known already.
     """
     manifest, step = plan.manifest, plan.manifest.step
     progress = progress_after(plan, seen) if progress is None else progress
@@ -127,19 +127,19 @@ _LIKELY = (0, 4_102_444_800_000_000)
 
 
 def _widest(manifest: Manifest) -> int:
-    """Return the widest window of time of all queries, in microseconds."""
+    # In microseconds, of windows of time alone.
     windows = [source.window for entry in manifest.queries.values() for source in query_of(entry).sources]
     return max((window.size for window in windows if window is not None and window.kind == "range"), default=0)
 
 
 @lru_cache(maxsize=8)
 def _in_use(uses: frozenset[tuple[str, tuple[OperatorId, ...]]]) -> frozenset[CounterKey]:
-    """Whose counters are in use: they stay for as long as the queries do."""
+    # Counters stay for as long as the queries do.
     return frozenset(CounterKey(group, operator) for group, operators in uses for operator in operators)
 
 
 def _rejected(outputs: Mapping[LaneId, LaneOutput]) -> dict[str, int]:
-    """How many dead letters each query has, where it has some."""
+    # For queries that have some.
     found: dict[str, int] = {}
     for output in outputs.values():
         for name, rows in output.rejected.items():
@@ -157,9 +157,7 @@ def _rows_out(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> dict[
 
 
 def _work_of(outputs: Mapping[LaneId, LaneOutput]) -> tuple[dict[str, Counters], Counters]:
-    """What each unit's operators did in the step, where they did something, and what all did together: rows in of a
-    unit are its sources', results are counted by query.
-    """
+    # Rows in of a unit are its sources', results are counted by query.
     found: dict[str, Counters] = {}
     in_all = NOTHING
     for output in outputs.values():
@@ -186,13 +184,12 @@ def _keys_of(group: str, operators: tuple[OperatorId, ...]) -> Mapping[OperatorI
 
 
 def _keys(lane: LaneId, output: LaneOutput) -> Mapping[OperatorId, CounterKey]:
-    """The keys of the counters of a lane's units, made once for as long as a unit stands on the same."""
+    # Made once for as long as a unit keeps its operators.
     units = [_keys_of(lane.group, operators) for operators in output.uses.values()]
     return units[0] if len(units) == 1 else {operator: key for unit in units for operator, key in unit.items()}
 
 
 def _count(outputs: Mapping[LaneId, LaneOutput], total: dict[CounterKey, Counters]) -> None:
-    """Add what the operators of all lanes have counted."""
     for lane, output in outputs.items():
         keys = _keys(lane, output)
         own = {
@@ -203,7 +200,7 @@ def _count(outputs: Mapping[LaneId, LaneOutput], total: dict[CounterKey, Counter
 
 
 def _add(total: dict[CounterKey, Counters], more: Mapping[CounterKey, Counters]) -> None:
-    """Add counters to those of the same keys; most operators often have nothing to add."""
+    # Most operators often have nothing to add.
     for key, counters in more.items():
         if key not in total:
             total[key] = counters
@@ -212,7 +209,7 @@ def _add(total: dict[CounterKey, Counters], more: Mapping[CounterKey, Counters])
 
 
 def _dropped(before: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> dict[CounterKey, Counters]:
-    """What the old lanes held and the new ones do not, or inserted once more: it counts as purged."""
+    # Rows that the new lanes do not hold, or inserted once more, count as purged.
     counted: dict[CounterKey, Counters] = {}
     _count(outputs, counted)
     held = _living(before.lane_states)
@@ -225,7 +222,7 @@ def _dropped(before: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> dict[Cou
 
 
 def _living(lanes: Mapping[LaneId, LaneState]) -> dict[CounterKey, int]:
-    """The living rows of each state in all lanes of its group, by the key of the state's counters."""
+    # In all lanes of its group, by the key of the state's counters.
     found: dict[CounterKey, int] = {}
     for lane, state in lanes.items():
         for state_id, listing in state.states.items():

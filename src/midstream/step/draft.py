@@ -43,11 +43,11 @@ class Draft:
     chunks: ChunkStore | None = None
 
     def copy(self) -> Draft:
-        """A draft that can be changed without changing this one."""
+        """Copy the draft, so that the copy can be changed without changing this one."""
         return Draft(self.manifest, {**self.migrations}, [*self.events], self.changed, self.reworded, self.chunks)
 
     def entry(self, name: str) -> QueryEntry:
-        """The entry of a running query; raises `QueryError` where there is none of this name."""
+        """Return the entry of a running query; raises `QueryError` where there is none of this name."""
         # What a program gives may be no text, and then cannot be looked up.
         if not isinstance(name, str) or name not in self.manifest.queries:
             known = ", ".join(self.manifest.asked_queries) or "none is running"

@@ -13,11 +13,11 @@ class Each(Protocol):
     """Does something for each of several, which share nothing that changes; what came of each, in their order."""
 
     def __call__(self, do: Callable[[What], Done], many: Sequence[What], /) -> Iterable[Done]:
-        """What came of each."""
+        """Call `do` for each of `many`, and return the results in their order."""
 
 
 def one_by_one(do: Callable[[What], Done], many: Sequence[What], /) -> Iterable[Done]:
-    """One after the other.
+    """Call `do` for each of `many`, one after the other.
 
     >>> one_by_one(abs, [-1, 2])
     [1, 2]

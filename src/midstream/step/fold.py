@@ -71,11 +71,11 @@ def step(
 ) -> StepResult:
     """Fold a batch and commands into a manifest. Deterministic; `manifest` and its chunks stay as they are.
 
-    `each` does the lanes one after the other, or at the same time, for they share nothing but the store; so it deals
-    many rows to lanes, stream by stream, and merges the lanes' many results, column by column. `timing` is what the
-    host has measured of the step before. Where results need not be given back, `pieces` opens what takes those that are
-    many, piece by piece, of queries that run in one lane; they are not among the `results` then. `refuse` says which
-    commands the host cannot admit.
+    `each` does the lanes one after the other, or at the same time, because they share nothing but the store; so it
+    deals many rows to lanes, stream by stream, and merges the lanes' many results, column by column. `timing` is what
+    the host has measured of the step before. Where results need not be given back, `pieces` opens what takes those that
+    are many, piece by piece, of queries that run in one lane; they are not among the `results` then. `refuse` says
+    which commands the host cannot admit.
     """
     _check_streams(manifest, batch)
     silent = brings_nothing(batch, commands, timing)
@@ -159,7 +159,7 @@ class LaneExecutor(Executor):
         return AnswerTimes.of(rows)
 
     def together(self, query: str, outputs: Mapping[LaneId, LaneOutput]) -> Answer:
-        """Merge a query's answers of all lanes in order of time; a column is one of what is done for `each`."""
+        """Merge a query's answers of all lanes in order of time; `each` runs over the columns."""
         answers = [o.results[query] for o in outputs.values() if query in o.results]
         if len(answers) == 1:
             return answers[0]
@@ -179,7 +179,7 @@ class LaneExecutor(Executor):
 
 
 def state_of(plan: StepPlan, group: str, lane: LaneId, store: ChunkStore) -> LaneState:
-    """The state a lane begins the step with; taken over from the old lanes where their number changes."""
+    """Return the state a lane begins the step with; taken over from the old lanes where their number changes."""
     states = plan.manifest.lane_states
     old, new = lanes_of(group, plan.lanes_before), plan.lanes(group)
     if old == new:
@@ -200,7 +200,6 @@ def _check_streams(manifest: Manifest, batch: Mapping[str, pa.Table]) -> None:
 
 
 def _rejected(outputs: Iterable[LaneOutput]) -> dict[str, pa.Table]:
-    """The dead letters of the queries that have some."""
     found: dict[str, list[pa.Table]] = {}
     for output in outputs:
         for query in output.rejected:

@@ -17,7 +17,7 @@ _TIME = "_now"
 
 
 def held_id(query: str, since: int) -> StateId:
-    """The id of the lane's table of rows held back.
+    """Name the lane's table of rows held back.
 
     >>> held_id("pairs", 3)
     'pairs.3.held'
@@ -34,13 +34,13 @@ def hold_back(lane: Lane, table_id: StateId, answer: Answer) -> None:
 
 
 def released(lane: Lane, table_id: StateId, answer: Answer) -> Answer:
-    """The answer with all rows that were held back, in order of time."""
+    """Add all rows that were held back to the answer, in order of time."""
     held = lane.table(table_id)
     return with_held(answer, () if held is None else (held,))
 
 
 def with_held(answer: Answer, held: Sequence[pa.RecordBatch]) -> Answer:
-    """The answer with rows of tables that were held back, in order of time."""
+    """Add rows of tables that were held back to the answer, in order of time."""
     if not held:
         return answer
     times = np.concatenate([*(one.column(_TIME).to_numpy() for one in held), answer.times])

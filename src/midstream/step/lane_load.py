@@ -31,7 +31,7 @@ UNITS = JoinUnitCosts()
 
 
 def timed(manifest: Manifest, lanes_before: int, timing: StepTiming | None) -> Manifest:
-    """The manifest that a step begins with, with what the host has measured of the one before it."""
+    """Note what the host has measured of the step before in the manifest that a step begins with."""
     kept = manifest.lane_optimization
     load, trend, slowness = kept.load, kept.trend, _corrected(manifest, timing)
     if manifest.shares != lanes_before:
@@ -51,7 +51,7 @@ def timed(manifest: Manifest, lanes_before: int, timing: StepTiming | None) -> M
 
 
 def _corrected(manifest: Manifest, timing: StepTiming | None) -> Slowness:
-    """How slow operations are once the newest step is compared with one that did much more, or much less."""
+    # The newest step is compared with one that did much more, or much less.
     kept, load = manifest.lane_optimization.slowness, manifest.lane_optimization.load
     known = is_watched(manifest) and kept.work and manifest.step - 1 > load.rescaled
     if timing is None or timing.took is None or not known:
@@ -65,7 +65,7 @@ def _corrected(manifest: Manifest, timing: StepTiming | None) -> Slowness:
 
 
 def is_watched(manifest: Manifest) -> bool:
-    """Whether there may be something to decide: a host has said what it has, and steps are due or lanes several.
+    """Tell whether there may be something to decide: a host has said what it has, and steps are due or lanes several.
 
     Lanes that are held as one cost what as many as there are threads would.
     """
@@ -75,7 +75,7 @@ def is_watched(manifest: Manifest) -> bool:
 
 
 def worked(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> Manifest:
-    """The manifest after a step with what each lane has done; a step that spreads lanes anew does not count."""
+    """Note what each lane has done in the manifest after a step; a step that spreads lanes anew does not count."""
     kept = manifest.lane_optimization
     if not is_watched(manifest) or kept.load.rescaled == manifest.step:
         return manifest
@@ -90,7 +90,7 @@ def worked(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> Manifest
 
 
 def work_of(output: LaneOutput) -> float:
-    """What a lane has done in a step, in nanoseconds by unit costs."""
+    """Compute what a lane has done in a step, in nanoseconds by unit costs."""
     done = Counters.sum(counters for operator, counters in output.counters.items() if operator.slice is None)
     probed = UNITS.joining(float(done.rows_in), float(done.comparisons), float(done.rows_out))
     return probed + UNITS.insert * done.inserted

@@ -103,7 +103,7 @@ def lane_step(
 
 
 def _of_several(steps: Sequence[UnitStep]) -> set[OperatorId]:
-    """The operators that more than one unit runs: their work is done once."""
+    # Their work is done once.
     if len(steps) < 2:
         return set()
     runs = Counter(chain.from_iterable(step.counted for step in steps))
@@ -111,7 +111,7 @@ def _of_several(steps: Sequence[UnitStep]) -> set[OperatorId]:
 
 
 def _for_each(steps: Iterable[UnitStep], phase: Callable[[UnitStep], Done]) -> list[Done]:
-    """A phase done for each unit; a fault in it names the unit."""
+    # A fault in a phase names the unit.
     found = []
     for step in steps:
         try:
@@ -122,9 +122,9 @@ def _for_each(steps: Iterable[UnitStep], phase: Callable[[UnitStep], Done]) -> l
 
 
 def state_bounds(steps: Sequence[UnitStep]) -> dict[StateId, Bounds]:
-    """The bounds of every state that the units may read in this step.
+    """Compute the bounds of every state that the units may read in this step.
 
-    A unit counts also where its present plan has no such state, for it may migrate to one that has.
+    A unit counts also where its present plan has no such state, because it may migrate to one that has.
     """
     own = {step.unit.name: step.bounds() for step in steps}
     if len(steps) == 1:
@@ -147,7 +147,7 @@ class _Readers:
         self._by_labels: dict[tuple[str, ...], dict[Signature, list[Bounds]]] = {}
 
     def least(self, signature: Signature, labels: tuple[str, ...], own: Bounds) -> Bounds:
-        """On each clock the least bound of those that could read the state; `own` is that of its only reader."""
+        """Find on each clock the least bound of those that could read the state; `own` is that of its only reader."""
         if labels not in self._by_labels:
             found: dict[Signature, list[Bounds]] = {}
             for unit in self._units:

@@ -9,12 +9,12 @@ from midstream.model.manifest import Manifest, StateListing
 
 
 def state_rows(manifest: Manifest) -> int:
-    """The rows and combinations alive in all lanes."""
+    """Count the rows and combinations alive in all lanes."""
     return sum(living_rows(lane.states) for lane in manifest.lane_states.values())
 
 
 def living_rows(states: Mapping[StateId, StateListing]) -> int:
-    """The rows and combinations alive in states of one lane; a state under several indexes is counted once."""
+    """Count the rows and combinations alive in states of one lane; a state under several indexes is counted once."""
     found: dict[str, int] = {}
     for state_id, listing in states.items():
         held = state_id.combinations

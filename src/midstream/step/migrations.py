@@ -20,7 +20,7 @@ REPORTED = ("progress", "old_serves", "new_serves", "predicted_end", "comparison
 def account(
     plan: StepPlan, name: str, entry: QueryEntry, outputs: Mapping[LaneId, LaneOutput]
 ) -> tuple[QueryEntry, list[Event]]:
-    """The query's entry with the step's work on its migrations counted, and what happened to them.
+    """Count the step's work on a query's migrations, and collect what happened to them.
 
     A migration is over once it is under way in no lane any more.
     """
@@ -53,7 +53,7 @@ def account(
 
 
 def _cut_short(plan: StepPlan, unit: str) -> str | None:
-    """What may have ended an older migration in this step: the plan it led to was reached at once, or left."""
+    # The plan that an older migration led to was reached at once, or left.
     if plan.lanes_before != plan.manifest.shares:
         return "rescale"
     begun = plan.migrations.get(unit, ())
@@ -61,7 +61,7 @@ def _cut_short(plan: StepPlan, unit: str) -> str | None:
 
 
 def under_way(snapshot: Mapping[str, Any]) -> set[str]:
-    """The marks of the migrations in a box's snapshot."""
+    """Collect the marks of the migrations in a box's snapshot."""
     marks: set[str] = set()
     for placed in snapshot.get("placed", ()):
         marks |= {placed["mark"]} | under_way(placed["old"] or {})
@@ -69,14 +69,14 @@ def under_way(snapshot: Mapping[str, Any]) -> set[str]:
 
 
 def summary(pieces: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """One account of all pieces in all lanes: that of the slowest."""
+    """Summarize all pieces in all lanes by the slowest."""
     slowest = min(pieces, key=lambda piece: float(piece["progress"]))
     ends = [piece["predicted_end"] for piece in pieces if piece["predicted_end"] is not None]
     return {**slowest, "predicted_end": max(ends) if ends else None}
 
 
 def _begun(plan: StepPlan, name: str, unit: str) -> dict[str, Mapping[str, Any]]:
-    """What a query's own commands began, by mark; in a chain others' commands may have begun more."""
+    # By mark; in a chain others' commands may have begun more.
     if unit not in plan.migrations:
         return {}
     own = iter(e for e in plan.events if isinstance(e, MigrationBegun) and e.query == name)

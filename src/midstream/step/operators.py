@@ -37,7 +37,7 @@ def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> Non
 
 
 def results_of(query: Query, operator: Mapping[str, Any]) -> pa.Schema:
-    """The columns of an operator's results over a query."""
+    """Return the columns of an operator's results over a query."""
     spec = decode(OperatorSpec, operator)
     spec.remembers()
     return spec.schema(fed_columns(query))

@@ -98,7 +98,7 @@ def _in_lane(
 
 
 def _kept(program: Program, state: LaneState) -> Iterator[tuple[Kept, ChunkRef]]:
-    """Each chunk of base rows or of open groups, with what is known of it."""
+    # With what is known of each chunk.
     key = program.stages[0].lane_key or {}
     owners: dict[StateId, Kept] = {}
     for unit in program.units:
@@ -114,7 +114,7 @@ def _kept(program: Program, state: LaneState) -> Iterator[tuple[Kept, ChunkRef]]
 
 
 def _key_in_groups(unit: Unit, key: Mapping[str, Expression]) -> Mapping[str, Expression]:
-    """The lane key of open groups, of which the values that are grouped by are kept as columns `g0, g1, ...`."""
+    # The values that are grouped by are kept as columns `g0, g1, ...`.
     aggregate, (source, *others) = unit.query.aggregate, unit.query.sources
     if aggregate is None or others:
         return {}
@@ -124,7 +124,7 @@ def _key_in_groups(unit: Unit, key: Mapping[str, Expression]) -> Mapping[str, Ex
 
 
 def _at_nodes(manifest: Manifest, group: str, program: Program, store: ChunkStore) -> Iterator[Misplaced]:
-    """Look at each row of a query over nodes: every node where it is at home must list its chunk."""
+    # Every node where a row is at home must list its chunk.
     (unit,) = program.units
     spread = next(nodes for name in unit.queries if (nodes := manifest.queries[name].nodes) is not None)
     assert isinstance(unit, QueryUnit)

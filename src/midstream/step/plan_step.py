@@ -57,7 +57,7 @@ class StepPlan:
         return arrangement_of(self.manifest)
 
     def program(self, group: str) -> Program:
-        """What the lanes of a group run."""
+        """Return what the lanes of a group run."""
         # One that nothing begins in or has changed is that of the step before.
         programs = self._programs if self.changed or self.migrations else self.arrangement.programs
         if group not in programs:
@@ -66,22 +66,22 @@ class StepPlan:
         return programs[group]
 
     def groups(self) -> tuple[str, ...]:
-        """The lane groups in use, sorted."""
+        """List the lane groups in use, sorted."""
         return self.arrangement.groups
 
     def lane_groups(self, level: int) -> list[str]:
-        """The groups of a level whose queries are not spread over nodes, sorted."""
+        """List the groups of a level whose queries are not spread over nodes, sorted."""
         return [group for group in self.groups_at(level) if group in self.arrangement.in_lanes]
 
     def groups_at(self, level: int) -> tuple[str, ...]:
-        """The groups of a level, sorted, whether their queries are in lanes or spread over nodes."""
+        """List the groups of a level, sorted, whether their queries are in lanes or spread over nodes."""
         arrangement = self.arrangement
         if not arrangement.level_of:
             return () if level else arrangement.groups
         return tuple([group for group in arrangement.groups if arrangement.level_of.get(group, 0) == level])
 
     def lanes(self, group: str) -> int:
-        """How many lanes a group has, those that are held as one counted once."""
+        """Count the lanes of a group, those that are held as one counted once."""
         return lanes_of(group, self.manifest.shares)
 
     @cached_property
@@ -90,7 +90,7 @@ class StepPlan:
         return spread_queries(self.manifest)
 
     def spread_at(self, level: int) -> list[str]:
-        """Those of a level."""
+        """List the queries of a level that are spread over nodes."""
         queries, arrangement = self.manifest.queries, self.arrangement
         if not arrangement.some_spread:
             return []
@@ -105,7 +105,7 @@ class StepPlan:
 
 
 def lanes_of(group: str, lanes: int) -> int:
-    """How many lanes a group has when the job has `lanes`."""
+    """Count the lanes of a group when the job has `lanes`."""
     return 1 if is_single(group) else lanes
 
 

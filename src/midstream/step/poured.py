@@ -27,12 +27,13 @@ class Poured:
     _dead: dict[str, pa.Table] = field(default_factory=dict)
 
     def take(self, found: Combinations, age_runs: AgeRuns) -> None:
-        """Answer with a piece of the root's output."""
+        """Write the answer to a piece of the root's output."""
         self._put(self.unit.answer(self.lane, (found,), age_runs))
 
     def rest(self, deltas: Sequence[Combinations], age_runs: AgeRuns) -> dict[str, Answer]:
-        """The answers of the step: to what the root gives back, what is many of it having gone to the writer in parts,
-        and with all that has gone there counted.
+        """Return the answers of the step, except what has gone to the writer, which is counted in them.
+
+        Many rows of what the root gives back go to the writer in parts first.
         """
         parts = self.unit.parts(self.lane, deltas, age_runs, piece_writer.PART)
         found = next(parts)

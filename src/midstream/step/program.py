@@ -55,13 +55,13 @@ class Program:
 
 
 def unit_of(manifest: Manifest, name: str) -> Unit:
-    """What runs a query of a manifest: itself or its chain, compiled."""
+    """Compile what runs a query of a manifest: itself or its chain."""
     entry = manifest.queries[name]
     return next(unit for unit in compile_program(manifest, entry.group, {}).units if name in unit.queries)
 
 
 def observed(manifest: Manifest, name: str) -> Observed:
-    """A running query as the optimizer observes it: its plan and those it is on its way from, compiled."""
+    """Compile a running query as the optimizer observes it: its plan and those it is on its way from."""
     entry, unit = manifest.queries[name], unit_of(manifest, name)
     plans = dict.fromkeys([entry.plan, *(record["old"] for record in entry.migrations.values())])
     if entry.shares:
@@ -71,7 +71,7 @@ def observed(manifest: Manifest, name: str) -> Observed:
 
 
 def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tuple[MigrationStart, ...]]) -> Program:
-    """The program of a lane group; compiled once for as long as its queries stay the same.
+    """Compile the program of a lane group, once for as long as its queries stay the same.
 
     `migrations` are by unit.
     """
@@ -107,7 +107,7 @@ def _none_compiled(query: Query) -> _Compiled:
 
 
 def _shared(manifest: Manifest, group: str) -> tuple[str, ...]:
-    """Everything about chains and shared sources that a program depends on."""
+    # Everything about chains and shared sources that a program depends on.
     chains = {name: chain for name, chain in manifest.chains.items() if chain.group == group}
     used = {source for chain in chains.values() for source in chain.sources.values()}
     return (
@@ -145,9 +145,8 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[str, ...]) -> tuple[U
 
 
 def _asked(entry: QueryEntry) -> str:
-    """Everything about a query that a program depends on, but for its name and what it shares; made once for as long as
-    nothing of an entry but its counters changes.
-    """
+    # Everything about a query that a program depends on, except its name and what it shares; made once for as long as
+    # nothing of an entry but its counters changes.
     known: str | None = entry.__dict__.get(_ASKED)
     if known is None:
         own = (entry.sql, entry.plan, entry.since, _text(entry.operator))
@@ -162,9 +161,7 @@ _ASKED = "_asked"
 
 
 def _versions(manifest: Manifest, queries: Iterable[str]) -> object:
-    """The versions of the static tables that queries look rows up in, and their chunks, which another store may have
-    under the same name.
-    """
+    # Another store may have other chunks under an equal name.
     if not manifest.tables:
         return ()
     lookups = (one for name in queries for one in query_of(manifest.queries[name]).lookups)
@@ -185,7 +182,7 @@ def _inputs(name: str, query: Query) -> dict[str, str]:
 
 
 def _columns(queries: Mapping[str, Query], scopes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """For each base signature the payload that any of the queries reads."""
+    # By base signature, what any of the queries reads.
     found: dict[str, set[str]] = {}
     for name, query in queries.items():
         binding = Binding(query, scopes[name], {}, {s.stream: s.stream for s in query.sources})

@@ -32,7 +32,8 @@ class Requirements:
         queues: Iterable[StateId],
         counters: Iterable[OperatorId],
     ) -> Requirements:
-        """Those of the operators of these roots, and of a unit that has `kept` states, `queues` and `counters` too."""
+        """Collect the requirements of the operators of these roots, and of a unit's `kept` states, `queues` and
+        `counters`."""
         operators = [operator for root in roots for operator in root.walk()]
         rows = [op.spec for op in operators if isinstance(op, SourceOperator) and op.spec.kept]
         specs: tuple[StateSpec | RowsSpec, ...] = (*kept, *(spec for _, spec in states_of(roots)), *rows)
@@ -43,7 +44,7 @@ class Requirements:
 
 
 def _resting(operators: Sequence[Operator], specs: Sequence[StateSpec | RowsSpec]) -> RestingStates | None:
-    """Of a plan every operator of which rests where nothing reaches it."""
+    # None unless every operator of the plan rests where nothing reaches it.
     if not all(operator.rests for operator in operators):
         return None
     counted = (*(operator.id for operator in operators), *(OperatorId.of_state(spec.id) for spec in specs))

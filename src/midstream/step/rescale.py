@@ -17,7 +17,7 @@ from midstream.state.store.base import ChunkStore, store_chunk
 
 
 def adopt(old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, name: str) -> LaneState:
-    """What one of `lanes` new lanes takes over from the old ones, as chunks whose names begin with `name`."""
+    """Take over the state of one of `lanes` new lanes from the old ones, as chunks whose names begin with `name`."""
     # Who is on the way to a plan arrives there: its states are computed again like all others.
     boxes = {
         query: {"box": "plan", "plan": box["plan"]}
@@ -35,7 +35,7 @@ def adopt(old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, na
 def _adopt_held(
     old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, name: str
 ) -> dict[StateId, StateListing]:
-    """Open groups go by their slot; answers that wait to be delivered have none: lane 0 has them all."""
+    # Open groups go by their slot; answers that wait to be delivered have none: lane 0 has them all.
     found = {}
     for table_id in sorted({state_id for state in old for state_id in state.states if state_id.kind is StateKind.HELD}):
         refs = [ref for state in old if table_id in state.states for ref in state.states[table_id].chunks]

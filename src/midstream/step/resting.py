@@ -21,7 +21,7 @@ from midstream.step.unit import Unit
 def at_rest(
     program: Program, state: LaneState, inputs: Mapping[str, pa.RecordBatch], clock: StepClock
 ) -> dict[str, Requirements]:
-    """The units of a lane that do nothing in a step, by name, with what they stand on."""
+    """Find the units of a lane that do nothing in a step, by name, with what they require."""
     if program.changed:
         return {}
     silent = {name for name, rows in inputs.items() if not rows.num_rows}
@@ -38,7 +38,7 @@ def at_rest(
 
 
 def _by_itself(unit: Unit, state: LaneState) -> Requirements | None:
-    """What a unit stands on; None where it is on its way to another plan."""
+    # None where the unit is on its way to another plan.
     box, snapshot = unit.box(unit.plan), state.boxes.get(unit.name)
     if snapshot is None or snapshot["box"] != "plan" or snapshot["plan"] != box.notation:
         return None
@@ -46,7 +46,7 @@ def _by_itself(unit: Unit, state: LaneState) -> Requirements | None:
 
 
 def with_resting(before: LaneState, after: LaneState, resting: Mapping[str, Requirements]) -> LaneState:
-    """The state of a lane after a step, with what the units at rest hold; the one before where all of them rest."""
+    """Add what the units at rest hold to the state of a lane after a step; the state before where all of them rest."""
     if not resting:
         return after
     kept = {id for required in resting.values() for id in required.states}

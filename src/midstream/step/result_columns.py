@@ -12,7 +12,7 @@ from midstream.step.operators import results_of
 
 
 def result_columns(query: Query, operator: Mapping[str, Any] | None) -> pa.Schema:
-    """The columns of a query's results, with a user's operator on top or without."""
+    """Return the columns of a query's results, with a user's operator on top or without."""
     if operator is not None:
         return results_of(query, operator)
     return query.answer_columns()

@@ -50,7 +50,7 @@ class RingUnit(QueryUnit):
         return tuple(member.name for member in self.members)
 
     def since_of(self, query: str) -> int:
-        """Since which step one of its queries runs."""
+        """Return the step since which one of its queries runs."""
         return next(member.since for member in self.members if member.name == query)
 
     @override
@@ -70,7 +70,7 @@ class RingUnit(QueryUnit):
 
 
 def ring_unit(manifest: Manifest, group: str, names: tuple[str, ...]) -> RingUnit:
-    """The unit of these queries, in order of name, which share the nodes of a group."""
+    """Make the unit of these queries, in order of name, which share the nodes of a group."""
     entries = {name: manifest.queries[name] for name in names}
     shapes = {name: shape_of(query_of(entry)) for name, entry in entries.items()}
     query, first = representative(shapes), entries[names[0]]

@@ -17,7 +17,7 @@ MOST_APART = 8
 
 
 def held_in(lanes: int, threads: int) -> int:
-    """The number of shares that so many lanes are held in by so many threads; 0: each lane by itself.
+    """Compute the number of shares that so many lanes are held in by so many threads; 0: each lane by itself.
 
     >>> held_in(8, threads=1), held_in(256, threads=4), held_in(16, threads=32)
     (0, 4, 0)
@@ -26,7 +26,7 @@ def held_in(lanes: int, threads: int) -> int:
 
 
 def with_shares(manifest: Manifest, timing: StepTiming | None) -> Manifest:
-    """The manifest with its lanes held as suits a host; where none says how many threads it has, as they were."""
+    """Hold the lanes of a manifest as suits a host; where none says how many threads it has, as they were."""
     threads = manifest.held_in if timing is None or timing.threads is None else timing.threads
     found = held_in(manifest.lanes, threads) if threads else 0
     return manifest if found == manifest.held_in else replace(manifest, held_in=found)

@@ -22,13 +22,13 @@ from midstream.step.result_columns import result_columns
 
 
 def brings_nothing(batch: Mapping[str, pa.Table], commands: Sequence[Command], timing: StepTiming | None) -> bool:
-    """Whether a step has no rows and no commands, and no time was measured that the optimizer would note."""
+    """Tell whether a step has no rows and no commands, and no time was measured that the optimizer would note."""
     measured = timing is not None and (timing.took is not None or timing.interval is not None)
     return not commands and not measured and not any(table.num_rows for table in batch.values())
 
 
 def changed_nothing(before: Manifest, after: Manifest, results: Mapping[str, pa.Table]) -> bool:
-    """Whether a step that brought nothing has changed nothing but the number of steps.
+    """Tell whether a step that brought nothing has changed nothing but the number of steps.
 
     An operator of a user's may count steps.
     """
@@ -40,7 +40,7 @@ def changed_nothing(before: Manifest, after: Manifest, results: Mapping[str, pa.
 
 
 def still_step(manifest: Manifest) -> tuple[Manifest, dict[str, pa.Table], StepDone]:
-    """The step after one that changed nothing: its manifest, no results, and what is told of it."""
+    """Do the step after one that changed nothing: return its manifest, no results, and its event."""
     marks = watermarks(manifest.streams, manifest.progress)
     done = StepDone(
         manifest.step + 1,

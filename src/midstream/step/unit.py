@@ -71,27 +71,27 @@ class Unit(ABC):
 
     @abstractmethod
     def selections(self) -> Iterator[Selection]:
-        """What it reads of its streams, once for each filter that a row may pass."""
+        """Yield what the unit reads of its streams, once for each filter that a row may pass."""
 
     @abstractmethod
     def parse(self, notation: str) -> Plan:
-        """A plan as it is written for this unit."""
+        """Parse a plan as it is written for this unit."""
 
     @abstractmethod
     def labels_of(self, query: str) -> Mapping[str, str]:
-        """By alias in the text of one of its queries, the label of its operators."""
+        """Map the aliases in the text of one of its queries to the labels of its operators."""
 
     def labelled(self, plan: Plan) -> Plan:
-        """The same plan over the labels of its operators."""
+        """Write a plan over the labels of its operators."""
         return plan
 
     @abstractmethod
     def compile(self, plan: Plan) -> tuple[Operator, ...]:
-        """The roots of the operators of a plan over labels."""
+        """Compile a plan over labels, and return the roots of its operators."""
 
     @abstractmethod
     def answer(self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns = ()) -> dict[str, Answer]:
-        """The step's part of each query's answer, from the deltas of the roots.
+        """Make the step's part of each query's answer, from the deltas of the roots.
 
         `age_runs` say of runs of results, as many as there are, between which ages they are.
         """
@@ -99,7 +99,8 @@ class Unit(ABC):
     def parts(
         self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns, most: int
     ) -> Iterator[dict[str, Answer]]:
-        """The same in parts of about `most` rows, each after the one before it in time; whole unless that is easy."""
+        """Yield the answers in parts of about `most` rows, each after the one before it in time; whole unless that
+        is easy."""
         yield self.answer(lane, deltas, age_runs)
 
     @property
@@ -108,7 +109,7 @@ class Unit(ABC):
         """For each query the id of the table of its results that a migration holds back."""
 
     def place(self) -> str:
-        """Whose work it does, for an error that happens in it."""
+        """Name the unit's queries, for an error that happens in its work."""
         return f"query {', '.join(map(repr, self.queries))}"
 
     @property
@@ -158,28 +159,28 @@ class Unit(ABC):
 
     @abstractmethod
     def open(self, lane: Lane) -> None:
-        """Called first in a step: make inputs of its own, if it has any."""
+        """Make inputs of its own, if it has any; called first in a step."""
 
     @abstractmethod
     def hand_over(
         self, migration: MigrationStart, strategy: Strategy, results: Sequence[Operator], mark: str, lane: Lane
     ) -> None:
-        """Called as a migration begins: go over to another user's operator on top, if the command names one."""
+        """Change to another user's operator on top, if the command names one; called as a migration begins."""
 
     def tables(self, lane: Lane) -> frozenset[StateId]:
-        """The ids of the lane tables that it keeps itself; called after it has answered."""
+        """Return the ids of the lane tables that it keeps itself; called after it has answered."""
         return frozenset()
 
     def rejected_rows(self, lane: Lane) -> dict[str, pa.Table | None]:
-        """The step's rows that are dead letters of its queries by themselves, by query."""
+        """Return the step's rows that are dead letters of its queries by themselves, by query."""
         return {}
 
     def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
-        """What migrations under way do outside its plan, by their mark, as JSON values."""
+        """Report what migrations under way do outside its plan, by their mark, as JSON values."""
         return {}
 
     def box(self, notation: str) -> PlanBox:
-        """The box of a plan, compiled once."""
+        """Compile the box of a plan, once."""
         if notation not in self._boxes:
             plan = self.parse(notation)
             labelled = self.labelled(plan)
@@ -187,7 +188,7 @@ class Unit(ABC):
         return self._boxes[notation]
 
     def requirements(self, box: Box) -> Requirements:
-        """What it stands on when a box runs it; of a plan by itself found once."""
+        """Return what it requires when a box runs it; of a plan by itself found once."""
         if not isinstance(box, PlanBox) or self._boxes.get(box.notation) is not box:
             return Requirements.of(box.operators(), self.kept, self.queues, self.operators)
         if box.notation not in self._required:
@@ -195,7 +196,7 @@ class Unit(ABC):
         return self._required[box.notation]
 
     def restored(self, snapshot: Mapping[str, Any]) -> Box:
-        """The box that a snapshot is of; where strategies do not move state, what was on its way has arrived."""
+        """Restore the box of a snapshot; where strategies do not move state, what was on its way has arrived."""
         return restored(snapshot, self.box, maker) if self.migrates else self.box(snapshot["plan"])
 
     @cached_property
@@ -210,7 +211,7 @@ class Unit(ABC):
         return tuple(stream for stream in self.streams if stream in rows)
 
     def columns(self) -> dict[str, frozenset[str]]:
-        """The columns it reads of each stream, those of its selections included."""
+        """Return the columns it reads of each stream, those of its selections included."""
         return {
             stream: frozenset(
                 column

@@ -29,7 +29,7 @@ from midstream.step.unit import Unit
 
 
 def mark_of(unit: str, step: int, number: int) -> str:
-    """The unique name of a migration: its unit, step and number. Units never share states in transition.
+    """Name a migration uniquely: by its unit, step and number. Units never share states in transition.
 
     >>> mark_of("q", 12, 0)
     'q.12.0'
@@ -66,7 +66,7 @@ class UnitStep:
         self.unit.open(self.lane)
 
     def bounds(self) -> dict[Clock, int]:
-        """For each clock of the unit the least end of lifetime that still matters to it."""
+        """Compute for each clock of the unit the least end of lifetime that still matters to it."""
         unit, lane = self.unit, self.lane
         before = min([lane.clock.before[stream] for stream in unit.streams])
         # A row outside every window and filter has ended before all time, and is dead before the watermark has moved.
@@ -76,11 +76,11 @@ class UnitStep:
         return found
 
     def specs(self) -> list[StateSpec | RowsSpec]:
-        """The states, base rows included, that the unit may read in this step."""
+        """List the states, base rows included, that the unit may read in this step."""
         return [spec for box in self._ran for spec in self.unit.requirements(box).specs]
 
     def resting(self) -> RestingStates | None:
-        """What of the unit may rest; nothing while a migration is under way."""
+        """Return what of the unit may rest; nothing while a migration is under way."""
         return self.unit.requirements(self.box).resting if isinstance(self.box, PlanBox) else None
 
     def recover(self) -> None:
@@ -101,7 +101,7 @@ class UnitStep:
             self._costs[mark] = self.lane.comparisons - before
 
     def ensure(self, *, changed: bool) -> None:
-        """See to it that every state the unit stands on is there.
+        """Ensure that every state that the unit needs is there.
 
         One that is computed anew emits an event, unless this step needs new states anyway (`changed`).
         """
@@ -118,8 +118,9 @@ class UnitStep:
         return self.unit.requirements(self.box).counted
 
     def pour_into(self, writer: PieceWriter, shared: Set[OperatorId]) -> None:
-        """Let the unit's answers go out in pieces, where its root can make them so and none but it reads the root:
-        `shared` are those that others read.
+        """Let the unit's answers go out in pieces, where its root can make them so and nothing else reads the root.
+
+        `shared` are the roots that others read.
         """
         unit, box = self.unit, self.box
         if self._migrations or not isinstance(box, PlanBox) or len(box.roots) != 1 or not unit.pours:
@@ -135,7 +136,8 @@ class UnitStep:
         self._deltas = self.box.advance(self.lane)
 
     def answer(self) -> dict[str, Answer]:
-        """The step's part of each query's answer: without what is held back, with what is held back no longer."""
+        """Return the step's part of each query's answer: without what is held back, with what is held back no
+        longer."""
         unit, lane = self.unit, self.lane
         age_runs = lane.noted(self.box.roots[0].id, ()) if isinstance(self.box, PlanBox) else ()
         if self._poured is not None:
@@ -156,7 +158,7 @@ class UnitStep:
         return {query: replace(a, dead=together(rejected.get(query), a.dead)) for query, a in found.items()}
 
     def settle(self) -> UnitOutcome:
-        """End the step: what the unit goes on with, and what must be listed for that."""
+        """End the step, and return what the unit goes on with, and what must be listed for that."""
         tables = set(self.unit.tables(self.lane))
         if self.box.withheld(self.lane) is not None:
             tables |= set(self.unit.held_tables.values())
@@ -166,7 +168,7 @@ class UnitStep:
         return UnitOutcome(self.unit, after, tuple(ran.values()), needed, migrations)
 
     def _reports(self) -> dict[str, dict[str, Any]]:
-        """What the unit's migrations did in this step, those included that began and ended in it."""
+        # Those included that began and ended in this step.
         found: dict[str, dict[str, Any]] = {mark: {"comparisons": cost} for mark, cost in self._costs.items()}
         for mark, report in self.box.reports(self.lane).items():
             cost = found.get(mark, {"comparisons": 0})["comparisons"] + report["comparisons"]
@@ -194,7 +196,7 @@ class UnitOutcome:
         self._ran = ran
 
     def operators(self) -> tuple[OperatorId, ...]:
-        """The ids of all counters that belong to the unit, sorted."""
+        """Return the ids of all counters that belong to the unit, sorted."""
         if len(self._ran) == 1:
             return self._ran[0].counted
         return tuple(sorted({id for one in self._ran for id in one.counted}))

@@ -97,7 +97,7 @@ def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING, cei
 
 
 def _by_partition(partitions: pa.ChunkedArray, times: pa.Array, entering: Mask | None) -> dict[str, int]:
-    """Return the greatest event time of each partition of which rows enter."""
+    # Of the partitions of which rows enter.
     owners, words = np.asarray(partitions), times
     if entering is not None:
         owners, words = owners[entering], times.filter(pa.array(entering))
@@ -120,7 +120,7 @@ class _Form:
 
 
 def _form(schema: StreamSchema, given: pa.Schema) -> _Form:
-    """The form of tables that have this schema; found once for as long as a stream is given the same."""
+    # Found once for as long as a stream is given tables of one schema.
     known = _FORMS.get(schema)
     if known is None or not known.given.equals(given):
         check_columns(schema, given.names)
@@ -138,7 +138,7 @@ _MOST_FORMS = 1 << 12
 
 
 def nothing_of(streams: Mapping[str, StreamSchema]) -> Mapping[str, Admitted]:
-    """What is admitted of streams that bring no row; of the same mapping found once."""
+    """Return what is admitted of streams that bring no row; found once for a mapping."""
     known = _OF_STREAMS.get(id(streams))
     if known is None:
         make_room(_OF_STREAMS, _REMEMBERED)

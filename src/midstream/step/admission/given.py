@@ -20,7 +20,7 @@ NO_VALUES = (pa.ArrowException, OverflowError, TypeError, ValueError)
 
 
 def column_of(values: Sequence[Any], field: pa.Field) -> pa.Array:
-    """Values as a column that is read as `field` declares.
+    """Convert values to a column that is read as `field` declares.
 
     Values of one class are left as Arrow has them. Others are read at once, each as if it came alone: the column is of
     the declared type, or `Mixed` where some cannot be read.
@@ -41,7 +41,7 @@ def column_of(values: Sequence[Any], field: pa.Field) -> pa.Array:
 
 
 def judged(values: Sequence[Any], field: pa.Field, texts: Sequence[str | None]) -> pa.ExtensionArray:
-    """Values as a column of `Mixed`, whatever they are; `texts` is how a dead letter shows them."""
+    """Convert values of any kind to a column of `Mixed`; `texts` is how a dead letter shows them."""
     reasons: dict[int, str] = {}
     return _mixed(_read(values, field, reasons), field, texts, reasons)
 
@@ -55,7 +55,7 @@ def with_reasons(column: pa.Array, field: pa.Field, reasons: Mapping[int, str]) 
 
 
 def one_table(tables: Sequence[pa.Table], columns: pa.Schema) -> pa.Table:
-    """Put tables of a stream together. A column that they have in several types is read as declared in each of them.
+    """Concatenate tables of a stream. A column that they have in several types is read as declared in each of them.
 
     >>> tables = [pa.table({"k": [1]}), pa.table({"k": ["2"]})]
     >>> one_table(tables, pa.schema([("k", pa.int64())])).column("k").to_pylist()
@@ -69,7 +69,7 @@ def one_table(tables: Sequence[pa.Table], columns: pa.Schema) -> pa.Table:
 
 
 def _read_apart(tables: Sequence[pa.Table], field: pa.Field) -> list[pa.Table]:
-    """Tables of which a column was read as declared, as `Mixed` in all of them if a value of one cannot be."""
+    # If a value of one table cannot be read, the column is `Mixed` in all of them.
     given = [one_batch(table.select([field.name]), field.name).column(0) for table in tables]
     reasons = [dict[int, str]() for _ in given]
     read = [read_as(column, field, why) for column, why in zip(given, reasons, strict=True)]
@@ -82,13 +82,13 @@ def _read_apart(tables: Sequence[pa.Table], field: pa.Field) -> list[pa.Table]:
 def _mixed(
     read: pa.Array, field: pa.Field, texts: Sequence[str | None], reasons: Mapping[int, str]
 ) -> pa.ExtensionArray:
-    """A column of `Mixed`, where the reason of a nested value is that of the whole of it."""
+    # The reason of a nested value is that of the whole of it.
     nested = pt.is_nested(field.type)
     return mixed(read, texts, {row: unlike(texts[row] or "", field) for row in reasons} if nested else reasons)
 
 
 def shown(value: Any) -> str | None:
-    """The text of a value, which is a text whatever is in it.
+    """Show a value as a text, which holds nothing that cannot be written.
 
     >>> shown(2.5), shown(None), shown("\\ud800")
     ('2.5', None, '?')
@@ -97,7 +97,7 @@ def shown(value: Any) -> str | None:
 
 
 def _read(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa.Array:
-    """The values as declared, NULL for those that cannot be, of which `reasons` then has one."""
+    # NULL for values that cannot be read, each of which gets one of the `reasons`.
     kind = field.type
     if pt.is_struct(kind):
         return _structs(values, field, reasons)
@@ -118,7 +118,7 @@ def _read(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa
 
 
 def _alike(values: list[Any], field: pa.Field, offset: int, reasons: dict[int, str]) -> list[pa.Array]:
-    """Values of one class as declared; where Arrow has no array of them they are halved until it has."""
+    # Where Arrow has no array of the values, they are halved until it has.
     try:
         array = pa.array(values)
     except NO_VALUES:
@@ -150,9 +150,7 @@ def _structs(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) ->
 
 
 def _own_fields(row: Mapping[str, Any], field: pa.Field, at: int, reasons: dict[int, str]) -> Mapping[str, Any] | None:
-    """The values of a struct by the names of the declared fields, whatever their case; None, with a reason, where two
-    could be meant, or only other fields have one.
-    """
+    # In any case of letters; None, with a reason, where two fields could be meant, or only other fields have a value.
     names = [part.name for part in field.type.fields]
     if row.keys() <= set(names):
         return row
@@ -176,7 +174,7 @@ def _lists(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> p
 
 
 def _maps(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa.Array:
-    """Maps are given as dicts, or as lists of pairs as Arrow gives them."""
+    # Maps are given as dicts, or as lists of pairs as Arrow gives them.
     rows = _of_class([_pairs(value) for value in values], list, field, reasons)
     for at, row in enumerate(rows):
         if row is not None and any(key is None for key, _ in row):
@@ -188,7 +186,7 @@ def _maps(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa
 
 
 def _pairs(value: Any) -> Any:
-    """The pairs of a dict, or of a list of them; anything else as it is, but for lists of others."""
+    # A list of other values than pairs becomes a tuple, so that it is no map.
     if isinstance(value, Mapping):
         return list(value.items())
     if not isinstance(value, list | tuple):
@@ -197,7 +195,7 @@ def _pairs(value: Any) -> Any:
 
 
 def _of_class(values: Sequence[Any], kind: Any, field: pa.Field, reasons: dict[int, str]) -> list[Any]:
-    """The values, None for those that are of another class."""
+    # None for those of another class.
     for row, value in enumerate(values):
         if value is not None and not isinstance(value, kind):
             reasons[row] = unlike(shown(value) or "", field)
@@ -205,7 +203,7 @@ def _of_class(values: Sequence[Any], kind: Any, field: pa.Field, reasons: dict[i
 
 
 def _flat(rows: Sequence[Sequence[Any] | None], field: pa.Field, reasons: dict[int, str]) -> pa.Array:
-    """What is in lists, one behind the other, as declared; a list of which something cannot be read has a reason."""
+    # A list in which something cannot be read has a reason.
     owners = [at for at, row in enumerate(rows) for _ in row or ()]
     within: dict[int, str] = {}
     read = _read([value for row in rows for value in row or ()], field, within)
@@ -214,7 +212,7 @@ def _flat(rows: Sequence[Sequence[Any] | None], field: pa.Field, reasons: dict[i
 
 
 def _offsets(rows: Sequence[Sequence[Any] | None], reasons: Mapping[int, str]) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Where lists begin in what is kept of all of them, which that is, and which lists are not there."""
+    # Where lists begin in what is kept of all of them, which that is, and which lists are not there.
     lengths = [len(row or ()) for row in rows]
     good = np.array([row not in reasons for row in range(len(rows))], np.bool_)
     offsets = np.concatenate([[0], np.cumsum(np.array(lengths, np.int64) * good)])

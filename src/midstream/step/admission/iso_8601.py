@@ -54,12 +54,12 @@ _DURATIONS = (
 
 
 def is_read(kind: pa.DataType) -> bool:
-    """Whether texts are read as a type here, and not by Arrow."""
+    """Tell whether texts are read as a type here, and not by Arrow."""
     return bool(pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_time(kind) or pt.is_duration(kind))
 
 
 def read(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Texts as times, dates, times of a day or durations; raises Arrow's error where one is none.
+    """Read texts as times, dates, times of a day or durations; raises Arrow's error where one is none.
 
     A date is that of the time in UTC, and so is a time of a day; what is finer than the type is cut off.
 
@@ -85,7 +85,7 @@ def read(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def never(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Whether each text is none that is read as a type; False of some that are not read, such as durations too long."""
+    """Tell which texts are never read as a type; False of some that are not read, such as durations too long."""
     if pt.is_duration(kind):
         plain = _with_digits(texts)
         known = [pc.match_substring_regex(plain, pattern) for pattern in _DURATIONS]
@@ -94,7 +94,7 @@ def never(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _on_a_day(texts: pa.Array) -> pa.Array:
-    """Times of a day as those of the first of 1970."""
+    # On the first of 1970.
     bare = pc.replace_substring_regex(pc.utf8_upper(pc.utf8_trim_whitespace(texts)), r"^T", "")
     return pc.binary_join_element_wise("1970-01-01T", bare, "")
 
@@ -129,7 +129,7 @@ def _microseconds(digits: pa.Array, seconds: int) -> pa.Array:
 
 
 def times_of(texts: pa.Array) -> pa.Array:
-    """The times, microseconds without a zone; raises Arrow's error where a text is none.
+    """Read texts as times, in microseconds without a zone; raises Arrow's error where a text is none.
 
     Dates alone, with T or a blank before the time of day, to the hour, minute, second, or any fraction of one, of which
     what is finer than a microsecond is cut off; with Z or an offset; in the extended or the basic format; of single
@@ -151,7 +151,7 @@ def times_of(texts: pa.Array) -> pa.Array:
 
 
 def never_times(texts: pa.Array) -> pa.Array:
-    """Whether each text is none that `times_of` reads; False of some by week or day of the year that it does not read.
+    """Tell which texts `times_of` never reads; False of some by week or day of the year that it does not read.
 
     >>> never_times(pa.array(["2024-02-29", "2023-02-29", "2024-W54-1", "soon", None])).to_pylist()
     [False, True, False, True, None]
@@ -179,7 +179,7 @@ def _read(texts: pa.Array) -> pa.Array:
 
 
 def _of_one(text: str) -> pa.Array:
-    """A date by its week or its day of the year, with or without a time of day."""
+    # By its week or its day of the year, with or without a time of day.
     day, mark, time = text.partition("T")
     for form in ("%G-W%V-%u", "%GW%V%u", "%Y-%j", "%Y%j"):
         try:

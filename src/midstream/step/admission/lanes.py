@@ -30,7 +30,7 @@ FEW = 8
 
 
 def counted_streams(plan: StepPlan) -> tuple[str, ...]:
-    """The streams whose arrivals a ROWS window of any query counts, in order of the streams."""
+    """List the streams whose arrivals a ROWS window of any query counts, in order of the streams."""
     known = plan.arrangement.counted
     if not known:
         units = [unit for group in plan.groups() for unit in plan.program(group).units]
@@ -40,7 +40,7 @@ def counted_streams(plan: StepPlan) -> tuple[str, ...]:
 
 
 def numbered(plan: StepPlan, rows: dict[str, pa.RecordBatch]) -> dict[str, pa.RecordBatch]:
-    """The step's rows with their arrival numbers, where a ROWS window counts them; the rows themselves where none."""
+    """Number the step's rows, where a ROWS window counts them; otherwise return the rows themselves."""
     counted, progress = counted_streams(plan), plan.manifest.progress
     if not counted:
         return rows
@@ -56,8 +56,9 @@ def spread(
     nothing: Mapping[str, Admitted],
     each: Each = one_by_one,
 ) -> dict[LaneId, dict[str, pa.RecordBatch]]:
-    """For each lane of a group its share of the rows that a stage begins with, by stream; `nothing` is what is admitted
-    of streams that are silent. A stream is one of what is done for `each`.
+    """Deal the rows that a stage begins with to the lanes of a group, by lane and stream.
+
+    `nothing` is what is admitted of streams that are silent; `each` runs over the streams.
     """
     streams, key = program.streams, stage.lane_key
     if key is None:
@@ -80,12 +81,12 @@ _SLOT = pa.field(SLOT, pa.int16())
 
 
 def _column(found: npt.NDArray[np.int16]) -> pa.Array:
-    """Slots as a column on the same memory, sooner than Arrow's conversion finds out what they are."""
+    # On the same memory, sooner than Arrow's conversion finds out what they are.
     return pa.Array.from_buffers(_SLOT.type, len(found), [None, pa.py_buffer(found)])
 
 
 def shared(rows: pa.RecordBatch, owners: npt.NDArray[np.integer[Any]], lanes: int) -> list[pa.RecordBatch]:
-    """For each lane the rows that it owns, in their order.
+    """Split rows by the lane that owns them, in their order.
 
     >>> shared(pa.record_batch({"k": [7, 8, 9]}), np.array([1, 0, 1]), 2)[1].to_pydict()
     {'k': [7, 9]}

@@ -22,17 +22,17 @@ class Mixed(pa.ExtensionType):  # type: ignore[misc]
         super().__init__(pa.struct([("read", kind), ("text", pa.string()), ("reason", pa.string())]), "midstream.mixed")
 
     def __arrow_ext_serialize__(self) -> bytes:
-        """Nothing: the type of what was read is that of the storage."""
+        """Return nothing: the type of what was read is that of the storage."""
         return b""
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Mixed:
-        """The type over its storage."""
+        """Make the type over its storage."""
         return cls(storage_type.field("read").type)
 
 
 def mixed(read: pa.Array, texts: Sequence[str | None] | pa.Array, reasons: Mapping[int, str]) -> pa.ExtensionArray:
-    """A column of values that were judged; `reasons` are those of what could not be read, by position.
+    """Make a column of values that were judged; `reasons` are those of what could not be read, by position.
 
     >>> column = mixed(pa.array([1, None]), ["1", "x"], {1: "no number"})
     >>> read_of(column).to_pylist(), texts_of(column).to_pylist(), reasons_of(column)
@@ -47,24 +47,24 @@ def mixed(read: pa.Array, texts: Sequence[str | None] | pa.Array, reasons: Mappi
 
 
 def read_of(column: pa.ExtensionArray) -> pa.Array:
-    """The values as they were read, NULL where none was."""
+    """Return the values as they were read, NULL where none was."""
     return column.storage.field("read")
 
 
 def texts_of(column: pa.ExtensionArray) -> pa.Array:
-    """The values as texts."""
+    """Return the values as texts."""
     return column.storage.field("text")
 
 
 def reasons_of(column: pa.ExtensionArray) -> dict[int, str]:
-    """Why values could not be read, by position."""
+    """Return why values could not be read, by position."""
     reasons = column.storage.field("reason")
     at = np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False))
     return dict(zip(at.tolist(), reasons.drop_null().to_pylist(), strict=True))
 
 
 def with_texts(table: pa.Table) -> pa.Table:
-    """A table with the texts in place of such columns."""
+    """Replace such columns of a table by their texts."""
     for at, field in enumerate(table.schema):
         if isinstance(field.type, Mixed):
             texts = pa.chunked_array([texts_of(chunk) for chunk in table.column(at).chunks], pa.string())

@@ -25,8 +25,9 @@ ROWS_KEPT = 100_000
 
 
 def late_rows(rows: pa.RecordBatch, watermark: int, kind: pa.DataType) -> pa.Table:
-    """Rows that arrived too late, with the `_watermark` they missed, of the type `kind`; `_ts` is left out. What a
-    Parquet file cannot hold is a text, as in dead letters.
+    """Make a table of rows that arrived too late, with the `_watermark` they missed, of the type `kind`.
+
+    `_ts` is left out. What a Parquet file cannot hold is a text, as in dead letters.
     """
     mark = pa.array(np.full(rows.num_rows, watermark)).cast(kind)
     names = [name for name in rows.schema.names if name != TIME]
@@ -34,17 +35,17 @@ def late_rows(rows: pa.RecordBatch, watermark: int, kind: pa.DataType) -> pa.Tab
 
 
 def dead_letters(rows: pa.Table, reasons: Sequence[str]) -> pa.Table:
-    """Rows that could not be read, in their original form, with the `_reason`."""
+    """Make a table of rows that could not be read, in their original form, with the `_reason`."""
     return rows.append_column(REASON, pa.array(reasons, pa.string()))
 
 
 def storable(rows: pa.Table) -> pa.Table:
-    """Rows of which columns are texts that are of a type which Parquet files have not."""
+    """Convert columns to texts that are of a type that Parquet files have not."""
     return _as_text(rows, [field.name for field in rows.schema if not _has_files(field.type)])
 
 
 def readable(rows: pa.Table) -> pa.Table:
-    """Rows of which columns are texts that Python, or a Parquet file, cannot hold as they are."""
+    """Convert columns to texts that Python, or a Parquet file, cannot hold as they are."""
     return _as_text(rows, [name for name in rows.column_names if not _is_readable(rows.column(name))])
 
 
@@ -61,7 +62,6 @@ def _is_readable(column: pa.ChunkedArray) -> bool:
 
 
 def _has_files(kind: pa.DataType) -> bool:
-    """Whether Parquet has columns of a type."""
     if pt.is_nested(kind):
         parts = [kind.field(at).type for at in range(kind.num_fields)]
         views = pt.is_list_view(kind) or pt.is_large_list_view(kind)
@@ -72,9 +72,8 @@ def _has_files(kind: pa.DataType) -> bool:
 def appended(
     kept: Mapping[str, pa.Table], added: Mapping[str, pa.Table], most: int | None = None
 ) -> dict[str, pa.Table]:
-    """The rows kept so far with a step's rows behind them, by stream, whatever types they arrived in; of each stream
-    the newest `most`, or all.
-    """
+    """Append a step's rows to those kept so far, by stream, in whatever types they arrived; keep the newest `most`,
+    or all."""
     if not added:
         return {**kept}
     joined = {name: _joined(kept[name], rows) if name in kept else rows for name, rows in added.items()}
@@ -87,12 +86,12 @@ _OF_QUERY = "query "
 
 
 def of_queries(rejected: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """Dead letters of queries, to be kept beside those of streams, which may have the same names."""
+    """Name dead letters of queries so that they can be kept with those of streams, which may have equal names."""
     return {_OF_QUERY + name: rows for name, rows in rejected.items()}
 
 
 def by_name(kept: Mapping[str, pa.Table], streams: Collection[str]) -> dict[str, pa.Table]:
-    """Dead letters of streams and `of_queries` by their names, those of a query that has a stream's as `query name`.
+    """Name dead letters of streams and `of_queries` for users; a query with a stream's name becomes `query name`.
 
     >>> sorted(by_name({"A": pa.table({}), **of_queries({"A": pa.table({}), "q": pa.table({})})}, ["A"]))
     ['A', 'q', 'query A']
@@ -105,7 +104,7 @@ def by_name(kept: Mapping[str, pa.Table], streams: Collection[str]) -> dict[str,
 
 
 def apart(shown: Mapping[str, pa.Table], streams: Collection[str]) -> dict[str, pa.Table]:
-    """Dead letters as they are kept, those of streams beside `of_queries`, from what they are `by_name`.
+    """Restore the names under which dead letters are kept from those that `by_name` gave.
 
     >>> sorted(apart({"A": pa.table({}), "q": pa.table({}), "query A": pa.table({}), "query q": pa.table({})}, ["A"]))
     ['A', 'query A', 'query q', 'query query q']
@@ -116,13 +115,13 @@ def apart(shown: Mapping[str, pa.Table], streams: Collection[str]) -> dict[str, 
 
 
 def _query_of(shown: str, streams: Collection[str]) -> str:
-    """The query that is shown by a name: another one only where it has that of a stream."""
+    # A query has another shown name only where a stream has its name.
     name = shown.removeprefix(_OF_QUERY)
     return name if name in streams else shown
 
 
 def _joined(kept: pa.Table, added: pa.Table) -> pa.Table:
-    """Both tables; a column that arrived in two types which Arrow cannot unite becomes text."""
+    # A column that arrived in two types that Arrow cannot unite becomes text.
     try:
         return pa.concat_tables([kept, added], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid):

@@ -61,7 +61,7 @@ where it comes as it is declared.
 
 
 def ways_of(schema: StreamSchema, given: pa.Schema, names: Collection[str] | None = None) -> tuple[Way, ...]:
-    """The ways of the columns of `names`, or of all, in rows of this schema."""
+    """Choose how the columns of `names`, or all, are read in rows of this schema."""
     found: list[Way] = []
     for field in schema.columns:
         if names is None or field.name in names:
@@ -92,7 +92,8 @@ def read_in(schema: StreamSchema, rows: pa.RecordBatch, ways: Iterable[Way]) -> 
 
 
 def is_whole(texts: pa.Array) -> bool:
-    """Whether all texts are UTF-8: Spark, and files of older writers, bring others as texts, which no chunk takes."""
+    """Tell whether all texts are UTF-8: Spark, and files of older writers, bring others as texts, which no chunk
+    takes."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -101,14 +102,14 @@ def is_whole(texts: pa.Array) -> bool:
 
 
 def whole_or_null(values: pa.Array) -> pa.Array:
-    """Values, with NULL for those that have texts which are no UTF-8."""
+    """Replace values that have texts that are no UTF-8 by NULL."""
     if not has_texts(values.type) or is_whole(values):
         return values
     return read_as(values, pa.field("", values.type), {})
 
 
 def reasons_of_texts(columns: Mapping[str, pa.Array]) -> dict[int, str]:
-    """Of rows with texts that are no UTF-8, by position, why they cannot be read."""
+    """Explain, by position, why rows with texts that are no UTF-8 cannot be read."""
     reasons: dict[int, str] = {}
     for name, values in columns.items():
         if has_texts(values.type) and not is_whole(values):
@@ -117,7 +118,7 @@ def reasons_of_texts(columns: Mapping[str, pa.Array]) -> dict[int, str]:
 
 
 def never_fails(given: pa.DataType, declared: pa.DataType) -> bool:
-    """Whether every value of a type is one of the declared type, and a plain cast finds it.
+    """Tell whether every value of a type is one of the declared type, and a plain cast finds it.
 
     >>> never_fails(pa.int32(), pa.int64()), never_fails(pa.string(), pa.int64())
     (True, False)
@@ -131,18 +132,19 @@ def never_fails(given: pa.DataType, declared: pa.DataType) -> bool:
 
 
 def null_time(timestamp: str) -> str:
-    """The reason of a row whose timestamp is NULL."""
+    """Write the reason of a row whose timestamp is NULL."""
     return f"timestamp column {timestamp!r} is NULL"
 
 
 def unlike(text: str, field: pa.Field) -> str:
-    """The reason of a row with a value, shown by its text, that is none of its column's type."""
+    """Write the reason of a row with a value, shown by its text, that is none of its column's type."""
     return f"column {field.name!r}: cannot read {text[:_SHOWN]!r} as {field.type}"
 
 
 def far_time(stream: Timed, word: int, ceiling: int) -> str:
-    """The reason of a row whose event time, in microseconds, is beyond what a window can be added to, or too far ahead
-    of the rows before it: above the `ceiling`.
+    """Write the reason of a row whose event time, in microseconds, cannot be used.
+
+    It is beyond what a window can be added to, or too far ahead of the rows before it: above the `ceiling`.
     """
     if stream.max_ahead is None or not ceiling < word <= LAST_TIME:
         return f"timestamp column {stream.timestamp!r}: {word} us are beyond all event times"
@@ -164,12 +166,12 @@ class Timed(Protocol):
 
 
 def can_be_time(kind: pa.DataType) -> bool:
-    """Whether event times can be read from values of a type."""
+    """Tell whether event times can be read from values of a type."""
     return bool(pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_integer(kind) or _is_text(kind))
 
 
 def read_as(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
-    """Values as their column is declared; those that are none of its type are NULL, with a reason by their position."""
+    """Read values as their column is declared; others become NULL, with a reason by their position."""
     if isinstance(values.type, Mixed):
         for row, reason in reasons_of(values).items():
             reasons.setdefault(row, reason)
@@ -192,7 +194,7 @@ def read_as(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Ar
 
 
 def _with_own_fields(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
-    """The values with the fields of their structs as they are declared; NULL, with a reason, where none of them is."""
+    # NULL, with a reason, where a struct has none of the declared fields.
     try:
         found = respelled(values, field.type)
         foreign = _foreign(found, field.type)
@@ -207,7 +209,7 @@ def _with_own_fields(values: pa.Array, field: pa.Field, reasons: dict[int, str])
 
 
 def _foreign(values: pa.Array, declared: pa.DataType) -> npt.NDArray[np.bool_]:
-    """The values with a struct that has something in other fields, and nothing in those that are declared."""
+    # Such a struct has something in other fields, and nothing in those that are declared.
     found = np.zeros(len(values), np.bool_)
     if pt.is_struct(values.type) and pt.is_struct(declared):
         names = {part.name for part in declared}
@@ -232,7 +234,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _uuids(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
-    """UUIDs as texts in small letters with hyphens, from their bytes or from texts; NULL, with a reason, for others."""
+    # From their bytes or from texts, in small letters with hyphens; NULL, with a reason, for others.
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     if pt.is_dictionary(values.type):
@@ -249,13 +251,13 @@ def _uuids(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Arr
 
 
 def _is_seen_as(given: pa.DataType, declared: pa.DataType) -> bool:
-    """Whether values are those of another type as they are stored: times of another zone."""
+    # Times of another zone are stored alike.
     times = given != declared and pt.is_timestamp(given) and pt.is_timestamp(declared)
     return bool(times and given.unit == declared.unit)
 
 
 def _not_guessed(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
-    """NULLs: what an integer counts that comes where a time is declared, nobody knows."""
+    # An integer where a time is declared: nobody knows what it counts.
     for row in np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)).tolist():
         shown = f"column {field.name!r}: {values[row].as_py()} is an integer, and no {field.type}"
         reasons.setdefault(row, f"{shown}; declare it as BIGINT with a unit, or push times")
@@ -263,7 +265,7 @@ def _not_guessed(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> 
 
 
 def _cast(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
-    """The values cast; NULL, with a reason, where one is none of the type."""
+    # NULL, with a reason, where a value is none of the type.
     try:
         return _as_type(values, field.type)
     except _REFUSALS:
@@ -274,7 +276,7 @@ def _cast(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Arra
 
 
 def _read_in_part(values: pa.Array, kind: pa.DataType) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """The values cast, NULL where that cannot be, and at which rows that is."""
+    # NULL where a value cannot be cast, and the rows of such values.
     try:
         _as_type(values.slice(0, 0), kind)
     except pa.ArrowNotImplementedError:  # No value of the one type is ever cast to the other, nor is NULL.
@@ -291,7 +293,7 @@ def _read_in_part(values: pa.Array, kind: pa.DataType) -> tuple[pa.Array, npt.ND
 
 
 def _halved(values: pa.Array, kind: pa.DataType, offset: int, read: list[pa.Array]) -> list[int]:
-    """Add the values cast to those read, halved until the rows at fault stand alone; at which rows these are."""
+    # Halved until the rows at fault are alone.
     try:
         read.append(_as_type(values, kind))
         return []
@@ -305,7 +307,7 @@ def _halved(values: pa.Array, kind: pa.DataType, offset: int, read: list[pa.Arra
 
 
 def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """All values as another type; raises Arrow's error where one is none of it."""
+    # Raises Arrow's error where a value is none of the type.
     if pt.is_nested(values.type):
         values = _own(values)
     if not (_is_text(values.type) and iso_8601.is_read(kind)):
@@ -321,7 +323,7 @@ def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _own(values: pa.Array) -> pa.Array:
-    """The same values without what other rows, and NULLs, have below: Arrow casts that too, and stumbles over it."""
+    # Arrow casts what other rows, and NULLs, have below, too, and fails over it.
     values = values.take(pa.array(np.arange(len(values))))
     if not pt.is_struct(values.type) or not values.type.num_fields:
         return values
@@ -353,7 +355,7 @@ def _times(column: pa.Array, name: str, unit: str, reasons: dict[int, str]) -> p
 
 
 def in_microseconds(words: npt.NDArray[np.int64], unit: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Counts of a unit as microseconds, nanoseconds cut off, and which of them are too great to be.
+    """Convert counts of a unit to microseconds, nanoseconds cut off, and tell which of them are too great.
 
     >>> in_microseconds(np.array([-1, 2**62]), "ms")[0].tolist()[0], in_microseconds(np.array([-1]), "ns")[0].tolist()
     (-1000, [-1])

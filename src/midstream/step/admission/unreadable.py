@@ -23,7 +23,7 @@ _PARTS = r"^[+-]?0*(?P<whole>\d*)\.?(?P<part>\d*?)0*(?:[eE](?P<power>[+-]?\d{1,6
 
 
 def surely_unreadable(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Whether each value is one that no cast to a type takes, as booleans; False where that is not known, and of NULL.
+    """Tell which values no cast to a type takes, as booleans; False where that is not known, and of NULL.
 
     It is known of texts for numbers, truth, days and times, of floats for integers, and of integers for integers and
     floats; not of rare texts, such as those by week or day of the year that are no time.
@@ -62,7 +62,7 @@ def _unlike(texts: pa.Array, pattern: str) -> pa.Array:
 
 
 def _no_integers(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Whether texts are neither decimal digits of a number within the type, nor 0x and no more digits than it has."""
+    # Neither decimal digits of a number within the type, nor 0x and no more digits than it has.
     sign = "-?" if pt.is_signed_integer(kind) else ""
     short = pc.replace_substring_regex(texts, r"^(-?)0+(\d)", r"\1\2")
     decimal = pc.match_substring_regex(short, rf"^{sign}\d{{1,20}}$")
@@ -71,7 +71,7 @@ def _no_integers(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _beyond(whole: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Whether whole numbers are beyond those that a type has without gaps."""
+    # A float has whole numbers without gaps up to a limit.
     if pt.is_floating(kind):
         most = _WITHOUT_GAPS[kind]
         least = -most
@@ -83,7 +83,7 @@ def _beyond(whole: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _too_long(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Whether numbers have more digits before the point, or after it, than a decimal; False of other texts."""
+    # False of other texts than numbers.
     found = pc.extract_regex(texts, _PARTS)
     whole, part, power = (pc.fill_null(pc.struct_field(found, name), "") for name in ("whole", "part", "power"))
     moved = _counts(pc.cast(pc.replace_substring_regex(power, r"^\+?(-?)(\d*)$", r"\10\2"), pa.int64()))

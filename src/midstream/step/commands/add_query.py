@@ -147,7 +147,7 @@ def with_refused(manifest: Manifest, command: Command | Mapping[str, Any], step:
 
 
 def group_for(manifest: Manifest, query: Query) -> tuple[str, Spread]:
-    """The lane group of a query, and what spreads its rows.
+    """Choose the lane group of a query, and what spreads its rows.
 
     A group whose rows are spread as the query needs, so that it can share them; else one of its own.
     """
@@ -172,6 +172,6 @@ def _names(own: str) -> Iterator[str]:
 
 
 def _fits_all(mine: Spread, theirs: Collection[Spread]) -> bool:
-    """Whether a key agrees with those of a group: with each on what both have, and with one at least on something."""
+    # It agrees with each key on what both have, and with one at least on something.
     spread_over = {stream: text for spread in theirs for stream, text in spread}
     return fits(mine, tuple(sorted(spread_over.items())))

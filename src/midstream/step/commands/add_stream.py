@@ -42,14 +42,14 @@ class AddStream(StepCommand):
 
 
 def names_of(manifest: Manifest) -> Mapping[str, Iterable[str]]:
-    """What FROM may name, by kind; the answers of a query that others read are a stream of its name too."""
+    """List what FROM may name, by kind; the answers of a query that others read are a stream of its name too."""
     return {"query": manifest.queries, "stream": manifest.streams, "table": manifest.tables}
 
 
 def refuse_taken_name(what: str, name: str, taken: Mapping[str, Iterable[str]]) -> None:
-    """Raise QueryError where something, by its kind, has the name that a new stream or table is to have, or it is none.
+    """Raise QueryError where something has the name that a new stream or table is to have, or it is no name.
 
-    Names in a query differ in more than case: so whoever reads the one would read the other from then on.
+    Names in a query differ in more than case: otherwise a query that reads the one would read the other from then on.
     """
     check_name(what, name)
     for kind, names in taken.items():

@@ -37,12 +37,12 @@ class StepCommand(Command, ABC, family=True):
         return False
 
     def logged(self, after: Manifest) -> Self:
-        """The command as a log keeps it, where a manifest that has taken it writes something otherwise."""
+        """Return the command as a log keeps it, where a manifest that has taken it writes something otherwise."""
         return self
 
 
 def taken(manifest: Manifest, command: Command) -> Manifest:
-    """The manifest as a command leaves it; raises the `MidstreamError` that refuses it."""
+    """Return the manifest as a command leaves it; raises the `MidstreamError` that refuses it."""
     draft = Draft(manifest)
     apply(command, draft)
     return draft.manifest

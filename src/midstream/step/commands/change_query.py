@@ -57,5 +57,4 @@ class ChangeQuery(StepCommand):
 
 
 def _parts(manifest: Manifest, sql: str) -> set[str]:
-    """The names of the queries that a text has parts of itself run as."""
     return {*parts_of(sql).queries, *(part.part for part in derived_parts(manifest, sql))}

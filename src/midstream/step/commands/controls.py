@@ -47,7 +47,7 @@ class Controls(ABC, Generic[Receipt]):
         together: bool = False,
         **options: Any,
     ) -> Receipt:
-        """Carry a query to another plan, to another `UserOperator` on top, or both, beginning with the next step.
+        """Move a query to another plan, to another `UserOperator` on top, or both, beginning with the next step.
 
         By `auto` the strategy is the one predicted to suit the move best. The query leaves the plan it shares with
         other queries; `together` carries the shared plan under all of them.
@@ -80,11 +80,11 @@ class Controls(ABC, Generic[Receipt]):
     ) -> Receipt:
         """Spread a running query over so many nodes by another scheme, beginning with the next step; no answer changes.
 
-        `off` has it run in lanes again; `auto` nodes are as many as the cost model finds best.
-        Its base rows are listed where they are needed then, and it keeps its probing
-        orders, or gets those of a `plan`. `options` are those of the scheme: `master`, `segment`, `copies` or
-        `count_bound`; and `relocation`: `aggressive`, unless you say, which lists rows at their new nodes at once, or
-        `passive`, by which new rows alone go by the new nodes and the others run out where they lie.
+        `off` runs it in lanes again; `auto` nodes are as many as the cost model finds best. Its base rows are listed
+        where they are needed then, and it keeps its probing orders, or gets those of a `plan`. `options` are those of
+        the scheme: `master`, `segment`, `copies` or `count_bound`; and `relocation`: `aggressive`, unless you say,
+        which lists rows at their new nodes at once, or `passive`, by which new rows alone go by the new nodes and the
+        others run out where they lie.
         """
         return self._command(Spread(query, scheme, nodes, options, plan or ""))
 
@@ -116,7 +116,7 @@ class Controls(ABC, Generic[Receipt]):
         units: Mapping[str, float] | None = None,
         **options: float,
     ) -> Receipt:
-        """Let the optimizer look after a query, or after all that have no settings of their own.
+        """Set what the optimizer may do with a query, or with all that have no settings of their own.
 
         By its `mode` it does nothing (`off`), says which plan would be better (`suggest`), waits for `approve` or
         `reject` (`ask`) or moves the query itself (`auto`), together with all that share its plan. Where no mode is
@@ -126,8 +126,8 @@ class Controls(ABC, Generic[Receipt]):
         the queries' work. `horizon` is for how long a gain counts, and in `quiet` hours of event time, such as
         "22:00-06:00", nothing is looked at.
 
-        `units` are the unit costs that `midstream calibrate` measures.
-        For all queries, the number of lanes is looked after in the same mode, or in that of `lanes`.
+        `units` are the unit costs that `midstream calibrate` measures. For all queries, the number of lanes is decided
+        in the same mode, or in that of `lanes`.
         """
         given = {
             "policy": policy,
@@ -148,27 +148,27 @@ class Controls(ABC, Generic[Receipt]):
         )
 
     def approve(self, query: str = "", plan: str = "", *, lanes: int | None = None) -> Receipt:
-        """Say yes to the plan that is proposed for a query; a `plan` that is named must still be that one.
+        """Accept the plan that is proposed for a query; a `plan` that is named must still be that one.
 
-        Without a query, say yes to the number of `lanes` that is proposed.
+        Without a query, accept the number of `lanes` that is proposed.
         """
         _check_one_answer(query, lanes)
         return self._command(Approve(query, plan) if lanes is None else ApproveLanes(lanes))
 
     def reject(self, query: str = "", plan: str = "", *, lanes: int | None = None) -> Receipt:
-        """Say no to the plan that is proposed for a query: none is proposed until it would save much more.
+        """Reject the plan that is proposed for a query: none is proposed until it would save much more.
 
-        Without a query, say no to the number of `lanes` that is proposed.
+        Without a query, reject the number of `lanes` that is proposed.
         """
         _check_one_answer(query, lanes)
         return self._command(Reject(query, plan) if lanes is None else RejectLanes(lanes))
 
     def pin(self, query: str, plan: str = "") -> Receipt:
-        """Have a query keep its plan, or another one that it moves to first; users may still move it."""
+        """Keep a query on its plan, or on another one that it moves to first; users may still move it."""
         return self._command(Pin(query, plan))
 
     def unpin(self, query: str) -> Receipt:
-        """Let the optimizer look at the plan of a query again."""
+        """Let the optimizer review the plan of a query again."""
         return self._command(Unpin(query))
 
     def command(self, command: StepCommand) -> Receipt:
@@ -177,7 +177,7 @@ class Controls(ABC, Generic[Receipt]):
 
     @abstractmethod
     def _command(self, command: StepCommand) -> Receipt:
-        """Check a command and have the next step take it."""
+        """Check a command and give it to the next step."""
 
 
 def _check_one_answer(query: str, lanes: int | None) -> None:

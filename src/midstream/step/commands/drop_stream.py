@@ -52,6 +52,5 @@ class DropStream(StepCommand):
 
 
 def _readers(manifest: Manifest, stream: str) -> list[str]:
-    """The queries that read a stream."""
     texts = ((name, query_of(entry)) for name, entry in manifest.queries.items())
     return [name for name, query in texts if any(source.stream == stream for source in query.sources)]

@@ -84,7 +84,7 @@ class Migrate(StepCommand):
 
 
 def inherit(draft: Draft, name: str, entry: QueryEntry, heir: str) -> None:
-    """Make the migrations of a plan those of `heir`, because the query that began them no longer shares it.
+    """Pass the migrations of a plan on to `heir`, because the query that began them no longer shares it.
 
     `entry` is that of the query. Also what begins in this step goes over, and is reported by the heir's aliases.
     """
@@ -110,7 +110,7 @@ def _inherited(manifest: Manifest, event: MigrationBegun, before: Query, heir: s
 
 
 def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart) -> Plan:
-    """The plan that a migration of a query leads to; raises where plan, strategy or options do not fit."""
+    """Parse the plan that a migration of a query leads to; raises where plan, strategy or options do not fit."""
     place = f"query {start.query}"
     for name, value in (("plan", start.plan), ("strategy", start.strategy)):
         if not isinstance(value, str):
@@ -152,7 +152,7 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
 
 
 def _able(request: MigrationRequest) -> list[str]:
-    """The strategies that can carry a box, with their options at their defaults."""
+    # With their options at their defaults.
     bare = replace(request, options={})
     return [name for name, one in discovered().items() if one.refusal(bare) is None]
 

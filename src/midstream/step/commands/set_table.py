@@ -65,6 +65,6 @@ class SetTable(StepCommand):
 
 
 def readers(manifest: Manifest, table: str) -> list[str]:
-    """The queries whose texts name a table."""
+    """List the queries whose texts name a table."""
     entries = manifest.queries.items()
     return [name for name, entry in entries if not entry.part and table in query_of(entry).tables]

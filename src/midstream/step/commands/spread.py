@@ -135,6 +135,6 @@ class Spread(StepCommand):
 
 
 def _keeps_others(manifest: Manifest, name: str) -> bool:
-    """Whether a query's nodes have rows of others, or had until this step."""
+    # Or had such rows until this step.
     spread = manifest.queries[name].nodes
     return spread is not None and (spread.regrouped == manifest.step or bool(mates_of(manifest, name)))

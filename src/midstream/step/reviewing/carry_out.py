@@ -42,7 +42,7 @@ INSISTS = 0.5
 
 
 def review(draft: Draft, store: ChunkStore) -> Draft:
-    """The draft of a step with the reviews done whose turn it is, after the commands of users."""
+    """Do the reviews that are due in a step, after the commands of users."""
     withdraw_of_other_groups(draft)
     draft.manifest, wanted = look(draft.manifest)
     for candidate in in_turn(draft.manifest, wanted):
@@ -67,13 +67,13 @@ def review(draft: Draft, store: ChunkStore) -> Draft:
 
 
 def forget_paces(manifest: Manifest) -> Manifest:
-    """Have the pace of every plan learnt anew: users have said something, which may change what is counted."""
+    """Forget the pace of every plan: users have said something that may change what is counted."""
     kept = manifest.optimizations.items()
     return replace(manifest, optimizations={name: replace(one, counted=(), paces=()) for name, one in kept})
 
 
 def _failed(draft: Draft, one: PlanGroup, now: int, reason: str) -> None:
-    """Have a review that failed be over; the queries run on by their plan until the next one."""
+    # The queries run on by their plan until the next review.
     keep(draft, one.lead, _reviewed(one.kept, draft.manifest.step, now))
     draft.events.append(ReviewFailed(draft.manifest.step, one.lead, reason))
 
@@ -84,7 +84,7 @@ def _reviewed(kept: Optimization, step: int, now: int) -> Optimization:
 
 
 def keep(draft: Draft, query: str, kept: Optimization) -> None:
-    """Have the manifest keep something of a query for the optimizer."""
+    """Keep something of a query for the optimizer in the manifest."""
     draft.manifest = replace(draft.manifest, optimizations={**draft.manifest.optimizations, query: kept})
 
 
@@ -138,7 +138,7 @@ def decide(reviewing: Reviewing) -> tuple[Decision, SwitchCost | None]:
 
 
 def _as_proposed(decision: Decision, reviewing: Reviewing) -> Decision:
-    """The decision for the plan that is proposed already, where another one is hardly better."""
+    # A plan that is proposed already stays where another one is hardly better.
     known, running = reviewing.one.kept.proposal, reviewing.running
     if decision.plan is None or known is None or known.state != "waits" or reviewing.one.settings.mode == "auto":
         return decision
@@ -149,7 +149,7 @@ def _as_proposed(decision: Decision, reviewing: Reviewing) -> Decision:
 
 
 def _unless_rejected(one: PlanGroup, decision: Decision, reviewing: Reviewing) -> Decision:
-    """The decision, unless a user has refused to leave the running plan and no more is to be gained by now."""
+    # A user may have refused to leave the running plan: then much more must be gained by now.
     proposal = one.kept.proposal
     if decision.plan is None or proposal is None or proposal.state != "rejected" or one.settings.mode == "auto":
         return decision
@@ -160,7 +160,7 @@ def _unless_rejected(one: PlanGroup, decision: Decision, reviewing: Reviewing) -
 
 
 def _felt(decision: Decision, reviewing: Reviewing) -> Decision:
-    """The decision with what a step gains; to stay, where users are asked and that is too little to be felt."""
+    # Where users are asked, a gain that is too little to be felt is no reason to move.
     chosen = None if decision.plan is None else reviewing.review.weighed(decision.plan)
     if chosen is None:
         return decision
@@ -182,7 +182,7 @@ def _gain(reviewing: Reviewing, plan: str) -> float:
 
 
 def _is_reported(one: PlanGroup, decision: Decision, reviewing: Reviewing) -> bool:
-    """Whether the plan that is decided for is proposed already, with about this gain."""
+    # With about this gain.
     known = one.kept.proposal
     if decision.plan is None or known is None or known.state != "waits" or one.settings.mode == "auto":
         return False
@@ -193,7 +193,7 @@ def _is_reported(one: PlanGroup, decision: Decision, reviewing: Reviewing) -> bo
 def _proposed(
     draft: Draft, reviewing: Reviewing, kept: Optimization, decision: Decision, cost: SwitchCost | None
 ) -> Optimization:
-    """What is kept, with the plan that is proposed now, if any; one that waits for an answer in vain is withdrawn."""
+    # A proposal that waits for an answer in vain is withdrawn.
     before, step = kept.proposal, draft.manifest.step
     waits = before is not None and before.state == "waits"
     asks = decision.plan is not None and cost is not None and reviewing.one.settings.mode != "auto"
@@ -233,7 +233,7 @@ def _event(reviewing: Reviewing, decision: Decision, decided: str, cost: SwitchC
 
 
 def answer_text(query: str, plan: str, decided: str) -> str:
-    """How a user says yes to a plan that was proposed; empty where nothing waits for that."""
+    """Tell how a user accepts a plan that was proposed; empty where nothing waits for that."""
     if decided not in ("suggest", "ask"):
         return ""
     yes = f"midstream approve CKPT {query}, or engine.approve({query!r})"
@@ -244,7 +244,7 @@ def answer_text(query: str, plan: str, decided: str) -> str:
 
 
 def table(reviewing: Reviewing, decision: Decision, most: int = SHOWN) -> tuple[dict[str, Any], ...]:
-    """The running plan and the best others, the cheapest first, each with why it was taken or lost."""
+    """List the running plan and the best others, the cheapest first, each with why it was taken or lost."""
     running = reviewing.running
     best = reviewing.alternatives[:most]
     if decision.plan is not None and all(one.plan != decision.plan for one in best):
@@ -269,7 +269,8 @@ def _why(plan: str, reviewing: Reviewing, decision: Decision) -> str:
 
 
 def figures(reviewing: Reviewing) -> dict[str, Any]:
-    """What was known: rates and rows of the sources, the cost foreseen and the real one, as the objective counts it."""
+    """Show what was known: rates and rows of the sources, the cost foreseen and the real one, as the objective
+    counts it."""
     known: Mapping[str, Any] = reviewing.estimate.statistics.sources
     return {
         "foreseen": significant(reviewing.running.cost),

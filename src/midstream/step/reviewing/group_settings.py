@@ -25,13 +25,13 @@ class GroupSettings:
 
 
 def settings_of(manifest: Manifest, query: str) -> OptimizerSettings:
-    """What the optimizer may do with a query: by its own settings, else the job's."""
+    """Return the settings that count for a query: its own, else the job's."""
     kept = manifest.optimizations.get(query)
     return manifest.optimizer if kept is None or kept.settings is None else kept.settings
 
 
 def group_settings(manifest: Manifest, queries: Sequence[str]) -> GroupSettings:
-    """The first query's settings, as far as the others' allow them.
+    """Merge the settings of queries that move together: the first query's, as far as the others' allow them.
 
     The most cautious mode counts, each one's quiet hours, the shortest horizon that is given, and of plans and
     strategies those that all allow. The plans are in the aliases of the first query.
@@ -57,7 +57,7 @@ def group_settings(manifest: Manifest, queries: Sequence[str]) -> GroupSettings:
 
 
 def plan_of_lead(manifest: Manifest, query: str, lead: str, plan: str) -> str:
-    """A plan of one query of a chain in the aliases of another."""
+    """Translate a plan of one query of a chain into the aliases of another."""
     own = parse_plan(plan, query_of(manifest.queries[query])).notation()
     if query == lead:
         return own
@@ -66,14 +66,14 @@ def plan_of_lead(manifest: Manifest, query: str, lead: str, plan: str) -> str:
 
 
 def split_allowed(allow: tuple[str, ...], query: Query) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
-    """The plans and the strategies that a list allows; raises `PlanError` for what is neither."""
+    """Split a list of what is allowed into plans and strategies; raises `PlanError` for what is neither."""
     strategies = tuple(one for one in allow if one in discovered())
     plans = tuple(parse_plan(one, query) for one in allow if one not in discovered())
     return plans, strategies
 
 
 def _allowed_by_all(manifest: Manifest, queries: Sequence[str]) -> tuple[list[str] | None, list[str] | None]:
-    """The plans and the strategies that all allow; None where any will do."""
+    # None where any will do.
     lead, bound = queries[0], query_of(manifest.queries[queries[0]])
     plans: list[Plan] | None = None
     strategies: list[str] | None = None

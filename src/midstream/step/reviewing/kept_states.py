@@ -14,7 +14,8 @@ from midstream.step.unit import Unit
 
 
 def kept_by_others(manifest: Manifest, query: str) -> Mapping[Sources, Plan]:
-    """By the user's aliases the sources of each state that another plan keeps, with the subplan that makes it there.
+    """Find the states that other plans keep: by the user's aliases the sources, with the subplan that makes the state
+    there.
 
     Equal signatures are equal contents. A query on its way to another plan is left out: what it keeps it may give up.
     """
@@ -31,10 +32,7 @@ def kept_by_others(manifest: Manifest, query: str) -> Mapping[Sources, Plan]:
 
 
 def _common(own: Unit, other: Unit) -> Iterator[tuple[Sources, Plan]]:
-    """The labels of each state that two units stand on alike, but for that of the whole query.
-
-    What another form than a tree makes, such as STAIRs, can be no part of a tree.
-    """
+    # Except that of the whole query. What another form than a tree makes, such as STAIRs, can be no part of a tree.
     box, labels = other.box(other.plan), frozenset(source.alias for source in own.query.sources)
     joins = {held: plan for held, plan in subplans(box.plan).items() if isinstance(plan, Join)}
     parts = {**joins, **{frozenset({alias}): Leaf(alias) for alias in box.plan.aliases()}}

@@ -22,7 +22,7 @@ from midstream.step.reviewing.plan_group import is_quiet
 
 
 def review_lanes(draft: Draft, lanes_before: int) -> None:
-    """Look at the number of lanes if it is its turn: never in a step that changes it, or amid a migration."""
+    """Review the number of lanes if it is due: never in a step that changes it, or amid a migration."""
     manifest, kept = draft.manifest, draft.manifest.lane_optimization
     if not is_watched(manifest) or manifest.lanes != lanes_before:
         return
@@ -41,12 +41,12 @@ def review_lanes(draft: Draft, lanes_before: int) -> None:
 
 
 def _clock(manifest: Manifest) -> int | None:
-    """The greatest event time that a job has seen."""
+    # The greatest event time that the job has seen.
     return max([one.greatest for one in manifest.progress.values() if one.greatest is not None], default=None)
 
 
 def lane_figures(manifest: Manifest) -> LaneFigures | None:
-    """What a manifest says of the lanes; None where nothing was done since the last review."""
+    """Read what a manifest says of the lanes; None where nothing was done since the last review."""
     load = manifest.lane_optimization.load
     groups = {lane.group for lane in load.work}
     total = sum(load.work.values())
@@ -90,7 +90,7 @@ def _review(draft: Draft, figures: LaneFigures, now: int) -> None:
 def _unless_rejected(
     proposal: LaneProposal | None, decision: LaneDecision, figures: LaneFigures, mode: str
 ) -> LaneDecision:
-    """The decision, unless a user has refused to leave this number of lanes and no more is to be gained by now."""
+    # A user may have refused to leave this number of lanes: then much more must be gained by now.
     if decision.lanes is None or proposal is None or proposal.state != "rejected" or mode == "auto":
         return decision
     if proposal.old != figures.lanes or figures.shortened(decision.lanes) <= INSISTS * (1 - proposal.gain):
@@ -102,7 +102,7 @@ def _unless_rejected(
 def _proposed(
     draft: Draft, kept: LaneOptimization, decision: LaneDecision, figures: LaneFigures, mode: str
 ) -> LaneOptimization:
-    """What is kept, with the number that is proposed now, if any; one that waits for an answer in vain is withdrawn."""
+    # A proposal that waits for an answer in vain is withdrawn.
     before, step = kept.proposal, draft.manifest.step
     proposes = decision.lanes is not None and mode != "auto"
     since = step
@@ -118,7 +118,7 @@ def _proposed(
 
 
 def answer_proposal(draft: Draft, lanes: int, state: ProposalState) -> None:
-    """Have the number of lanes that is proposed approved or rejected; raises where it is not the one that waits."""
+    """Approve or reject the number of lanes that is proposed; raises where it is not the one that waits."""
     manifest = draft.manifest
     kept, proposal = manifest.lane_optimization, manifest.lane_optimization.proposal
     anew = "the next review proposes what pays then; see midstream status CKPT"
@@ -156,7 +156,7 @@ def _closed(
 
 
 def answer_text(lanes: int | None, decided: str) -> str:
-    """How a user says yes to a number of lanes that was proposed; empty where nothing waits for that."""
+    """Tell how a user accepts a number of lanes that was proposed; empty where nothing waits for that."""
     if lanes is None or decided not in ("suggest", "ask"):
         return ""
     yes = f"midstream approve CKPT --lanes {lanes}, or engine.approve(lanes={lanes})"
@@ -166,7 +166,7 @@ def answer_text(lanes: int | None, decided: str) -> str:
 
 
 def shown(figures: LaneFigures) -> dict[str, Any]:
-    """The figures as an event shows them."""
+    """Show the figures as an event does."""
     return {
         "took": None if figures.took is None else round(figures.took, 6),
         "interval": figures.interval,

@@ -38,19 +38,19 @@ class PlanGroup:
 
 
 def plan_group(manifest: Manifest, query: str) -> PlanGroup:
-    """The queries that move with a query, itself included."""
+    """Return the queries that move with a query, itself included."""
     entry = manifest.queries[query]
     names = tuple(members(manifest, entry.chain)) if entry.shares else (query,)
     return group_of(manifest, names)
 
 
 def plan_groups(manifest: Manifest) -> list[PlanGroup]:
-    """All queries of a job, by what moves together, in order of the leads' names."""
+    """Group all queries of a job by what moves together, in order of the leads' names."""
     return [group_of(manifest, names) for names in moving_together(manifest)]
 
 
 def moving_together(manifest: Manifest) -> list[tuple[str, ...]]:
-    """The names of all queries of a job, by what moves together: the leads come first, and are in order."""
+    """Group the names of all queries of a job by what moves together: the leads come first, and are in order."""
     found: dict[tuple[bool, str], list[str]] = {}
     for name in sorted(manifest.queries):
         entry = manifest.queries[name]
@@ -59,7 +59,7 @@ def moving_together(manifest: Manifest) -> list[tuple[str, ...]]:
 
 
 def group_of(manifest: Manifest, names: tuple[str, ...]) -> PlanGroup:
-    """What queries that move together are reviewed as."""
+    """Make the group as which queries that move together are reviewed."""
     allowed = group_settings(manifest, names)
     kept: Mapping[str, Optimization] = manifest.optimizations
     pinned = any(name in kept and kept[name].pinned for name in names)
@@ -68,7 +68,7 @@ def group_of(manifest: Manifest, names: tuple[str, ...]) -> PlanGroup:
 
 
 def without_choice(manifest: Manifest, query: str) -> str:
-    """Why there is nothing to choose for a query; empty where there is."""
+    """Explain why there is nothing to choose for a query; empty where there is."""
     entry = manifest.queries[query]
     bound = query_of(entry)
     if len(bound.sources) < 3:
@@ -105,6 +105,6 @@ def query_time(manifest: Manifest, query: str) -> int | None:
 
 
 def is_quiet(settings: OptimizerSettings, now: int) -> bool:
-    """Whether a time of day is one of the quiet ones; an hour that ends before it begins ends the day after."""
+    """Tell whether a time of day is one of the quiet ones; an hour that ends before it begins ends the day after."""
     time = now % DAY
     return any(begin <= time < end if begin <= end else time >= begin or time < end for begin, end in settings.quiet)

@@ -17,7 +17,7 @@ from midstream.step.reviewing.plan_group import PlanGroup, plan_group, plan_grou
 
 
 def waiting(manifest: Manifest, query: str, plan: str = "") -> tuple[str, Proposal]:
-    """The query that a proposal is kept with, and the proposal, in its aliases; raises where none waits.
+    """Find the query that a proposal is kept with, and the proposal, in its aliases; raises where none waits.
 
     Where a `plan` is named, it must be the proposed one.
     """
@@ -53,7 +53,7 @@ def waiting(manifest: Manifest, query: str, plan: str = "") -> tuple[str, Propos
 
 
 def close(draft: Draft, query: str, lead: str, state: ProposalState, reason: str = "") -> None:
-    """Have a proposal answered for a query, or withdrawn; it is kept with the lead."""
+    """Record that a proposal is answered for a query, or withdrawn; it is kept with the lead."""
     step, kept = draft.manifest.step, draft.manifest.optimizations[lead]
     assert kept.proposal is not None
     proposal = replace(kept.proposal, state=state, step=step, reason=reason)
@@ -92,7 +92,7 @@ def withdraw_of_other_groups(draft: Draft) -> None:
 
 
 def _forbidden(manifest: Manifest, one: PlanGroup, proposal: Proposal) -> str:
-    """Why a plan that was proposed may not be chosen by now; empty where it may."""
+    # Empty where it may be chosen.
     if one.settings.mode == "off":
         return "the optimizer is off"
     if one.conflict:

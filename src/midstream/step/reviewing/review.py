@@ -89,7 +89,7 @@ class Reviewing:
         return price(len(sources), sum(one.rows for one in sources), sliced=self.limit is not None)
 
     def decide(self) -> Decision:
-        """What the policy decides; to stay, where the settings of queries that move together leave no choice."""
+        """Decide as the policy does; stay where the settings of queries that move together leave no choice."""
         decision = policy(self.one.settings.policy).decide(self.review)
         return replace(decision, plan=None, reason=self.one.conflict) if self.one.conflict else decision
 
@@ -133,12 +133,12 @@ class Reviewing:
         return self.plans.others
 
     def at_rates(self, plans: Sequence[str]) -> CostAtRates:
-        """What plans would cost at other rates and selectivities."""
+        """Return what plans would cost at other rates and selectivities."""
         trees = [parse_plan(plan, self.query) for plan in plans]
         return CostAtRates.of(trees, self.estimate, self.plans.model)
 
     def weigh(self, plan: str) -> float | None:
-        """What any plan would cost; None where it is no plan of the query."""
+        """Compute what any plan would cost; None where it is no plan of the query."""
         try:
             tree = parse_plan(plan, self.query)
         except MidstreamError:
@@ -146,18 +146,18 @@ class Reviewing:
         return self.plans.model.of(tree, self.plans.sizes, self.plans.kept).value
 
     def sure_gain(self, plan: str) -> float:
-        """What a plan saves even where the figures are wrong."""
+        """Compute what a plan saves even where the figures are wrong."""
         return self.plans.sure_gain(parse_plan(plan, self.query))
 
     def real(self, elapsed: float) -> float | None:
-        """What the running plan has really cost since the last review; None where a migration is part of that."""
+        """Compute the real cost of the running plan since the last review; None where a migration is part of that."""
         entry, kept = self.manifest.queries[self.one.lead], self.one.kept
         if not elapsed or kept.plan != entry.plan:
             return None
         return self.plans.real((entry.counters.comparisons - kept.comparisons) / elapsed)
 
     def predict(self, plan: str) -> SwitchCost | None:
-        """What a move to a plan costs by the strategy that suits it best of those allowed; None if there is none."""
+        """Predict the cost of a move to a plan by the allowed strategy that suits it best; None if there is none."""
         if plan not in self._predicted:
             self._predicted[plan] = self._prediction(plan)
         return self._predicted[plan]
@@ -178,7 +178,7 @@ class Reviewing:
 
 
 def shown(weighed: WeighedPlan, running: WeighedPlan, why: str) -> Mapping[str, object]:
-    """A plan as an event shows it."""
+    """Show a plan as an event does."""
     return {
         "plan": weighed.plan,
         "cost": significant(weighed.cost),
@@ -191,7 +191,7 @@ def shown(weighed: WeighedPlan, running: WeighedPlan, why: str) -> Mapping[str, 
 
 
 def significant(value: float) -> float:
-    """A figure to four digits, as events show it: a slow stream's costs are small fractions of a nanosecond a second.
+    """Round a figure to four digits, as events show it: a slow stream's costs are small fractions of a nanosecond.
 
     >>> significant(0.0123456), significant(987654.3)
     (0.01235, 987700.0)

@@ -110,10 +110,11 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
 
 
 def in_turn(manifest: Manifest, wanted: Iterable[Candidate]) -> list[Candidate]:
-    """Choose what is reviewed in this step: what can be paid, by who has waited longest.
+    """Choose what is reviewed in this step: what can be paid, the longest waiting first.
 
-    Together they take no more than a usual step, but for one. Where the first in turn cannot be paid yet, only those
-    go before it that a change of their streams pays for: so none starves. For a change the budget is overdrawn once.
+    Together they take no more than a usual step, except a single one. Where the first in turn cannot be paid yet, only
+    those go before it that a change of their streams pays for: so none starves. For a change the budget is overdrawn
+    once.
     """
     usual, spent, poor, chosen = usual_step(manifest) + SHORT, 0.0, False, list[Candidate]()
     for one in sorted(wanted, key=lambda c: (not c.one.kept.urgent, c.one.kept.reviewed_in, c.one.kept.reviewed or 0)):
@@ -138,7 +139,7 @@ def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
 
 
 def slice_price(streams: int) -> float:
-    """Foresee what one step of a search in slices takes, in nanoseconds, but for the trees that are weighed."""
+    """Foresee what one step of a search in slices takes, in nanoseconds, except for the trees that are weighed."""
     return 3_000_000.0 + 150_000.0 * streams
 
 
@@ -159,7 +160,7 @@ def usual_step(manifest: Manifest) -> float:
 
 
 def _any_step(manifest: Manifest) -> float:
-    """What a step takes however few its rows are."""
+    # However few its rows are.
     known = known_arrangement(manifest)
     joined = [] if known is None else known.joined
     if not joined:
@@ -169,7 +170,6 @@ def _any_step(manifest: Manifest) -> float:
 
 
 def _left(manifest: Manifest, effort: float) -> float:
-    """The budget with the work since the last review."""
     kept = manifest.reviews
     constant = _any_step(manifest) * (manifest.step - kept.step)
     return kept.left + effort * (_worked(manifest.totals) - kept.worked + constant)
@@ -180,7 +180,7 @@ def _can_pay(manifest: Manifest, kept: Optimization, effort: float) -> bool:
 
 
 def _looks(manifest: Manifest, lead: str, kept: Optimization, now: int) -> bool:
-    """Whether so much was done since the last look, or so many steps, that a look is a small share of them."""
+    # A look must be a small share of what was done since the last one.
     if manifest.step - kept.seen_in < STEPS:
         done, counted = manifest.queries[lead].counters, kept.counted or (0, 0, 0)
         before = UNITS.joining(counted[0], counted[1], counted[2])
@@ -204,7 +204,7 @@ def _pause(manifest: Manifest, lead: str) -> float:
 
 
 def _done(manifest: Manifest, lead: str) -> tuple[int, ...]:
-    """What a query has done since it began: in all, and the rows that each inner join of its plan has made."""
+    # Since it began: in all, and the rows that each inner join of its plan has made.
     known = known_arrangement(manifest)
     joins = {} if known is None else known.inner_joins
     if lead not in joins:
@@ -233,7 +233,7 @@ def _looked(kept: Optimization, done: tuple[int, ...], now: int) -> Optimization
 
 
 def has_moved(before: Sequence[float], pace: Sequence[float], seconds: float) -> bool:
-    """Whether what was counted in so many seconds differs by more than the threshold and chance.
+    """Tell whether what was counted in so many seconds differs by more than the threshold and chance.
 
     >>> has_moved((100, 1000, 50), (100, 1200, 50), 10), has_moved((100, 1000, 50), (100, 3000, 50), 10)
     (False, True)

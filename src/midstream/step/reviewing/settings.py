@@ -36,7 +36,7 @@ MINUTE, HOUR, DAY = 60_000_000, 3_600_000_000, 86_400_000_000
 
 
 def settings_of_values(given: Mapping[str, Any], place: str) -> OptimizerSettings:
-    """The settings that a program, a job file or a command line gives: durations and times of day are text.
+    """Parse the settings that a program, a job file or a command line gives: durations and times of day are text.
 
     >>> settings_of_values({"mode": "ask", "review": "1 minute", "quiet": ["22:00-06:00"]}, "here").quiet
     ((79200000000, 21600000000),)
@@ -63,7 +63,7 @@ def settings_of_values(given: Mapping[str, Any], place: str) -> OptimizerSetting
 
 
 def declared_optimizer(file: JobFile) -> dict[str, OptimizerSettings]:
-    """What a job file says of the optimizer, by query; under "" for those that have no settings of their own.
+    """Parse what a job file says of the optimizer, by query; under "" for those that have no settings of their own.
 
     A query whose table names no mode takes that of the job, which is `suggest` where none is written.
     """
@@ -86,7 +86,7 @@ def _quiet(text: str, place: str) -> tuple[int, int]:
 
 
 def check_settings(settings: OptimizerSettings, place: str) -> None:
-    """Raise where settings name what there is not, or are no numbers where numbers are wanted."""
+    """Raise where settings name what there is not, or have other values where numbers are wanted."""
     chosen = policy(settings.policy, place)
     if settings.mode not in MODES:
         raise _wrong(f"unknown mode {settings.mode!r}", place, f"use one of: {', '.join(MODES)}")
@@ -152,7 +152,7 @@ def check_allowed(manifest: Manifest, query: str, settings: OptimizerSettings) -
 
 
 def _carried_by_none(query: str, bound: Query, running: Plan, others: Sequence[Plan], allowed: Sequence[str]) -> str:
-    """Why none of the strategies allowed, if some are, carries a query to any other plan; empty where one does."""
+    # Empty where one of the strategies allowed, if some are, carries the query to another plan.
     first, *rest = bound.aliases
     forms = (f"[{' | '.join(_order(one, bound.aliases) for one in bound.aliases)}]", f"eddy({first} {' '.join(rest)})")
     to = others or [default_plan(bound), *(parse_plan(form, bound) for form in forms)]
@@ -169,7 +169,7 @@ def _order(alias: str, aliases: Sequence[str]) -> str:
 
 
 def reworded(manifest: Manifest, query: str, before: Query) -> Manifest:
-    """What is kept for the optimizer of a query whose text was another `before`: its plans have the new aliases.
+    """Rewrite what is kept for the optimizer of a query whose text was `before`: its plans have the new aliases.
 
     What the policy remembers is of the old window and filters, and is forgotten.
     """

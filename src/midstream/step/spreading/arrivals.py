@@ -34,9 +34,9 @@ class StepArrivals:
 
     @staticmethod
     def selected(unit: QueryUnit, rows: Mapping[str, pa.RecordBatch], step: int) -> StepArrivals:
-        """What the join of a unit reads of the admitted rows of each stream, in a step.
+        """Select what the join of a unit reads of the admitted rows of each stream, in a step.
 
-        Of queries that share it, each row that some query needs; it bears their bitmap.
+        Of queries that share it, each row that some query needs is read, with their bitmap.
         """
         (join,) = unit.box(unit.plan).roots
         assert isinstance(join, MultiJoinOperator)
@@ -71,12 +71,12 @@ class StepArrivals:
 
 
 def kept_names(spec: RowsSpec) -> list[str]:
-    """The names of the columns that are kept of a source, in order."""
+    """List the columns that are kept of a source, in order."""
     return sorted({TIME, *spec.columns})
 
 
 def no_rows(spec: RowsSpec, manifest: Manifest) -> pa.RecordBatch:
-    """No rows of a source, with the columns that are kept."""
+    """Make an empty batch of a source, with the columns that are kept."""
     columns = manifest.streams[spec.stream].columns
     kinds = [pa.int64() if name in (TIME, ARRIVED) else columns.field(name).type for name in kept_names(spec)]
     return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in kinds], names=kept_names(spec))

@@ -37,7 +37,7 @@ def spread_entry(
     nodes: int | str | None,
     options: Mapping[str, Any],
 ) -> QueryEntry:
-    """The entry of a query as it is spread from this step on, in a lane group of its own.
+    """Make the entry of a query as it is spread from this step on, in a lane group of its own.
 
     Where its plan is not one of probing orders, it gets some. Raises where it cannot be spread so.
     """
@@ -60,7 +60,7 @@ def spread_entry(
 
 
 def _free_group(manifest: Manifest, name: str) -> str:
-    """A lane group of the query's own: others may still have the nodes that began with it."""
+    # Others may still have the nodes that began with the query's own group.
     taken, own = {entry.group for other, entry in manifest.queries.items() if other != name}, f"nodes-{digest(name)}"
     present = manifest.queries.get(name)
     if present is not None and present.nodes is not None and present.group not in taken:
@@ -72,7 +72,7 @@ def declared(
     manifest: Manifest, query: Query, plan: MultiJoin, scheme: str, nodes: int | str | None,
     options: Mapping[str, Any], place: str,
 ) -> NodeSpread:  # fmt: skip
-    """The spread of a query by these orders, beginning with this step."""
+    """Make the spread of a query by these orders, beginning with this step."""
     orders = [(alias, *order) for alias, order in plan.orders]
     found = _preferred(query, orders) if scheme == AUTO else spreading(scheme, place)
     count = DEFAULT_NODES if nodes in (None, AUTO_NODES) else nodes
@@ -106,7 +106,7 @@ def declared(
 
 
 def _preferred(query: Query, orders: Sequence[Sequence[str]]) -> Spreading:
-    """What `auto` stands for: keys place rows where at every hop an equality gives the next one's key."""
+    # Keys place rows where at every hop an equality gives the next one's key.
     carried = always_carried(query, orders)
     fitting = [one for one in spreadings().values() if one.preference is not None and (carried or not one.by_key)]
     return next(one for one in sorted(fitting, key=_preference) if _carries(one, query, orders))
@@ -125,7 +125,7 @@ def _carries(one: Spreading, query: Query, orders: Sequence[Sequence[str]]) -> b
 
 
 def check_spreadable(query: Query, place: str) -> None:
-    """Raise unless the query is a join over RANGE windows whose results nothing is made of but a select list."""
+    """Raise unless the query is a join over RANGE windows with nothing but a select list on top."""
     remedy = "leave the spread out: the query runs in one lane, or in lanes where one key ties all its streams"
     if query.on_top is not None:
         raise QueryError(query.on_top.not_spread, place=place, remedy=remedy)
@@ -139,14 +139,15 @@ def check_spreadable(query: Query, place: str) -> None:
 
 
 def probing_orders(query: Query, notation: str | None, place: str, first: str = "") -> MultiJoin:
-    """The probing orders of a notation; without one they go by which predicates bind, the `first` source first."""
+    """Parse the probing orders of a notation; without one they go by which predicates bind, the `first` source
+    first."""
     if notation:
         return orders_of(parse_plan(notation, query), place)
     return MultiJoin(tuple((alias, _order(query, alias, first)) for alias in query.aliases))
 
 
 def orders_of(plan: Plan, place: str) -> MultiJoin:
-    """The plan, if it is one of probing orders."""
+    """Return the plan, if it is one of probing orders; raises `PlanError` otherwise."""
     if isinstance(plan, MultiJoin):
         return plan
     example = MultiJoin(tuple((a, tuple(b for b in plan.aliases() if b != a)) for a in plan.aliases()))
@@ -157,7 +158,7 @@ def orders_of(plan: Plan, place: str) -> MultiJoin:
 
 
 def check_orders(query: Query, spread: NodeSpread, plan: Plan, place: str) -> None:
-    """Raise unless a query that is spread so can go by this plan, in rows that run out where they lie as well."""
+    """Raise unless a query that is spread so can go by this plan, also in rows that run out where they lie."""
     orders = [(alias, *order) for alias, order in orders_of(plan, place).orders]
     for one in spread.all:
         _check(spreading(one.scheme), query, one, orders, place)

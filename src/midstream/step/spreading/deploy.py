@@ -24,7 +24,7 @@ NO_SLICES = SourceSlices((0,), (0,))
 
 
 def deployment_of(query: Query, spread: NodeSpread, seed: int = 0, moments: tuple[int, ...] = (0,)) -> Deployment:
-    """How the sources of a query, whose windows are RANGE windows, are deployed over the nodes of its spread.
+    """Deploy the sources of a query, whose windows are RANGE windows, over the nodes of its spread.
 
     The aliases of `query` must be those that the `master` and the slices of the spread are named by.
     """
@@ -44,7 +44,8 @@ def deployment_of(query: Query, spread: NodeSpread, seed: int = 0, moments: tupl
 
 
 def spreading_of(query: Query, spread: NodeSpread, seed: int = 0) -> Spreading:
-    """How rows are placed: by the scheme of the spread, and while older rows run out, those by the one before."""
+    """Choose how rows are placed: by the scheme of the spread, and while older rows run out, those by the one
+    before."""
     now, before = spreading(spread.scheme), spread.before
     if before is None:
         return now
@@ -53,19 +54,19 @@ def spreading_of(query: Query, spread: NodeSpread, seed: int = 0) -> Spreading:
 
 
 def windows_of(query: Query) -> dict[str, int]:
-    """The windows of a query's sources, in microseconds."""
+    """Return the windows of a query's sources, in microseconds."""
     return {source.alias: source.window.size for source in query.sources if source.window is not None}
 
 
 def keys_of(query: Query) -> Keys:
-    """The key classes that sources are placed by."""
+    """Return the key classes that sources are placed by."""
     return {key.text(): key for key in placement(query).values()}
 
 
 def grown(
     query: Query, spread: NodeSpread, arrivals: Mapping[str, Words], bound: int, moments: tuple[int, ...]
 ) -> NodeSpread:
-    """The spread once these rows have come, with these moments in flight.
+    """Advance the spread once these rows have come, with these moments in flight.
 
     Where rows stay where they came, a slice is 1/N of the window long, and slices whose rows have all ended before
     `bound` are left out.
@@ -75,7 +76,7 @@ def grown(
 
 
 def without_run_out(query: Query, spread: NodeSpread, bound: int) -> NodeSpread:
-    """The spread without those before it whose rows have all ended before `bound`."""
+    """Remove former spreads whose rows have all ended before `bound`."""
     if spread.before is None:
         return spread
     if spread.begins - 1 + max(windows_of(query).values()) < bound:
@@ -84,19 +85,19 @@ def without_run_out(query: Query, spread: NodeSpread, bound: int) -> NodeSpread:
 
 
 def slice_length(window: int, nodes: int) -> int:
-    """How long a slice is where rows stay where they came, in microseconds."""
+    """Compute the length of a slice where rows stay where they came, in microseconds."""
     return max(window // nodes, 1)
 
 
 def begun_slices(query: Query, spread: NodeSpread) -> NodeSpread:
-    """The spread with one slice of each source, at its first node, where it goes by slices."""
+    """Begin one slice of each source, at its first node, where the spread goes by slices."""
     if not spreading(spread.scheme).keeps_slices:
         return replace(spread, slices={})
     return replace(spread, slices={alias: NO_SLICES for alias in query.aliases})
 
 
 def rounds_of(chosen: Spreading, arrivals: Mapping[str, Words], before: int | None) -> tuple[tuple[int, ...], Words]:
-    """The moments in flight in a step, and from which event time on a row is of each but the first.
+    """Compute the moments in flight in a step, and from which event time on a row is of each but the first.
 
     The step's rows are cut in `rounds` parts of equal size; a part's moment is that of its newest row.
     """
@@ -123,14 +124,14 @@ def _with_slices(query: Query, spread: NodeSpread, arrivals: Mapping[str, Words]
 
 
 def _ages(query: Query, spread: NodeSpread) -> dict[str, tuple[int, ...]]:
-    """Where slices end, where rows go from node to node as they grow older."""
+    # Only where rows go from node to node as they grow older.
     if not spreading(spread.scheme).ages:
         return {}
     return {label: even_ages(window, spread.nodes, spread.span) for label, window in windows_of(query).items()}
 
 
 def _span(before: int | None, arrivals: Mapping[str, Words], moments: tuple[int, ...]) -> int:
-    """By how much event time goes on with each moment in flight."""
+    # Event time goes on by this with each moment in flight.
     if before is None:
         before = min((int(ts.min()) for ts in arrivals.values() if len(ts)), default=moments[-1])
     return (moments[-1] - before) // len(moments)
@@ -147,10 +148,10 @@ def _grown(spread: NodeSpread, label: str, ts: Words, window: int) -> SliceTable
 
 
 def table_of(slices: SourceSlices) -> SliceTable:
-    """The state slice table that a manifest keeps so."""
+    """Make the state slice table that a manifest keeps as `slices`."""
     return SliceTable(slices.starts, slices.nodes, slices.rows, slices.newest)
 
 
 def slices_of(table: SliceTable) -> SourceSlices:
-    """A state slice table as a manifest keeps it."""
+    """Write a state slice table as a manifest keeps it."""
     return SourceSlices(table.starts, table.nodes, table.rows, table.newest)

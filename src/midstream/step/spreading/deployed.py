@@ -40,17 +40,17 @@ class StepSpread:
 
 
 def needs_arrivals(spread: NodeSpread) -> bool:
-    """Whether where rows are at home depends on the event times of the step's rows."""
+    """Tell whether where rows are at home depends on the event times of the step's rows."""
     return spreading(spread.scheme).rounds > 1 or any(_moves_on(one) for one in spread.all)
 
 
 def ages(spread: NodeSpread) -> bool:
-    """Whether rows are at home elsewhere as they grow older."""
+    """Tell whether rows are at home elsewhere as they grow older."""
     return any(spreading(one.scheme).ages for one in spread.all)
 
 
 def stays(spread: NodeSpread) -> bool:
-    """Whether a partial result never leaves the node of its first visit; older rows may run out at others."""
+    """Tell whether a partial result never leaves the node of its first visit; older rows may run out at others."""
     return spreading(spread.scheme).stays and spread.before is None
 
 
@@ -60,12 +60,12 @@ def _moves_on(spread: NodeSpread) -> bool:
 
 
 def as_before(spread: NodeSpread) -> StepSpread:
-    """The spread in a step whose rows do not matter to it."""
+    """Return the spread in a step whose rows do not matter to it."""
     return StepSpread(spread, (spread.moment or 0,))
 
 
 def begun_spread(unit: QueryUnit, spread: NodeSpread, left: Former, bound: int) -> NodeSpread:
-    """The spread of a query that is spread so from this step on, with the rows it takes over but not the step's own."""
+    """Begin the spread of a query from this step on, with the rows it takes over but not the step's own."""
     former = {
         label: np.concatenate([np.zeros(0, np.int64), *(times(batch) for _, batch in chunks.values())])
         for label, chunks in left.chunks.items()
@@ -76,18 +76,19 @@ def begun_spread(unit: QueryUnit, spread: NodeSpread, left: Former, bound: int) 
 
 
 def step_spread(unit: QueryUnit, spread: NodeSpread, arrivals: Mapping[str, Words], bound: int) -> StepSpread:
-    """The spread once these rows have come: slices grow, and the moments in flight are those of the step's rows."""
+    """Advance the spread once these rows have come: slices grow, and the moments in flight are those of the step's
+    rows."""
     moments, parts = rounds_of(spreading(spread.scheme), arrivals, spread.moment)
     return StepSpread(grown(unit.query, spread, arrivals, bound, moments), moments, tuple(parts.tolist()))
 
 
 def bound_of(unit: QueryUnit, clock: StepClock) -> int:
-    """The least end of a lifetime that still matters."""
+    """Compute the least end of a lifetime that still matters."""
     return max(min(clock.before[stream] for stream in unit.streams), BEGINNING + 1)
 
 
 def join_of(unit: QueryUnit) -> MultiJoinOperator:
-    """The join by probing orders."""
+    """Return the unit's join by probing orders."""
     (root,) = unit.box(unit.plan).roots
     assert isinstance(root, MultiJoinOperator)
     return root
@@ -123,15 +124,15 @@ class Deployed:
         return self.unit.shared if isinstance(self.unit, RingUnit) else None
 
     def lane(self, node: int) -> LaneId:
-        """The lane that is a node."""
+        """Return the lane that is a node."""
         return LaneId(self.unit.group, node)
 
     def homes(self, label: str) -> Homes:
-        """Where the rows of a source are at home."""
+        """Find where the rows of a source are at home."""
         return Homes(self.spreading, self.deployment, self.hops.keys, label, self.bound, self._settled, self.shared)
 
     def started(self, label: str, batch: pa.RecordBatch) -> JoinedRows:
-        """New rows as the partial results that they begin."""
+        """Turn new rows into the partial results that they begin."""
         moments, parts = np.array(self.how.moments, np.int64), np.array(self.how.parts, np.int64)
         return JoinedRows({label: LateRows.of(batch)}, moments[np.searchsorted(parts, times(batch), "right")])
 
@@ -145,6 +146,6 @@ class Deployed:
         return f"{parts} {one.windows} {one.placed_by} {one.seed}"
 
     def _named(self, spread: NodeSpread) -> NodeSpread:
-        """The spread with its master by label."""
+        # The master is named by label here.
         before = None if spread.before is None else self._named(spread.before)
         return replace(spread, master=self.unit.labels.get(spread.master, ""), before=before)

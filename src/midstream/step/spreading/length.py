@@ -33,10 +33,10 @@ WORTH = 1.1
 
 
 def lengthened(manifest: Manifest, events: list[Event]) -> Manifest:
-    """The manifest of a step about to run, with other numbers of nodes where those are better by what was counted.
+    """Change the numbers of nodes of a step about to run where others are better by what was counted.
 
-    Decided from counters alone, so that a step that is done again decides the same. Rows go over as by the command
-    that spreads a query: none is copied, and no answer changes.
+    Decided from counters alone, so that a step that is done again decides the same. Rows go over as by the command that
+    spreads a query: none is copied, and no answer changes.
     """
     for name, spread in spread_queries(manifest).items():
         if not spread.auto or manifest.step == spread.since:
@@ -62,13 +62,14 @@ class Foreseen:
 
 
 def better(manifest: Manifest, entry: QueryEntry) -> int | None:
-    """The number of nodes with which results come soonest, if they come much sooner; None while nothing is known."""
+    """Find the number of nodes with which results come soonest, if they come much sooner; None while nothing is
+    known."""
     found = foreseen(manifest, entry, manifest.step)
     return found.best if found is not None and found.seconds > WORTH * found.best_seconds else None
 
 
 def foreseen(manifest: Manifest, entry: QueryEntry, end: int) -> Foreseen | None:
-    """What the cost model says by what was counted before the step `end`; None while nothing is known."""
+    """Foresee the cost by what was counted before the step `end`; None while nothing is known."""
     counted = _counted(manifest, entry)
     if entry.nodes is None:
         return None
@@ -84,7 +85,7 @@ def foreseen(manifest: Manifest, entry: QueryEntry, end: int) -> Foreseen | None
 
 
 def load_of(ways: int, counted: Counters) -> RingLoad:
-    """What one row did along its probing order, by what all did, with streams taken to be alike as in Eq. 13.2.
+    """Estimate what one row did along its probing order from what all did, with streams alike as in Eq. 13.2.
 
     A pair counts as in the state if it was compared, so that an index shows as a shorter state with more matches.
 
@@ -112,7 +113,7 @@ def _counted(manifest: Manifest, entry: QueryEntry) -> Counters:
 
 
 def _over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, nodes: int) -> NodeSpread:
-    """The same spread over another number of nodes, from this step on."""
+    # From this step on.
     fresh = NodeSpread(
         spread.scheme, nodes, manifest.step, auto=True, master=spread.master, segment=spread.segment,
         copies=min(spread.copies, nodes), count_bound=spread.count_bound, regrouped=spread.regrouped,

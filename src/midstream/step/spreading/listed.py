@@ -80,28 +80,29 @@ class Homes:
     shared: SharedQueries | None = None
 
     def of(self, batch: pa.RecordBatch) -> Copies:
-        """The nodes of each row."""
+        """Return the nodes of each row."""
         return self.spreading.home(self.deployment, self.label, stream_rows(self.label, batch, self.keys))
 
     def alive(self, ref: ChunkRef, batch: pa.RecordBatch) -> Mask | None:
-        """Which rows of a chunk live; None where all do."""
+        """Tell which rows of a chunk live; None where all do."""
         ends = ref.lifetimes.get(EVENT_TIME)
         if ends is not None and ends[0] >= self.bound:
             return None
         return self.ends(batch) >= self.bound
 
     def ends(self, batch: pa.RecordBatch) -> Words:
-        """The last moment of each row."""
+        """Compute the last moment of each row."""
         if self.shared is not None:
             return self.shared.ends(self.label, batch)
         return later(times(batch), self.deployment.windows[self.label])
 
     def at_nodes(self, chunks: Iterable[tuple[ChunkRef, pa.RecordBatch]]) -> list[AtNodes]:
-        """Each chunk of the source at the nodes where its living rows are at home in the step; none that is dead."""
+        """List each chunk of the source at the nodes where its living rows are at home in the step; none that is
+        dead."""
         return [at for ref, batch in chunks if (at := self.listed(ref, batch))]
 
     def listed(self, ref: ChunkRef, batch: pa.RecordBatch) -> dict[int, Listed]:
-        """A chunk at every node where one of its living rows is at home."""
+        """List a chunk at every node where one of its living rows is at home."""
         alive = self.alive(ref, batch)
         copies = made_once(batch, ("home", self.label, self.settled), lambda: self.of(batch)) if self.settled else (
             self.of(batch))  # fmt: skip
@@ -112,7 +113,8 @@ class Homes:
         return {node: Listed(ref, batch, _here(copies, node, len(batch)), alive) for node in nodes}
 
     def groups(self, batch: pa.RecordBatch) -> Groups:
-        """The step's rows by the nodes at which they are at home: a row is in one group, however many copies it has."""
+        """Group the step's rows by the nodes at which they are at home: a row is in one group, however many copies
+        it has."""
         if not batch.num_rows:
             return []
         copies = self.of(batch)
@@ -126,7 +128,7 @@ class Homes:
 
 
 def _node_sets(copies: Copies, rows: int) -> npt.NDArray[np.int64]:
-    """A line for each row with its nodes, ascending, behind -1 in place of those that others have more."""
+    # Ascending, behind -1 in place of the nodes that other rows have more.
     order = np.lexsort((copies.node, copies.row))
     row, node = copies.row[order], copies.node[order]
     counts = np.bincount(row, minlength=rows)
@@ -155,7 +157,7 @@ class Keeping:
     homes: Homes
 
     def kept(self, old: Iterable[AtNodes], new: Groups) -> list[tuple[Nodes, tuple[ChunkRef, ...]]]:
-        """The chunks to be listed and at which nodes, from those of before and the groups of the step's rows."""
+        """List the chunks to keep and their nodes, from the chunks of before and the groups of the step's rows."""
         settled: dict[Nodes, list[tuple[pa.RecordBatch, ChunkRef | None]]] = {}
         found: list[tuple[Nodes, tuple[ChunkRef, ...]]] = []
         for at in old:
@@ -182,7 +184,7 @@ class Keeping:
 
 
 def _unless_thin(one: Listed) -> tuple[pa.RecordBatch, ChunkRef | None]:
-    """The chunk, or its living rows once most of it is dead."""
+    # Once most of a chunk is dead, its living rows are written anew.
     if one.alive is not None and is_sparse(int(one.alive.sum()), one.ref.rows):
         return one.batch.filter(pa.array(one.alive)), None
     return one.batch, one.ref

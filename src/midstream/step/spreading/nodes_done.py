@@ -63,7 +63,7 @@ class NodesDone:
 
     @staticmethod
     def sum(many: Iterable[NodesDone]) -> NodesDone:
-        """All together."""
+        """Add up what nodes did."""
         return reduce(NodesDone.__add__, many, NodesDone())
 
     def __add__(self, other: NodesDone) -> NodesDone:
@@ -94,7 +94,7 @@ class SpreadOutput:
 
 
 def spread_output(manifest: Manifest, unit: QueryUnit, spread: NodeSpread, done: NodesDone) -> SpreadOutput:
-    """What a step that all nodes have done leaves: each node's state and counters, and what each did in all.
+    """Compute what a step that all nodes have done leaves: each node's state and counters, and what each did in all.
 
     `manifest` has the states from before the step, `spread` is how the query was spread until then. What belongs to no
     node is the first one's.
@@ -118,7 +118,7 @@ def spread_output(manifest: Manifest, unit: QueryUnit, spread: NodeSpread, done:
 
 
 def spread_on(manifest: Manifest, spreads: Mapping[str, NodeSpread]) -> Manifest:
-    """The manifest after a step, with how its queries are spread from then on; those that share nodes are alike."""
+    """Set in the manifest after a step how its queries are spread from then on; those that share nodes are alike."""
     if not spreads:
         return manifest
     groups: dict[str, list[str]] = {}
@@ -145,7 +145,7 @@ def _listing(kept: Iterable[KeptChunks], one: NodeDone, state: StateId) -> State
 def _state_counters(
     manifest: Manifest, unit: QueryUnit, done: NodesDone, lanes: Iterable[LaneOutput]
 ) -> dict[OperatorId, Counters]:
-    """Rows put into the state of each source and taken out of it, over all nodes: copies, where there are some."""
+    # Over all nodes: copies, where there are some.
     former = [state for lane, state in manifest.lane_states.items() if lane.group == unit.group]
     after = [output.state for output in lanes]
     found = {}
@@ -159,7 +159,7 @@ def _state_counters(
 
 
 def _worked(spread: NodeSpread, by_node: Mapping[int, NodeDone], done: NodesDone) -> NodeSpread:
-    """The spread with what each node has done, since it began."""
+    # Since the spread began.
     before = (*spread.work, *(NodeWork(),) * spread.reach)[: spread.reach]
     work = []
     for number, known in enumerate(before):

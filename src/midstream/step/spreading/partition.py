@@ -31,7 +31,7 @@ from midstream.step.spreading.taken_over import Chunks, as_searched, kept_column
 
 
 def listed(manifest: Manifest, unit: QueryUnit, label: str, nodes: Container[int] | None = None) -> list[ChunkRef]:
-    """The chunks of a source that are listed at these nodes, or at all, each once."""
+    """List the chunks of a source that are listed at these nodes, or at any, each once."""
     state = unit.binding.rows()[label].id
     lanes = (found for lane, found in manifest.lane_states.items()
              if lane.group == unit.group and (nodes is None or lane.number in nodes))  # fmt: skip
@@ -40,7 +40,7 @@ def listed(manifest: Manifest, unit: QueryUnit, label: str, nodes: Container[int
 
 
 def read(refs: Iterable[ChunkRef], manifest: Manifest, unit: QueryUnit, label: str, store: ChunkStore) -> Chunks:
-    """The chunks of a source as they are searched."""
+    """Read the chunks of a source as they are searched."""
     spec = unit.binding.rows()[label]
     types = manifest.streams[spec.stream].columns
     return {ref.name: (ref, as_searched(unit, label, kept_columns(store.get(ref), spec, types))) for ref in refs}
@@ -59,7 +59,7 @@ class Partition:
     new: Mapping[str, Groups]
 
     def nodes(self) -> dict[int, RingNode]:
-        """The nodes, ready to be visited."""
+        """Make the nodes, ready to be visited."""
         here = set(self.numbers)
         batches = {
             label: NumberedBatches(found)
@@ -83,9 +83,9 @@ class Partition:
         }
 
     def kept(self, store: ChunkStore, step: int, before: int | None) -> NodesDone:
-        """What the nodes keep after the step; `before` is the moment of the step before where rows move with it.
+        """List what the nodes keep after the step; `before` is the moment of the step before where rows move with it.
 
-        A chunk is seen to by the first of the nodes that have it.
+        The first of the nodes that have a chunk lists it.
         """
         specs, states = self.deployed.unit.binding.rows(), dict[StateId, dict[int, int]]()
         kept, arrived, moved = list[KeptChunks](), dict[StateId, int](), 0
@@ -114,7 +114,7 @@ class Partition:
         return {label: self.deployed.homes(label).at_nodes(chunks.values()) for label, chunks in self.old.items()}
 
     def _moved(self, label: str, at: AtNodes, before: int) -> int:
-        """How many rows of a chunk are at home at a node here that they were not at before the step."""
+        # Rows that they were not at before the step.
         was = replace(self.deployed.homes(label), deployment=replace(self.deployed.deployment, moments=(before,)))
         found = 0
         for node, one in at.items():
@@ -125,7 +125,7 @@ class Partition:
 
 
 def visited(node: RingNode) -> NodeDone:
-    """What visits to a node cost."""
+    """Return what visits to a node cost."""
     counters = Counters(
         comparisons=node.comparisons, predicates=node.predicates, rows_out=node.rows_out, hops=node.visits
     )
@@ -133,12 +133,12 @@ def visited(node: RingNode) -> NodeDone:
 
 
 def moment_before(deployed: Deployed, spread: NodeSpread, step: int) -> int | None:
-    """The moment of the step before, by which rows have moved since; None where none do."""
+    """Return the moment of the step before, by which rows have moved since; None where none do."""
     return (spread.moment or 0) if ages(spread) and spread.since != step else None
 
 
 def answers_of(unit: QueryUnit, results: JoinedRows, held: Sequence[pa.RecordBatch] = ()) -> dict[str, Answer]:
-    """The answer of each query that results make, in order of time, with rows that were held back.
+    """Make the answer of each query from results, in order of time, with rows that were held back.
 
     Where queries share the nodes, a result goes to those that its vector T names (Wang §20.1).
     """
@@ -154,9 +154,7 @@ def answers_of(unit: QueryUnit, results: JoinedRows, held: Sequence[pa.RecordBat
 
 
 def _shown(result_operator: ResultOperator, results: JoinedRows, at: Words, newest: Words) -> Answer:
-    """What a query shows of the results at these places, whose newest rows have these times; columns that it does not
-    show are not copied.
-    """
+    # Columns that the query does not show are not copied.
     shown = results.take(at)
     kept, dead = result_operator.judged(with_time(shown.read, newest), newest)
     if kept is not None:

@@ -25,7 +25,10 @@ WAYS = (AGGRESSIVE, PASSIVE)
 
 
 def relocation_of(options: Mapping[str, Any], place: str) -> tuple[str, dict[str, Any]]:
-    """The way of relocation among the options of a spread, aggressive unless one is named, and the other options."""
+    """Take the way of relocation out of the options of a spread, aggressive unless one is named.
+
+    Returns: the way, and the other options.
+    """
     way = options.get(RELOCATION, AGGRESSIVE)
     if way not in WAYS:
         raise PlanError(f"unknown relocation {way!r}", place=place, remedy=f"use one of: {', '.join(WAYS)}")
@@ -33,7 +36,7 @@ def relocation_of(options: Mapping[str, Any], place: str) -> tuple[str, dict[str
 
 
 def carried_over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, way: str, place: str) -> NodeSpread:
-    """The spread of a running query from this step on, with what it takes over from its nodes until now."""
+    """Make the spread of a running query from this step on, with what it takes over from its nodes until now."""
     former = entry.nodes
     if former is not None and former.since == manifest.step:
         # It was spread so in this very step: no row lies by it yet.
@@ -54,7 +57,7 @@ def carried_over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, way:
 
 
 def _running_out(query: Query, spread: NodeSpread, former: NodeSpread, begins: int) -> NodeSpread:
-    """Rows from an event time on by the new spread; the head goes on to the new nodes, then to the present tail."""
+    # The head goes on to the new nodes, then to the present tail.
     former = replace(former, work=(), sent=(), bytes=(), moved=0, auto=False)
     slices, rings = dict(spread.slices), dict(spread.rings)
     if spreading(spread.scheme).keeps_slices:
@@ -67,7 +70,7 @@ def _running_out(query: Query, spread: NodeSpread, former: NodeSpread, begins: i
 
 
 def _cut_anew(query: Query, spread: NodeSpread, former: NodeSpread) -> NodeSpread:
-    """The slices of a ring as they lie once it has other nodes, by Eq. 14.1."""
+    # By Eq. 14.1.
     chosen, windows = spreading(spread.scheme), windows_of(query)
     if chosen.ages:
         return replace(spread, rings={label: ring_of(_ring(former, label), spread.nodes) for label in windows})
@@ -82,7 +85,7 @@ def _cut_anew(query: Query, spread: NodeSpread, former: NodeSpread) -> NodeSprea
 
 
 def _ring(spread: NodeSpread, label: str) -> tuple[int, ...]:
-    """The nodes of a source's ring from the head on: from the first slice of all where rows stay where they came."""
+    # Where rows stay where they came, the ring begins with the first slice of all.
     ring = spread.rings.get(label, tuple(range(spread.nodes)))
     known = spread.slices.get(label, NO_SLICES)
     at = ring.index(known.nodes[-1]) if known != NO_SLICES else 0

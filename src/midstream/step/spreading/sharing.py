@@ -19,13 +19,13 @@ from midstream.step.spreading.deploy import begun_slices
 
 
 def mates_of(manifest: Manifest, name: str) -> list[str]:
-    """The queries that share the nodes of this one, without it, in order of name."""
+    """List the queries that share the nodes of this one, without it, in order of name."""
     entry = manifest.queries[name]
     return [] if entry.nodes is None else [one for one in queries_at(manifest, entry.group) if one != name]
 
 
 def spread_queries(manifest: Manifest) -> dict[str, NodeSpread]:
-    """How the queries are spread that have nodes, in order of name; of those that share them the first alone."""
+    """Return how the queries that have nodes are spread, in order of name; of those that share them the first alone."""
     found: dict[str, tuple[str, NodeSpread]] = {}
     for name in sorted(name for name, entry in manifest.queries.items() if entry.nodes is not None):
         entry = manifest.queries[name]
@@ -35,12 +35,12 @@ def spread_queries(manifest: Manifest) -> dict[str, NodeSpread]:
 
 
 def queries_at(manifest: Manifest, group: str) -> list[str]:
-    """The queries that are spread over the nodes of a group, in order of name."""
+    """List the queries that are spread over the nodes of a group, in order of name."""
     return sorted(name for name, e in manifest.queries.items() if e.group == group and e.nodes is not None)
 
 
 def entered(manifest: Manifest, name: str, *, planned: bool) -> Manifest:
-    """The manifest with a new query, spread over nodes of its own until now, in a ring that it fits, if there is one.
+    """Put a new query, spread over nodes of its own until now, into a ring that it fits, if there is one.
 
     It fits one of queries with the same streams and predicates, spread by the same scheme over as many nodes, whose
     probing orders are its own, unless it was not `planned`: then it takes over theirs. It reads the rows that arrive
@@ -56,7 +56,7 @@ def entered(manifest: Manifest, name: str, *, planned: bool) -> Manifest:
 
 
 def regrouped(manifest: Manifest, group: str) -> Manifest:
-    """The manifest whose nodes of a group have other queries from this step on: rows are listed anew."""
+    """List rows anew where the nodes of a group have other queries from this step on."""
     names = queries_at(manifest, group)
     if not names:
         return manifest
@@ -70,12 +70,12 @@ def regrouped(manifest: Manifest, group: str) -> Manifest:
 
 
 def all_spread(manifest: Manifest, name: str, spread: NodeSpread) -> Manifest:
-    """The manifest with a query, and those that share its nodes, spread so."""
+    """Spread a query, and those that share its nodes, in this way."""
     return _all_with(manifest, [name, *mates_of(manifest, name)], spread)
 
 
 def reordered(manifest: Manifest, name: str) -> Manifest:
-    """The manifest where those that share a query's nodes go by its probing orders, each in its own aliases."""
+    """Give the queries that share a query's nodes its probing orders, each in its own aliases."""
     entry = manifest.queries[name]
     plan = canonical_plan(query_of(entry), entry.plan)
     for mate in mates_of(manifest, name):
@@ -90,7 +90,6 @@ def _all_with(manifest: Manifest, names: Sequence[str], spread: NodeSpread) -> M
 
 
 def _groups(manifest: Manifest, name: str) -> list[str]:
-    """The groups of other queries that are spread over nodes, in order."""
     return sorted({e.group for one, e in manifest.queries.items() if e.nodes is not None and one != name})
 
 
@@ -109,7 +108,7 @@ def _fits(manifest: Manifest, name: str, group: str, planned: bool) -> bool:
 
 
 def _alike(mine: NodeSpread, theirs: NodeSpread) -> bool:
-    """Whether two spreads are the same; those of segments go by windows, so that none fits another query's."""
+    # Spreads of segments go by windows, so that none fits another query's.
     if mine.scheme != theirs.scheme or "segment" in spreading(mine.scheme).options:
         return False
     if (mine.auto, mine.count_bound) != (theirs.auto, theirs.count_bound):
@@ -118,7 +117,7 @@ def _alike(mine: NodeSpread, theirs: NodeSpread) -> bool:
 
 
 def _is_settled(manifest: Manifest, entry: QueryEntry) -> bool:
-    """Whether it is known whose rows its nodes have: not while they are taken over from elsewhere."""
+    # Not while rows are taken over from elsewhere.
     spread, step = entry.nodes, manifest.step
     if spread is None:
         return False

@@ -41,14 +41,14 @@ def spread_step(
 
 
 def spread_unit(plan: StepPlan, name: str) -> QueryUnit:
-    """The unit of a query that is spread over nodes, with those that share them."""
+    """Return the unit of a query that is spread over nodes, with those that share them."""
     (unit,) = plan.program(plan.manifest.queries[name].group).units
     assert isinstance(unit, QueryUnit)
     return unit
 
 
 def left_elsewhere(before: Manifest, plan: StepPlan, name: str, store: ChunkStore) -> Former | None:
-    """What a query leaves elsewhere where all its rows are spread so from this step on; else None."""
+    """Return what a query leaves elsewhere where all its rows are spread so from this step on; else None."""
     unit, step = spread_unit(plan, name), plan.manifest.step
     spread = plan.spread_queries[name]
     if spread.since != step or spread.before is not None:

@@ -44,10 +44,10 @@ class Former:
 
 
 def former(before: Manifest, name: str, unit: QueryUnit, store: ChunkStore, chunk_name: str) -> Former:
-    """What the manifest before a step has of a query that is spread from this step on.
+    """Find what the manifest before a step has of a query that is spread from this step on.
 
-    Chunks are listed as they are, but where a chain keeps rows in them that the query does not read: then those it does
-    are written, under names that begin with `chunk_name`.
+    Chunks are listed as they are, except where a chain keeps rows in them that the query does not read: then those it
+    does are written, under names that begin with `chunk_name`.
     """
     entry = before.queries.get(name)
     if entry is None or entry.since != unit.since:
@@ -66,7 +66,7 @@ def former(before: Manifest, name: str, unit: QueryUnit, store: ChunkStore, chun
 
 
 def former_of_ring(before: Manifest, now: Manifest, unit: RingUnit, store: ChunkStore) -> Former:
-    """What the manifest before a step has of a ring that other queries share from this step on.
+    """Find what the manifest before a step has of a ring that other queries share from this step on.
 
     Chunks are listed as they are, with their bitmaps made anew; a row that no query needs any more is found dead.
     """
@@ -87,7 +87,7 @@ def former_of_ring(before: Manifest, now: Manifest, unit: RingUnit, store: Chunk
 
 
 def as_searched(unit: QueryUnit, label: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of a source as nodes search them: with the bitmap of each where queries share the nodes."""
+    """Return rows of a source as nodes search them: with the bitmap of each where queries share the nodes."""
     return unit.shared.marked(label, rows) if isinstance(unit, RingUnit) else rows
 
 
@@ -109,7 +109,7 @@ class _Reader:
         self._filter = () if self._lineage is None else shape_of(query_of(self._entry)).filters[label]
 
     def read(self, ref: ChunkRef) -> tuple[str, tuple[ChunkRef, pa.RecordBatch]] | None:
-        """A chunk as it is listed from now on; None where none of its rows is the query's."""
+        """Read a chunk as it is listed from now on; None where none of its rows is the query's."""
         whole = self._store.get(ref)
         batch = kept_columns(whole, self._spec, self._types)
         if self._lineage is None and self._ring is None:
@@ -126,7 +126,7 @@ class _Reader:
         return ref.name, (own_ref, batch)
 
     def _seen(self, rows: pa.RecordBatch) -> Mask:
-        """The rows that pass the query's filter, as far back as it sees."""
+        # As far back as the query sees.
         if self._ring is not None:
             searched = kept_columns(rows, self._ring.binding.rows()[self._label], self._types)
             place = self._ring.queries.index(self._query)
@@ -151,7 +151,8 @@ class _Reader:
 
 
 def kept_columns(batch: pa.RecordBatch, spec: RowsSpec, types: pa.Schema) -> pa.RecordBatch:
-    """The event time and the columns of a source that its query reads; NULL where a chunk is older than a column."""
+    """Select the event time and the columns of a source that its query reads; NULL where a chunk is older than a
+    column."""
     names = sorted({TIME, *spec.columns})
     if batch.schema.names == names:
         return batch
@@ -171,7 +172,7 @@ def _kind(types: pa.Schema, name: str) -> pa.DataType:
 
 
 def returned(before: Manifest, plan: StepPlan, store: ChunkStore) -> dict[LaneId, LaneState]:
-    """What lanes take over from the nodes of queries that are spread no longer, by lane."""
+    """Return what lanes take over from the nodes of queries that are spread no longer, by lane."""
     found: dict[LaneId, LaneState] = {}
     for name, entry in before.queries.items():
         now = plan.manifest.queries.get(name)
@@ -222,7 +223,7 @@ def _listing(store: ChunkStore, name: str, spec: RowsSpec, rows: pa.RecordBatch)
 
 
 def with_returned(state: LaneState, returned: LaneState | None) -> LaneState:
-    """A lane's state with what it takes over from nodes."""
+    """Add what a lane takes over from nodes to its state."""
     if returned is None:
         return state
     return replace(state, states={**state.states, **returned.states}, boxes={**state.boxes, **returned.boxes})
