@@ -45,11 +45,13 @@ class Strategy(ABC):
     """How it brings a user's operator to where another one is; None where it would have to look into its state."""
 
     def refusal(self, move: MigrationRequest) -> str | None:
-        """Why the strategy cannot carry this box, or None if it can."""
+        """Return why the strategy cannot carry this box, or None if it can."""
         return None
 
     def wrong(self, options: Mapping[str, Any]) -> str | None:
-        """What is wrong with the values of the options given, or None; their names have been checked.
+        """Validate the values of the options given; their names have been checked.
+
+        Returns: what is wrong, or None.
 
         >>> from midstream.migration.discovery import strategy
         >>> strategy("ghm").wrong({"budget": -1})
@@ -59,7 +61,8 @@ class Strategy(ABC):
         return next((wrong for wrong in given if wrong), None)
 
     def predict(self, situation: Situation) -> Prediction | None:
-        """Foresee the cost from live figures; None where the strategy cannot carry the query, or would not end."""
+        """Estimate the cost from live figures, or return None where the strategy cannot carry the query or would never
+        end."""
         return None
 
     @abstractmethod

@@ -12,12 +12,12 @@ from midstream.model.errors import StrategyError
 
 @lru_cache(maxsize=1)
 def discovered() -> dict[str, Strategy]:
-    """Every strategy of this room and of other packages (entry points of `midstream.strategies`) by its name."""
+    """Load every strategy of this room and of other packages (entry points of `midstream.strategies`), by name."""
     return discover(room, Strategy, "midstream.strategies")
 
 
 def strategies() -> tuple[str, ...]:
-    """The names of all strategies, sorted.
+    """List the names of all strategies, sorted.
 
     >>> "moving_state" in strategies()
     True
@@ -26,7 +26,7 @@ def strategies() -> tuple[str, ...]:
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy of a name."""
+    """Return the strategy of a name; raises `StrategyError` where there is none."""
     if name not in discovered():
         raise StrategyError(
             f"unknown strategy {name!r}", place="migrate", remedy=f"use one of: auto, {', '.join(strategies())}"

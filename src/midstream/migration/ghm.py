@@ -104,7 +104,7 @@ class GHMTransition(Transition):
         return results
 
     def _consume(self, queue: Queue, lane: Lane) -> int:
-        """Feed from the queues until the budget is used; returns the number of rows fed."""
+        # Returns the number of rows fed.
         memory, begun = self.task.memory, lane.comparisons
         # What a piece costs is known only afterwards: a step pays for what the one before spent above the budget.
         budget = BUDGET.of(self.options) - int(memory.get("over", 0))
@@ -127,7 +127,7 @@ class GHMTransition(Transition):
         return sum(map(len, pieces.values()))
 
     def waiting(self, lane: Lane) -> int:
-        """How many rows are in the queues."""
+        """Count the rows in the queues."""
         return sum(lane.join(spec).live for _, spec in self.states())
 
     def _fed(self, lane: Lane) -> int:
@@ -166,9 +166,6 @@ class GHMTransition(Transition):
 
 
 def _most(fed: int) -> int:
-    """The rows of a piece after so many have been fed.
-
-    What a row costs grows with a power of their number, one for each join: a piece that doubled them would cost as much
-    as all before it many times over, and no budget would hold.
-    """
+    # A row's cost grows with a power of the number of rows in a piece, one factor for each join: a piece that doubled
+    # them would cost as much as all before it many times over, and no budget would hold.
     return max(FIRST_PIECE, fed // 8)

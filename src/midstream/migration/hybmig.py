@@ -94,7 +94,7 @@ class HybMigTransition(Transition):
 
     @cached_property
     def table(self) -> CharacteristicsTable:
-        """The characteristics table at present."""
+        """The characteristics table as the step finds it."""
         if "table" in self.task.memory:
             return CharacteristicsTable(tuple(decode(Entry, entry) for entry in self.task.memory["table"]))
         return CharacteristicsTable.of(self.whole, self.task)
@@ -113,7 +113,7 @@ class HybMigTransition(Transition):
 
     @cached_property
     def background(self) -> Background | None:
-        """Who fills the missing states, if there is a budget."""
+        """The background work that fills the missing states; None without a budget."""
         return (
             Background(self.id, self.new, ViewName(self.name, ViewKind.BACKGROUND))
             if BACKGROUND.of(self.options)
@@ -159,7 +159,6 @@ class HybMigTransition(Transition):
         )
 
     def _left(self, lane: Lane) -> CharacteristicsTable:
-        """The entries of which old rows may still matter."""
         table, _ = lane.noted(self.id)
         return CharacteristicsTable(tuple(e for e in table.entries if not self._is_void(e, lane)))
 

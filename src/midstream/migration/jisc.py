@@ -145,10 +145,10 @@ class JISCTransition(Transition):
         return found
 
     def promoted(self, completion: Completion, lane: Lane) -> None:
-        """Called with what a step completed."""
+        """Take note of what a step has completed."""
 
     def attempts(self, lane: Lane) -> dict[StateId, Attempts]:
-        """What the states that were incomplete hold by now, by their id."""
+        """Read the attempts of the states that were incomplete when the step began, by state id."""
         found = {}
         for probed in self.open:
             try:
@@ -165,7 +165,7 @@ class JISCTransition(Transition):
         return found
 
     def counters(self, lane: Lane) -> dict[str, int]:
-        """The counter of each state that is incomplete, by its name (§4.3): keys not attempted."""
+        """Count the keys not yet attempted of each incomplete state, by its name (§4.3)."""
         attempts = self.attempts(lane)
         counters = {probed.name: attempts[probed.spec.id].counter(probed.counted) for probed in self.open}
         return {name: 1 if count is None else count for name, count in counters.items() if count != 0}
@@ -195,7 +195,7 @@ class JISCTransition(Transition):
 
     @property
     def _keys(self) -> int:
-        """The greatest sum of the counters."""
+        """The greatest sum of the counters so far."""
         return int(self.task.memory.get("keys", 0))
 
     def _completion(self, lane: Lane, attempts: dict[StateId, Attempts]) -> Completion:
@@ -208,5 +208,5 @@ class JISCTransition(Transition):
                 lane.keep(probed.table, attempts[probed.spec.id].to_batch(probed.spec.clocks))
 
     def _begin_again(self, probed: ProbedState, lane: Lane) -> None:
-        """Take out all that was completed: its table, which says what that is, is lost."""
+        # The table that says what was completed is lost, so what was completed must go too.
         lane.join(probed.spec).retain(lambda combinations: ~is_old(combinations, self.task.start))

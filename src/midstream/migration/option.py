@@ -19,16 +19,16 @@ class Option(ABC):
     meaning: str
 
     def of(self, options: Mapping[str, Any]) -> Any:
-        """The value given, or the default."""
+        """Return the value given, or the default."""
         return options.get(self.name, self.default)
 
     @abstractmethod
     def wrong(self, value: object) -> str | None:
-        """What is wrong with a value, or None."""
+        """Return what is wrong with a value, or None."""
 
     @abstractmethod
     def examples(self) -> tuple[Any, ...]:
-        """Values worth trying, those at the edges among them; conformance cases draw from these."""
+        """List values worth trying, including those at the edges; the conformance cases draw from them."""
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ class ParallelTransition(Transition):
         return self.new.delta(lane) if self.is_held(lane) else None
 
     def is_held(self, lane: Lane) -> bool:
-        """Whether new results are kept back in this step."""
+        """Return whether this step keeps new results back."""
         return HOLD_NEW.of(self.options) and not self.is_over(lane)
 
     @override
@@ -135,14 +135,14 @@ class ParallelTransition(Transition):
 
     @property
     def _by_lemma(self) -> bool:
-        """Whether mixed tuples may outlive their old rows: in an old plan of one join there are none."""
+        # In an old plan of one join no mixed tuple can outlive its old rows.
         return PURGE.of(self.options) == "zhu" and (
             not isinstance(self.old, WindowJoin) or bool(inner(self.old, self.task.units))
         )
 
     @property
     def _window(self) -> int:
-        """The widest window, in microseconds."""
+        # In microseconds.
         windows = [spec.window for spec in self.rows.values() if spec.label in self.labels and spec.window]
         return max((window.size for window in windows if window.kind == "range"), default=0)
 
@@ -174,7 +174,7 @@ class ParallelTransition(Transition):
         return found
 
     def _late(self, lane: Lane) -> Combinations:
-        """What the old plan still has to make: its root joins no two all-new combinations (Zhu §4.2.1)."""
+        # The root of the old plan joins no two all-new combinations (Zhu §4.2.1).
         old = self.old
         assert old is not None
         if not isinstance(old, WindowJoin) or lane.has_delta(old.id):
@@ -190,7 +190,7 @@ class ParallelTransition(Transition):
         return found
 
     def _all_new(self, combinations: Combinations) -> Words:
-        """Which have nothing old; of a subplan that both plans share, what was made before the start is old."""
+        # Of a subplan that both plans share, what was made before the start is old.
         new = np.ones(len(combinations), np.bool_)
         for unit in self.task.units:
             fresh = [combinations.refs[label] >= self.task.start[label] for label in unit & combinations.refs.keys()]
@@ -199,7 +199,6 @@ class ParallelTransition(Transition):
 
 
 def _latest(known: int | None, times: Words) -> int | None:
-    """The greatest of some times and the one known."""
     if not len(times):
         return known
     return int(times.max()) if known is None else max(known, int(times.max()))

@@ -14,7 +14,7 @@ from midstream.optimizer.task_figures import pieces, share_probed
 
 
 def rebuild_all(situation: Situation) -> Prediction:
-    """Everything missing at once: moving state (Zhu §5.1, Equations 1 to 3), eager STAIRs.
+    """Estimate making all missing states at once: moving state (Zhu §5.1, Equations 1 to 3), eager STAIRs.
 
     Nothing is missing where the new plan keeps base rows only (M-Join, CACQ), and states of a plan that is still being
     left are there.
@@ -24,12 +24,12 @@ def rebuild_all(situation: Situation) -> Prediction:
 
 
 def replay_all(situation: Situation) -> Prediction:
-    """The old rows of one window fed to the new plan at once: GMS (HybMig §4.4: Duration_GMS = CPU_GMS)."""
+    """Estimate feeding one window's old rows to the new plan at once: GMS (HybMig §4.4: Duration_GMS = CPU_GMS)."""
     return _at_once(situation, sum(j.pairs for piece in pieces(situation) for j in piece.new))
 
 
 def both_plans(situation: Situation, *, hold_new: bool = False, zhu_purge: bool = False) -> Prediction:
-    """The old plan whole beside a new one that began empty: parallel track (Zhu §5.2, Equations 4 and 5).
+    """Estimate running the old plan whole beside an empty new one: parallel track (Zhu §5.2, Equations 4 and 5).
 
     The old plan's comparisons are what would not be made otherwise; its root makes no all-new results, which are a
     share (t/W)^(n-1) of all at time t. With `hold_new` the new plan's first results wait for the end.
@@ -50,7 +50,7 @@ def both_plans(situation: Situation, *, hold_new: bool = False, zhu_purge: bool 
 
 
 def beside(situation: Situation, budget: float | None = None) -> Prediction | None:
-    """Foresee a new plan fed beside the old one, its output thrown away: GPT, and with a `budget` GHM (HybMig §4.4).
+    """Estimate feeding a new plan beside the old one, its output thrown away: GPT, with a `budget` GHM (HybMig §4.4).
 
     Without a budget it is fed the new rows only, and its states fill up in one window. With one, in comparisons a step,
     it is fed the old rows first and ends when it has caught up.
@@ -74,7 +74,7 @@ def beside(situation: Situation, budget: float | None = None) -> Prediction | No
 
 
 def shifting(situation: Situation, background: float = 0.0) -> Prediction:
-    """The old plan serves only what the new one lacks: HybMig (§3.2 to 3.5).
+    """Estimate an old plan that serves only what the new one lacks: HybMig (§3.2 to 3.5).
 
     `background`, in comparisons a step, completes the missing states meanwhile.
     """
@@ -93,7 +93,7 @@ def shifting(situation: Situation, background: float = 0.0) -> Prediction:
 
 
 def on_demand(situation: Situation, background: float = 0.0) -> Prediction:
-    """Entries of missing states are made when a probe first needs their key: JISC (§4, §5.2), STAIRs on demand.
+    """Estimate completing a key of a missing state when a probe needs it: JISC (§4, §5.2), STAIRs on demand.
 
     A key is probed by the rows of the other side of the join above, as often as the index lets one of them through;
     what it costs then is its share of the rebuild, less what was purged before the first probe.
@@ -113,7 +113,7 @@ def on_demand(situation: Situation, background: float = 0.0) -> Prediction:
 
 
 def _caught_up(window: float, replay: float, running: float, spare: float) -> float:
-    """Duration_GHM (HybMig §4.4), where the budget is what the old plan leaves."""
+    # Duration_GHM (HybMig §4.4), where the budget is what the old plan leaves.
     if not window:
         return 0.0
     left = spare - running
@@ -121,7 +121,7 @@ def _caught_up(window: float, replay: float, running: float, spare: float) -> fl
 
 
 def _at_once(situation: Situation, work: float) -> Prediction:
-    """A migration within one step: results wait until all of it is done."""
+    # Results wait until all of the work is done.
     silence = work / situation.statistics.speed
     return Prediction(silence=silence, work=work, duration=silence)
 
@@ -129,7 +129,7 @@ def _at_once(situation: Situation, work: float) -> Prediction:
 def _lasting(
     situation: Situation, work: float, rate: float, memory: float, lasts: float, held: float = 0.0
 ) -> Prediction:
-    """A migration over many steps: results wait for the first step's part of the work, or as long as they are held."""
+    # Results wait for the first step's part of the work, or as long as they are held back.
     step = situation.statistics.step
     silence = max(held, min(rate * step, work) / situation.statistics.speed)
     return Prediction(silence, work, memory, lasts + step if lasts else 0.0)

@@ -42,7 +42,8 @@ class Background:
     def work(
         self, lane: Lane, table: CharacteristicsTable, cursor: int | None, budget: int
     ) -> tuple[CharacteristicsTable, int | None]:
-        """The table and the cursor after a step's share of work; done before the step's rows are seen."""
+        """Spend a step's budget on the missing states, before the step's rows are seen; returns the new table and
+        cursor."""
         end = self._spent(lane) + budget
         while self._spent(lane) < end and (entry := self.next(table)) is not None:
             cursor = self._pieces(lane, table, entry, cursor, end)
@@ -51,19 +52,19 @@ class Background:
         return table, cursor
 
     def next(self, table: CharacteristicsTable) -> Entry | None:
-        """The first entry whose join has complete inputs; bottom-up."""
+        """Return the first entry, bottom-up, whose join has complete inputs."""
         ready = [e for e in table.entries if not any(other.join < e.join for other in table.entries)]
         return min(ready, key=lambda e: (len(e.join), sorted(e.join), sorted(e.old.items()))) if ready else None
 
     def gathering(self, entry: Entry) -> tuple[Operator, StateSpec]:
-        """The state in which an entry's combinations gather, and the operator that makes them."""
+        """Return the state in which an entry's combinations gather, and the operator that makes them."""
         producer, spec = self._state(entry)
         return producer, replace(spec, signature=spec.signature.within(self.view))
 
     def _pieces(
         self, lane: Lane, table: CharacteristicsTable, entry: Entry, cursor: int | None, end: int
     ) -> int | None:
-        """Piece after piece until the work is done (None) or the budget is; the time down to which all is found."""
+        # Returns the time down to which everything is found, None once the entry is done.
         join, _ = self._state(entry)
         assert isinstance(join, WindowJoin)
         sides = [_satisfying(lane.join(spec).old, entry) for spec in (join.left_state, join.right_state)]
@@ -122,7 +123,6 @@ class Background:
         return CharacteristicsTable((*left, Entry(parent, {**entry.old, **arrived})))
 
     def _state(self, entry: Entry) -> tuple[Operator, StateSpec]:
-        """The join of an entry, and the state that holds its output."""
         for operator in self.new.walk():
             for producer, spec in operator.states() if operator.labels > entry.join else ():
                 if producer.labels == entry.join:
@@ -130,7 +130,7 @@ class Background:
         raise KeyError(entry.join)
 
     def _above(self, entry: Entry) -> tuple[frozenset[str], frozenset[str]]:
-        """The sources of the join above, and those of its other side."""
+        # The sources of the join above, and those of its other side.
         for operator in self.new.walk():
             if entry.join in {child.labels for child in operator.children()}:
                 return operator.labels, operator.labels - entry.join
@@ -144,12 +144,12 @@ _NONE = np.zeros(0, np.int64)
 
 
 def _satisfying(runs: Sequence[SortedRun], entry: Entry) -> list[SortedRun]:
-    """The combinations that satisfy an entry, as far as their sources go."""
+    # An entry restricts only the sources that a run has.
     return [run for run in (_chosen(p, entry.satisfied(p.combinations)) for p in runs) if len(run)]
 
 
 def _split(runs: Sequence[SortedRun], cursor: int | None, until: int) -> tuple[list[SortedRun], list[SortedRun]]:
-    """The combinations of the next piece, and those before it."""
+    # The combinations of the next piece, and those before it.
     fresh, done = [], []
     for run in runs:
         times = run.combinations.valid_from[EVENT_TIME]

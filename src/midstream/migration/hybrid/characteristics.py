@@ -29,7 +29,7 @@ class Entry:
     old: Mapping[str, int]
 
     def satisfied(self, combinations: Combinations) -> npt.NDArray[np.bool_]:
-        """Which combinations satisfy the entry, as far as can be decided from their sources."""
+        """Test which combinations satisfy the entry, as far as their sources can decide it."""
         kept = np.ones(len(combinations), np.bool_)
         for label in self.old.keys() & combinations.refs.keys():
             kept &= combinations.refs[label] < self.old[label]
@@ -55,7 +55,8 @@ class CharacteristicsTable:
 
     @staticmethod
     def of(whole: Operator, task: BegunTask) -> CharacteristicsTable:
-        """The table of a migration as it begins: an entry for each lowest join of the new plan that is not its root."""
+        """Build the table with which a migration begins: an entry for each lowest join of the new plan, except its
+        root."""
         found = [pair for pair in lowest(whole, task.units) if pair != task.sources]
         return CharacteristicsTable(tuple(Entry(p, {label: task.start[label] for label in sorted(p)}) for p in found))
 
@@ -65,24 +66,24 @@ class CharacteristicsTable:
         return (1 << len(self.entries)) - 1
 
     def contradicted(self, combinations: Combinations) -> Words:
-        """For each combination the bitmap of the entries it contradicts: one row of an entry's sources is new."""
+        """Compute for each combination the bitmap of entries it contradicts: a row of an entry's sources is new."""
         bits = np.zeros(len(combinations), np.int64)
         for at, entry in enumerate(self.entries):
             bits |= (~entry.satisfied(combinations)).astype(np.int64) << at
         return bits
 
     def satisfying(self, combinations: Combinations) -> Combinations:
-        """The combinations that satisfy an entry, as far as can be decided from their sources."""
+        """Select the combinations that satisfy an entry, as far as their sources can decide it."""
         satisfied = self.contradicted(combinations) != self.full
         return combinations if satisfied.all() else combinations.take(satisfied)
 
     def disconnected(self) -> frozenset[str]:
-        """The sources whose new rows contradict every entry: the old plan needs them no more (Fig. 7)."""
+        """Return the sources whose new rows contradict every entry: the old plan no longer needs them (Fig. 7)."""
         every = [frozenset(entry.old) for entry in self.entries]
         return frozenset.intersection(*every) if every else frozenset()
 
     def serve(self, old: Operator, lane: Lane, masked: frozenset[Sources]) -> Combinations:
-        """What the old plan still has to make in this step.
+        """Compute the step's results that the old plan still has to make.
 
         Joins over the `masked` sources leave out what satisfies no entry, from the first probe on; other operators run
         as they are, and only their output is sorted out.
@@ -103,7 +104,7 @@ class CharacteristicsTable:
 
 
 def lowest(operator: Operator, units: frozenset[Sources]) -> list[Sources]:
-    """The joins both of whose inputs are units."""
+    """List the joins both of whose inputs are units."""
     if not isinstance(operator, WindowJoin) or operator.labels in units:
         return []
     if all(child.labels in units for child in operator.children()):

@@ -29,21 +29,21 @@ class Attempts:
     whole: bool = False
 
     def counter(self, column: str | None) -> int | None:
-        """The counter of a state that a column probes (§4.3): at zero it is complete. None without keys to count."""
+        """Count the keys left in the column that probes a state (§4.3); zero means complete, None no keys to count."""
         if self.whole:
             return 0
         return len(self.left[column]) if column is not None and column in self.left else None
 
     def attempted(self, column: str, codes: Codes) -> Attempts:
-        """After these keys of a column were attempted."""
+        """Remove keys of a column that were attempted."""
         return replace(self, left={**self.left, column: self.left[column].without(codes)})
 
     def alive(self, bounds: Mapping[Clock, int]) -> Attempts:
-        """Without the keys of which no row is alive."""
+        """Remove the keys of which no row is alive."""
         return replace(self, left={column: keys.alive(bounds) for column, keys in self.left.items()})
 
     def to_batch(self, clocks: Iterable[Clock]) -> pa.RecordBatch:
-        """As an Arrow batch: `column`, `code` and `until:<clock>`; the rest is metadata."""
+        """Encode as an Arrow batch with `column`, `code` and `until:<clock>`; the rest is metadata."""
         keys = list(self.left.values())
 
         def joined(arrays: list[Words]) -> pa.Array:
@@ -64,7 +64,7 @@ class Attempts:
 
     @staticmethod
     def from_batch(batch: pa.RecordBatch, clocks: Iterable[Clock]) -> Attempts:
-        """What `to_batch` wrote."""
+        """Decode a batch that `to_batch` wrote."""
         rest = json.loads(batch.schema.metadata[b"attempts"])
 
         def words(name: str) -> Words:

@@ -53,7 +53,7 @@ class Completion:
         self._known: dict[tuple[str, str], Keys] = {}
 
     def is_complete(self, probed: ProbedState) -> bool:
-        """Whether a state lacks nothing: no key by which it can be probed is left."""
+        """Return whether a state lacks nothing: no key by which it can be probed is left."""
         if probed.below is None or probed.spec.id not in self.attempts:
             return True
         if probed.primary is not None and not self.attempts[probed.spec.id].whole:
@@ -61,7 +61,7 @@ class Completion:
         return self.attempts[probed.spec.id].counter(probed.counted) == 0
 
     def left(self, probed: ProbedState, column: KeyColumn) -> Keys:
-        """The keys of a column that were not attempted yet; at first those of all old rows that may have partners."""
+        """Return the keys of a column not yet attempted: at first those of all old rows that may have partners."""
         here = self.attempts[probed.spec.id]
         if column.name not in here.left:
             keys = self._keys(probed, column, self._start(probed))
@@ -73,7 +73,7 @@ class Completion:
         return here.left[column.name]
 
     def fresh(self, probed: ProbedState, column: KeyColumn, codes: Codes) -> Codes:
-        """Those of some ascending codes for which a state must be completed.
+        """Select from ascending codes those for which a state must be completed.
 
         The paper asks whether a key was met by a stream since the migration began (Definition 2), or is present in the
         state (Procedure 1, line 1). Both lose results: a row that meets complete states only leaves its key in the
@@ -107,7 +107,7 @@ class Completion:
             self.complete(probed, probed.primary, self.reached(probe, arrived))
 
     def reached(self, probe: Probe, arrived: Combinations) -> Codes:
-        """The codes of a state's primary column that combinations of the other side can meet, ascending.
+        """Find the codes of a state's primary column that the other side's combinations can meet, ascending.
 
         For a band and for other conditions these are keys that are left. A band's are searched, which is no comparison;
         the rows that other conditions find are compared, each with each.
@@ -138,10 +138,7 @@ class Completion:
         return left[met]
 
     def _satisfying(self, probed: ProbedState, arrived: Combinations, left: Codes) -> Codes:
-        """The rows left of a state's primary source that satisfy its conditions with some of these combinations.
-
-        All that are left, where to find out would cost a good part of what it may save.
-        """
+        # Returns all rows that are left where finding out would cost a good part of what it may save.
         assert probed.primary is not None
         unit = probed
         while unit.below is not None:
@@ -156,11 +153,11 @@ class Completion:
         return codes
 
     def codes(self, combinations: Combinations, column: KeyColumn) -> tuple[Codes, npt.NDArray[np.bool_] | None]:
-        """The code of each combination in a column, and which have one; None for all."""
+        """Compute the code of each combination in a column, and a mask of those that have one (None: all have)."""
         return column.codes(self.lane, self.rows, combinations)
 
     def distinct(self, combinations: Combinations, column: KeyColumn) -> Codes:
-        """The codes that occur, ascending."""
+        """List the distinct codes of a column, ascending."""
         if not len(combinations):
             return np.zeros(0, np.int64)
         codes, valid = self.codes(combinations, column)
@@ -171,13 +168,10 @@ class Completion:
         return self.start if own is None else own
 
     def _missing(self, probed: ProbedState, column: KeyColumn | None, codes: Codes | None) -> Combinations:
-        """The combinations of old rows with these codes, from the states below, which are completed first.
-
-        A state below may be older than this one: it is read up to this one's start.
-        """
         assert probed.below is not None
         start, fork = self._start(probed), probed.below
         join, order = fork.join, fork.order(column)
+        # A state below may be older than this one: it is read up to this one's start.
         self._ask(order.first, order.ask, codes)
         one = self._take(order.first, order.ask, codes, start)
         if not len(one):
@@ -210,7 +204,6 @@ class Completion:
     def _take(
         self, probed: ProbedState, column: KeyColumn | None, codes: Codes | None, start: Mapping[str, int]
     ) -> Combinations:
-        """What a state holds of rows before `start`: those with these codes in a column, or all."""
         found = []
         for part in self.lane.join(probed.spec).old:
             here = part.combinations
@@ -228,7 +221,7 @@ class Completion:
         return concatenate(found) if found else empty(probed.spec.labels, probed.spec.clocks)
 
     def _insert(self, probed: ProbedState, column: KeyColumn | None, found: Combinations) -> None:
-        """Take in what was made for a column, without what is there because of another one."""
+        # Leaves out what is in the state already because of another column.
         for text, keys in self.attempts[probed.spec.id].left.items():
             if len(found) and (column is None or text != column.name):
                 codes, valid = self.codes(found, self.columns[text])
@@ -242,10 +235,7 @@ class Completion:
             self.lane.count(OperatorId.of_state(spec.id), Counters(inserted=len(part)))
 
     def _keys(self, probed: ProbedState, column: KeyColumn, start: Mapping[str, int]) -> Keys:
-        """The keys of a column that old rows below a state have, on both sides where a join compares them.
-
-        These are the paper's counters (§4.3), which take the smaller side instead.
-        """
+        # These are the paper's counters (§4.3), which take the smaller side instead of the keys of both.
         at = (probed.spec.id, column.name)
         if start is self.start and at in self._known:
             return self._known[at]
@@ -276,7 +266,7 @@ class Completion:
 
 
 def is_old(combinations: Combinations, start: Mapping[str, int]) -> npt.NDArray[np.bool_]:
-    """Which combinations have no row at or after `start`."""
+    """Test which combinations have no row at or after `start`."""
     old = np.ones(len(combinations), np.bool_)
     for label, words in combinations.refs.items():
         old &= words < start[label]
@@ -284,13 +274,12 @@ def is_old(combinations: Combinations, start: Mapping[str, int]) -> npt.NDArray[
 
 
 def _before(combinations: Combinations, start: Mapping[str, int]) -> Combinations:
-    """The combinations all of whose rows are old."""
     old = is_old(combinations, start)
     return combinations if old.all() else combinations.take(old)
 
 
 def complete_ahead(completion: Completion, root: Fork, budget: int) -> None:
-    """Complete states for keys that no row has probed yet, those of the newest rows first, until the budget is spent.
+    """Complete states for keys that no row has probed yet, those of the newest rows first, within a budget.
 
     The deepest states come first, for those above are made of them. A batch may overrun the budget by its last keys; a
     state without keys is completed once all its pairs are within it.
@@ -318,7 +307,7 @@ def _compared(completion: Completion) -> int:
 
 
 def _pairs(completion: Completion, probed: ProbedState) -> float:
-    """Count the comparisons of the join below a state; infinite while its own states are not complete."""
+    # Infinite while the states below are not complete themselves.
     assert probed.below is not None
     sides = probed.below.left, probed.below.right
     if not all(completion.is_complete(side) for side in sides):

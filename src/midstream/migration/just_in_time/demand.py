@@ -15,7 +15,7 @@ Demand = dict[str, dict[str, tuple[KeyColumn, list[Codes]]]]
 
 
 def probe(completion: Completion, root: Fork) -> Combinations:
-    """The step's delta of a plan, each state completed for what probes it just before it is probed."""
+    """Compute a plan's delta, completing each state just before something probes it."""
     forks = list(root.forks())
     _anticipate(completion, forks)
     for fork in forks:
@@ -52,7 +52,6 @@ def _anticipate(completion: Completion, forks: Sequence[Fork]) -> None:
 
 
 def _pass_on(completion: Completion, probed: ProbedState, fork: Fork, demand: Demand) -> None:
-    """Pass what a state must be complete for on to the states below, as far as that is known before they are read."""
     if completion.is_complete(probed):
         return
     for column, codes in demand.get(probed.spec.id, {}).values():

@@ -32,7 +32,7 @@ class KeyColumn:
 
     @staticmethod
     def of(index: Index, expression: Expression) -> KeyColumn:
-        """The column of an expression over one source."""
+        """Return the column of an expression over one source."""
         (source,) = expression.aliases()
         return KeyColumn(index, source, expression)
 
@@ -46,7 +46,7 @@ class KeyColumn:
     def codes(
         self, lane: Lane, rows: Mapping[str, RowsSpec], combinations: Combinations
     ) -> tuple[Codes, npt.NDArray[np.bool_] | None]:
-        """The code of each combination, and which have one; None for all."""
+        """Compute the code of each combination, and a mask of those that have one (None: all have)."""
         if self.expression is None:
             return combinations.refs[self.source], None
         values = evaluate(self.expression, lane.reader(rows, combinations), len(combinations))
@@ -72,7 +72,7 @@ class Keys:
 
     @staticmethod
     def of(codes: Codes, until: Mapping[Clock, Words], nulls: bool = False) -> Keys:
-        """The keys of rows with these codes and ends of lifetime."""
+        """Collect the distinct keys of rows from their codes and ends of lifetime."""
         if not len(codes):
             return Keys(codes, dict(until), nulls)
         order, ascending = stable_sort(codes)
@@ -84,33 +84,33 @@ class Keys:
         return len(self.codes)
 
     def both(self, other: Keys) -> Keys:
-        """The keys that the rows of both sides of a join have: a combination lives no longer than either."""
+        """Intersect the keys of a join's two sides; a combination lives no longer than either row."""
         codes, mine, theirs = np.intersect1d(self.codes, other.codes, assume_unique=True, return_indices=True)
         ends = {clock: np.minimum(words[mine], other.ends[clock][theirs]) for clock, words in self.ends.items()}
         return Keys(codes, ends)
 
     def alive(self, bounds: Mapping[Clock, int]) -> Keys:
-        """The keys of which a row may still be alive."""
+        """Select the keys of which a row may still be alive."""
         gone = [self.ends[clock] < bound for clock, bound in bounds.items() if clock in self.ends]
         dead = np.logical_or.reduce(gone) if gone else np.zeros(len(self), np.bool_)
         return self.take(~dead) if dead.any() else self
 
     def without(self, codes: Codes) -> Keys:
-        """The keys that are not among these ascending codes."""
+        """Remove the keys that are among these ascending codes."""
         return self.take(~among(self.codes, codes))
 
     def take(self, which: npt.NDArray[np.bool_]) -> Keys:
-        """The keys under a mask."""
+        """Select the keys under a mask."""
         at = indices(which)
         return Keys(self.codes[at], {clock: words[at] for clock, words in self.ends.items()}, self.nulls)
 
     def newest(self) -> Codes:
-        """The codes, those whose rows live longest first."""
+        """List the codes, those whose rows live longest first."""
         return self.codes[np.lexsort([-words for words in list(self.ends.values())[::-1]])]
 
 
 def among(values: Codes, codes: Codes) -> npt.NDArray[np.bool_]:
-    """Which of the values are among ascending codes.
+    """Test which values occur in ascending codes.
 
     >>> among(np.array([5, 1, 9]), np.array([1, 5])).tolist()
     [True, True, False]
@@ -121,7 +121,7 @@ def among(values: Codes, codes: Codes) -> npt.NDArray[np.bool_]:
 
 
 def _equal(one: Codes, other: Codes) -> npt.NDArray[np.bool_]:
-    """Where codes are equal; NaN, the greatest of a band's, is one code."""
+    # NaN, the greatest of a band's codes, is one code.
     same: npt.NDArray[np.bool_] = one == other
     if one.dtype == np.float64:
         same |= np.isnan(one) & np.isnan(other)
@@ -129,5 +129,5 @@ def _equal(one: Codes, other: Codes) -> npt.NDArray[np.bool_]:
 
 
 def united(several: Sequence[Codes]) -> Codes:
-    """The distinct codes of all, ascending."""
+    """Merge codes into one ascending array of distinct ones."""
     return cast(Codes, np.unique(np.concatenate(several))) if len(several) else np.zeros(0, np.int64)

@@ -34,7 +34,7 @@ def find_whole(probed: ProbedState, lane: Lane) -> bool:
 def take_over(
     probed: ProbedState, older: ProbedState, attempts: Attempts, start: Mapping[str, int], lane: Lane
 ) -> Attempts | None:
-    """Go on with a state of a migration under way, over the same sources; None where that cannot be.
+    """Continue a state of a migration under way, over equal sources; None where that cannot be.
 
     It keeps its own start and its attempted keys, as §4.5 does with its mark; a state that is new and missing has the
     new start.

@@ -34,7 +34,7 @@ class ProbedState:
 
     @staticmethod
     def of(spec: StateSpec, operator: Operator, on: JoinCondition, units: frozenset[Sources]) -> ProbedState:
-        """The state that a join condition probes, over what fills it."""
+        """Describe the state that a join condition probes, over the operator that fills it."""
         if not isinstance(operator, WindowJoin) or operator.labels in units:
             return ProbedState(spec, operator, None)
         below = Fork.of(operator, units)
@@ -54,7 +54,7 @@ class ProbedState:
 
     @property
     def name(self) -> str:
-        """Tells it apart from the other states of its plan, and of the plan's mirror image."""
+        """A digest that is unique among the states of its plan and of the plan's mirror image."""
         return self.spec.signature.digest()
 
     @property
@@ -68,7 +68,7 @@ class ProbedState:
         return None if self.primary is None else self.primary.name
 
     def is_sorted_by(self, column: KeyColumn) -> bool:
-        """Whether its codes are those of the column."""
+        """Return whether the state is sorted by the codes of the column."""
         own = [KeyColumn.of(self.spec.index, e) for e in self.spec.key]
         return own == [column]
 
@@ -120,30 +120,31 @@ class Fork:
 
     @staticmethod
     def of(join: WindowJoin, units: frozenset[Sources]) -> Fork:
-        """The joins from this one down to the units."""
+        """Describe the joins from this one down to the units."""
         left = ProbedState.of(join.left_state, join.left, join.on, units)
         return Fork(join, left, ProbedState.of(join.right_state, join.right, join.on, units))
 
     def forks(self) -> Iterator[Fork]:
-        """This one and those below, children first."""
+        """Walk this fork and those below, children first."""
         for side in (self.left, self.right):
             if side.below is not None:
                 yield from side.below.forks()
         yield self
 
     def probed_states(self) -> Iterator[ProbedState]:
-        """The states below that can be incomplete, deepest first."""
+        """Walk the states that can be incomplete, deepest first."""
         for fork in self.forks():
             yield from (side for side in (fork.left, fork.right) if side.below is not None)
 
     def probes(self) -> tuple[Probe, Probe]:
-        """How the two states are probed."""
+        """Return how each of the two states is probed."""
         return (Probe(self, self.left, self.right), Probe(self, self.right, self.left))
 
     def order(self, column: KeyColumn | None) -> Order:
-        """How to find the combinations that have certain keys in a column, or all of them.
+        """Decide in which order to find the combinations with certain keys of a column, or all combinations.
 
-        The side that owns the column comes first; where both do, or all are needed, a unit: it lacks nothing.
+        The side that owns the column comes first. Where both do, or all are needed, a unit comes first: it lacks
+        nothing.
         """
         on, at = self.join.on, self.position(column)
         one, other = (self.left, on.left_key), (self.right, on.right_key)
@@ -158,7 +159,7 @@ class Fork:
         return Order(first, ask, KeyColumn.of("hash", mine[at or 0]), second, KeyColumn.of("hash", theirs[at or 0]))
 
     def position(self, column: KeyColumn | None) -> int | None:
-        """Where among the keys of the join a column of an equality stands, if both sides have it."""
+        """Find the index of a column among the join's equality keys, or None unless both sides have it."""
         if column is None or column.index != "hash" or self.join.on.index != "hash":
             return None
         for key in (self.join.on.left_key, self.join.on.right_key):
@@ -168,7 +169,7 @@ class Fork:
         return None
 
     def columns(self) -> Iterator[KeyColumn]:
-        """Every column by which a state of these joins may be completed."""
+        """List every column by which a state of these joins may be completed."""
         for fork in self.forks():
             for key in (*fork.join.on.left_key, *fork.join.on.right_key):
                 yield KeyColumn.of(fork.join.on.index, key)

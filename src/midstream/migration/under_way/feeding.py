@@ -26,7 +26,7 @@ from midstream.state.specs import StateSpec
 
 
 def feed(plan: Operator, view: ViewName, pieces: Mapping[OperatorId, Combinations], lane: Lane) -> None:
-    """Run a plan over one more piece of each of its inputs; what it gives is thrown away.
+    """Run a plan over one more piece of each of its inputs and discard its output.
 
     `pieces` are by the ids of the inputs. Afterwards they count as old in the states that the plan has for itself under
     the view's name; nothing else in the lane has changed. The plan must not be advanced in the same step.
@@ -39,7 +39,7 @@ def feed(plan: Operator, view: ViewName, pieces: Mapping[OperatorId, Combination
 
 
 def old_rows(unit: Operator, lane: Lane) -> Combinations:
-    """The living old combinations of a plan's input, in order of time: as a state holds them, else joined anew."""
+    """Collect the living old combinations of a plan's input in order of time, from a state or joined anew."""
     held = None if isinstance(unit, SourceOperator) else lane.sibling(unsorted(unit))
     if held is None:
         ensure(lane, states_of([unit]), event=False)
@@ -50,7 +50,7 @@ def old_rows(unit: Operator, lane: Lane) -> Combinations:
 
 
 def unsorted(unit: Operator) -> StateSpec:
-    """The state that would hold an input's combinations one after the other."""
+    """Return the spec of a state that keeps an input's combinations in order of arrival."""
     return StateSpec(unit.signature.whole(), *_shape(unit), index="scan")
 
 
@@ -65,7 +65,7 @@ def _ordered(combinations: Combinations, unit: Operator) -> Combinations:
 
 
 def queue_of(unit: Operator, view: ViewName) -> StateSpec:
-    """The state, under a view's name, in which an input's combinations wait: first come, first out.
+    """Return the spec of a view's queue of an input's combinations: first in, first out.
 
     Rows of a shared source wait no longer than they live: with its windows and filters their lifetimes change.
     """
@@ -88,7 +88,7 @@ class Queue:
         self._taken = dict.fromkeys(states, 0)
 
     def extend(self, arrived: Mapping[OperatorId, Combinations]) -> None:
-        """Put the step's combinations of each input at the end of its queue; to be called once, first."""
+        """Append the step's combinations of each input to its queue; call this once, first."""
         labels = {id: state.spec.labels for id, state in self._states.items()}
         self._arrived = {
             id: Combinations({label: c.refs[label] for label in labels[id]}, c.valid_from, c.valid_to)
@@ -97,7 +97,7 @@ class Queue:
 
     @cached_property
     def _waiting(self) -> dict[OperatorId, Combinations]:
-        """All that waited when the step began, and the step's own behind it."""
+        # What waited when the step began, followed by the step's own combinations.
         return {
             id: concatenate([*(run.combinations for run in state.old), self._arrived[id]])
             for id, state in self._states.items()
@@ -105,7 +105,7 @@ class Queue:
 
     @cached_property
     def _turns(self) -> Words:
-        """The place of the queue whose turn it is, for each turn."""
+        # For each turn the index of the queue that is taken from.
         times = [np.maximum.accumulate(c.valid_from[EVENT_TIME]) for c in self._waiting.values()]
         owners = np.repeat(np.arange(len(times)), [len(t) for t in times])
         return owners[np.concatenate(times).argsort(kind="stable")]
@@ -114,7 +114,7 @@ class Queue:
         return len(self._turns) - sum(self._taken.values())
 
     def take(self, count: int) -> dict[OperatorId, Combinations]:
-        """The next so many combinations, of each input."""
+        """Take the next `count` combinations, grouped by input."""
         begin = sum(self._taken.values())
         counts = np.bincount(self._turns[begin : begin + count], minlength=len(self._states))
         found = {}
@@ -124,7 +124,7 @@ class Queue:
         return found
 
     def rest(self) -> list[JoinState]:
-        """The queues as they are left."""
+        """Return the queues without what was taken."""
         return [self._left(state, self._taken[id], self._arrived[id]) for id, state in self._states.items()]
 
     def _left(self, state: JoinState, taken: int, arrived: Combinations) -> JoinState:

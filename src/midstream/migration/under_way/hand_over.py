@@ -30,7 +30,7 @@ def hand_over(
     mark: str,
     lane: Lane,
 ) -> None:
-    """Begin to hand over to an operator, before the step's rows are seen; a hand-over under way is given up for it.
+    """Begin handing a query over to an operator, before the step's rows are seen; drops a hand-over under way.
 
     `results` are the roots of the box that runs from this step on.
     """
@@ -61,7 +61,7 @@ def _living(results: Sequence[Operator], lane: Lane) -> Any:
 
 
 def _end(result_operator: UserResultOperator, spec: OperatorSpec, lane: Lane) -> int | None:
-    """Until when a result from before this step may matter; None where there is none."""
+    # The time until which a result from before this step may matter; None where there is none.
     ends, times = [], []
     for rows in result_operator.rows.values():
         pieces = lane.base(rows).alive(lane.bounds(rows.id))

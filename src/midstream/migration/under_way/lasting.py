@@ -38,14 +38,14 @@ class Lasting(Strategy):
     def transition(
         self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
-        """The operator for one piece of a migration; the same arguments give the same operator."""
+        """Build the operator for one piece of a migration; equal arguments give an equal operator."""
 
     def nested(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The options under which a migration goes on as the old plan of another one: it holds no result back."""
+        """Return the options for going on as the old plan of another migration, which holds no result back."""
         return options
 
     def is_whole(self, options: Mapping[str, Any]) -> bool:
-        """Whether the plan must move in one piece."""
+        """Return whether the plan must move in one piece."""
         return not options.get("decompose", True)
 
     @override
@@ -80,12 +80,12 @@ class Lasting(Strategy):
 
     @property
     def maker(self) -> Callable[[str], TransitionMaker]:
-        """How transitions of any strategy are made again."""
+        """The function that rebuilds transitions of any strategy."""
         return maker
 
 
 def maker(name: str) -> TransitionMaker:
-    """The strategy that a manifest names for a migration under way, as far as it makes transitions."""
+    """Find the strategy that a manifest names for a migration under way; raises `CheckpointError` if there is none."""
     found = discovery.discovered().get(name)
     if not isinstance(found, Lasting):
         raise CheckpointError(
@@ -97,12 +97,12 @@ def maker(name: str) -> TransitionMaker:
 
 
 def _covers(task: Task, other: Task) -> bool:
-    """Whether another transition lies inside a task, not within one of its units."""
+    # A transition within one of the task's units is not covered.
     return other.sources <= task.sources and not any(other.sources <= unit for unit in task.units)
 
 
 def _without_idle(running: MigratingBox, idle: set[str], lane: Lane) -> Box:
-    """The box without transitions that have nothing to do: their new plans lack nothing."""
+    # The new plan of an idle transition lacks nothing.
     for name, transition in running.transitions().items():
         if name in idle:
             transition.leave(lane)

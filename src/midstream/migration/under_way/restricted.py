@@ -29,7 +29,8 @@ def restricted(
     bits: tuple[Bits, Bits],
     full: int,
 ) -> Combinations:
-    """The join's delta without pairs whose bitmaps together are `full`; probes with these deltas, inserts nothing."""
+    """Compute a join's delta without pairs whose bitmaps together are `full`; probes with these deltas, inserts
+    nothing."""
     on = operator.on
     left = _told_apart([keyed(lane, operator.rows, deltas[0], on.index, on.left_key)], bits[0])
     right = _told_apart([keyed(lane, operator.rows, deltas[1], on.index, on.right_key)], bits[1])
@@ -48,7 +49,7 @@ def restricted(
 
 
 def _told_apart(runs: Sequence[SortedRun], bits: Bits) -> list[tuple[SortedRun, int]]:
-    """The runs split by bitmap; one that has a single bitmap stays as it is."""
+    # A run with a single bitmap stays as it is.
     found = []
     for run in runs:
         words = bits(run.combinations)

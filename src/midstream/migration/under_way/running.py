@@ -30,11 +30,11 @@ class TransitionMaker(Protocol):
     def transition(
         self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
-        """The operator that stands where `whole` will stand."""
+        """Build the operator that takes the place of `whole`."""
         ...
 
     def nested(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The options under which a migration goes on as the old plan of another one."""
+        """Return the options for going on as the old plan of another migration."""
         ...
 
 
@@ -54,11 +54,11 @@ class PlacedTransition:
 
     @property
     def name(self) -> str:
-        """Unique among the transitions of a query."""
+        """A name unique among the transitions of a query."""
         return f"{self.mark}:{'+'.join(sorted(self.task.sources))}"
 
     def to_json(self) -> dict[str, Any]:
-        """The transition as JSON values."""
+        """Encode the transition as JSON values."""
         return {
             "strategy": self.strategy, "mark": self.mark, "begun": self.begun, "options": dict(self.options),
             "task": encode(self.task), "old": self.old and self.old.to_json(),
@@ -73,11 +73,11 @@ class PlanInTransition:
     placed: tuple[PlacedTransition, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The plan in transition as JSON values."""
+        """Encode the plan in transition as JSON values."""
         return {"plan": self.plan.notation, "placed": [p.to_json() for p in self.placed]}
 
     def all(self) -> Iterator[PlacedTransition]:
-        """Every transition, those that others come from included, oldest first."""
+        """Walk all transitions, oldest first, including those that others come from."""
         for placed in self.placed:
             if placed.old is not None:
                 yield from placed.old.all()
@@ -85,22 +85,22 @@ class PlanInTransition:
 
     @property
     def depth(self) -> int:
-        """How many migrations run inside one another."""
+        """The number of migrations nested in one another."""
         return max((1 + (placed.old.depth if placed.old else 0) for placed in self.placed), default=0)
 
     def within(self, sources: Sources, units: Iterable[Sources]) -> PlanInTransition:
-        """What of it is over these sources and not within a unit."""
+        """Select the transitions over these sources that lie in none of the units."""
         units = tuple(units)
         inside = (p for p in self.placed if p.task.sources <= sources and not any(p.task.sources <= u for u in units))
         return PlanInTransition(self.plan, tuple(inside))
 
     def nested(self, transition_makers: Callable[[str], TransitionMaker]) -> PlanInTransition:
-        """The plan in transition as the old plan of another migration."""
+        """Return this plan in transition as the old plan of another migration."""
         placed = (replace(p, options=transition_makers(p.strategy).nested(p.options)) for p in self.placed)
         return replace(self, placed=tuple(placed))
 
     def root(self, transition_makers: Callable[[str], TransitionMaker]) -> Operator:
-        """The plan in transition as one operator."""
+        """Build one operator that runs the plan in transition."""
         whole = self.plan.roots[0]
         standing: dict[Sources, Operator] = {}
         for placed in sorted(self.placed, key=lambda p: len(p.task.sources)):
@@ -158,7 +158,7 @@ class MigratingBox(Box):
         return replace(self, plan_in_transition=left) if left.placed else left.plan
 
     def transitions(self) -> dict[str, Transition]:
-        """The transitions by name, those inside others included."""
+        """Map all transitions, including nested ones, by name."""
         return {op.name: op for op in self.root.walk() if isinstance(op, Transition)}
 
     @override
@@ -177,7 +177,7 @@ class MigratingBox(Box):
 def restored(
     snapshot: Mapping[str, Any], compiled: Compile, transition_makers: Callable[[str], TransitionMaker]
 ) -> Box:
-    """The box that a snapshot is of."""
+    """Rebuild the box from a snapshot."""
     if snapshot["box"] == "plan":
         return compiled(snapshot["plan"])
     return MigratingBox(_plan_in_transition(snapshot, compiled), transition_makers)
@@ -211,7 +211,7 @@ def _settled(plan_in_transition: PlanInTransition, standing: Mapping[str, Transi
 
 
 def recovered(box: Box, lane: Lane) -> Box:
-    """The box, or its target where a view's state is lost: what a view holds only the migration itself could compute.
+    """Return the box, or its target where a view's state is lost: only the migration could compute that content.
 
     Everything up to now has been delivered, so the target goes on from base rows, as after a moving of states.
     """
@@ -231,7 +231,7 @@ def recovered(box: Box, lane: Lane) -> Box:
 
 
 def _reckoned(plan_in_transition: PlanInTransition, lane: Lane) -> PlanInTransition:
-    """The plan whose tasks know until when old rows live, now that queries may have changed their windows."""
+    # Queries may have changed their windows, and with them the lifetimes of old rows.
     root = plan_in_transition.plan.roots[0]
     placed = (
         replace(p, task=p.task.reckoned(lane, root), old=p.old and _reckoned(p.old, lane))

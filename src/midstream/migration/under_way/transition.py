@@ -61,7 +61,7 @@ class Transition(Operator):
 
     @cached_property
     def units(self) -> tuple[Operator, ...]:
-        """What both plans stand on."""
+        """The subplans that both plans read."""
         below = nodes(self.whole)
         return tuple(below[unit] for unit in sorted(self.task.units, key=sorted))
 
@@ -90,34 +90,34 @@ class Transition(Operator):
         """Make the states of the views, at the beginning of the first step."""
 
     def is_over(self, lane: Lane) -> bool:
-        """Whether, after a step, the new plan can stand alone: as a rule, once the old rows are spent."""
+        """Return whether, after a step, the new plan can run alone: as a rule, once the old rows are spent."""
         return self.task.is_spent(lane, self)
 
     def leave(self, lane: Lane) -> None:
-        """List the new plan's states as what they are: whole."""
+        """Register the new plan's states as whole ones."""
         for part, whole in zip(self.new.walk(), self.whole.walk(), strict=True):
             for (_, before), (_, after) in zip(part.states(), whole.states(), strict=True):
                 if before.id != after.id:
                     lane.adopt(before, after)
 
     def remembered(self, lane: Lane) -> BegunTask:
-        """The task to go on with in the next step."""
+        """Return the task to go on with in the next step."""
         return self.task
 
     def extra(self) -> Operator | None:
-        """The plan whose comparisons would not be made without the migration."""
+        """Return the plan whose comparisons the migration causes."""
         return self.old
 
     def withheld(self, lane: Lane) -> Combinations | None:
-        """Results of this step to be kept back, after `advance`; None once nothing is."""
+        """Return results of this step to be kept back, after `advance`; None once nothing is."""
         return None
 
     def is_idle(self) -> bool:
-        """Whether there is nothing to do, right from the beginning."""
+        """Return whether there is nothing to do from the beginning."""
         return False
 
     def cost(self, lane: Lane) -> int:
-        """The comparisons of this step that would not be made without the migration."""
+        """Count this step's comparisons that the migration causes."""
         extra = self.extra()
         below = {op.id for unit in self.inputs() for op in unit.walk()}
         ids = {self.id} | ({op.id for op in extra.walk()} - below if extra else set())
@@ -125,18 +125,18 @@ class Transition(Operator):
 
     @abstractmethod
     def phase(self, lane: Lane) -> str:
-        """What it is doing, in a few words."""
+        """Describe what the transition is doing, in a few words."""
 
     @abstractmethod
     def serves(self) -> tuple[str, str]:
-        """Which results the old plan still makes and which the new one does already, in words."""
+        """Describe which results the old plan still makes, and which the new one already makes."""
 
     def progress(self, lane: Lane) -> float:
-        """How far it has come, from 0 to 1."""
+        """Return how far the transition has come, from 0 to 1."""
         return self.task.progress(lane, self)
 
     def report(self, lane: Lane) -> dict[str, Any]:
-        """How it stands, as JSON values; `predicted_end` is in event time, in microseconds."""
+        """Report the state of the transition as JSON values; `predicted_end` is event time in microseconds."""
         old, new = self.serves()
         return {
             "phase": self.phase(lane),
@@ -148,7 +148,7 @@ class Transition(Operator):
 
 
 def derived(operator: Operator, units: frozenset[Sources], lane: Lane) -> Combinations:
-    """The living combinations of old rows over an operator's sources, joined up from those of the units below it."""
+    """Join the living combinations of old rows over an operator's sources, up from the units below it."""
     if operator.labels in units or not isinstance(operator, WindowJoin):
         for producer, spec in operator.states():
             if not lane.holds(spec) and not spec.signature.view:
@@ -162,7 +162,7 @@ def derived(operator: Operator, units: frozenset[Sources], lane: Lane) -> Combin
 
 
 def grafted(operator: Operator, units: Mapping[Sources, Operator], done: dict[int, Operator] | None = None) -> Operator:
-    """The operator with these operators put in place of those over the same sources; `done` has what was met before."""
+    """Replace operators by given ones over the same sources; `done` maps operators that were met before."""
     done = {} if done is None else done
     if operator.labels in units:
         return units[operator.labels]
@@ -177,18 +177,18 @@ def grafted(operator: Operator, units: Mapping[Sources, Operator], done: dict[in
 
 
 def apart(whole: Operator, view: ViewName, units: frozenset[Sources]) -> Operator:
-    """The plan with states of its own, those of its units included."""
+    """Return the plan with states of its own, including those of its units."""
     operators = inner(whole, units) | {whole.labels}
     return whole.in_view(View(view, operators, (operators - {whole.labels}) | units))
 
 
 def inner(operator: Operator, units: frozenset[Sources]) -> frozenset[Sources]:
-    """The sources of the operators strictly between a subplan's root and its units, as long as they are joins."""
+    """Return the sources of the joins strictly between a subplan's root and its units."""
     return frozenset(join.labels for join in joins_above(operator, units)) - {operator.labels}
 
 
 def joins_above(operator: Operator, units: frozenset[Sources]) -> Iterator[WindowJoin]:
-    """The joins of a subplan down to its units, as long as they are joins; the root first."""
+    """Walk the joins of a subplan down to its units, the root first."""
     if operator.labels not in units and isinstance(operator, WindowJoin):
         yield operator
         for child in operator.children():
