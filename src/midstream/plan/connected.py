@@ -6,7 +6,7 @@ from midstream.language.query import Query
 
 
 def tied_sources(query: Query) -> tuple[tuple[str, ...], ...]:
-    """The sources in groups that conditions tie together, in order of FROM; several groups are a cross join.
+    """Group the sources that conditions connect, in order of FROM; several groups mean a cross join.
 
     >>> import pyarrow as pa
     >>> from midstream.language.parse import parse_query

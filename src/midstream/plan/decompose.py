@@ -25,7 +25,7 @@ class Task:
     units: frozenset[Sources]
 
     def piece(self, plan: Plan) -> Plan:
-        """What of the old or the new plan the task is about; common subplans stand as `Common`."""
+        """Cut the task's part out of the old or the new plan, with common subplans as `Common`."""
         here = {frozenset(plan.aliases()): plan, **subplans(plan)}[self.sources]
         return _cut(here, self.units - {self.sources})
 
@@ -55,7 +55,7 @@ def decompose(old: Plan, new: Plan, at: Container[Sources] | None = None) -> tup
 
 
 def subplans(plan: Plan) -> dict[Sources, Plan]:
-    """Every joining subplan by its set of sources; those of a tree in another form are in that form."""
+    """Map every joining subplan by its set of sources; those of a tree in another form are in that form."""
     match plan:
         case Join(left, right):
             return {**subplans(left), **subplans(right), frozenset(plan.aliases()): plan}
@@ -67,7 +67,7 @@ def subplans(plan: Plan) -> dict[Sources, Plan]:
 
 
 def same_shape(one: Plan, other: Plan) -> bool:
-    """Whether two plans differ only in order: which side of a join is called left, which source is named first."""
+    """Return whether two plans differ only in order: left and right side of a join, first named source."""
     match one, other:
         case Join(), Join():
             straight = same_shape(one.left, other.left) and same_shape(one.right, other.right)
@@ -82,7 +82,7 @@ def same_shape(one: Plan, other: Plan) -> bool:
 
 
 def _units(plan: Plan, shared: Container[Sources]) -> set[Sources]:
-    """The greatest common subplans below the root of a plan, and the sources outside of them."""
+    # Sources outside the greatest common subplans are units of their own.
     match plan:
         case Join():
             return {unit for side in (plan.left, plan.right) for unit in _units_of_side(side, shared)}

@@ -9,7 +9,7 @@ from midstream.plan.tree import Join, Leaf, Plan
 
 
 def left_deep_trees(aliases: Sequence[str]) -> Iterator[Plan]:
-    """Every left-deep tree; the two lowest sources are taken in one order only, since a join is symmetric.
+    """Enumerate every left-deep tree, with the two lowest sources in one order only because joins are symmetric.
 
     >>> [p.notation() for p in left_deep_trees("ABC")]
     ['((A B) C)', '((A C) B)', '((B C) A)']
@@ -27,7 +27,7 @@ def left_deep_trees(aliases: Sequence[str]) -> Iterator[Plan]:
 
 
 def bushy_trees(aliases: Sequence[str]) -> Iterator[Plan]:
-    """Every join tree of any shape, left-deep ones included, each once up to the sides of its joins.
+    """Enumerate the join trees of any shape, left-deep ones included, each once up to the sides of its joins.
 
     There are (2n - 3)!! of them: 3 for three sources, 15 for four, 105 for five.
 

@@ -19,16 +19,16 @@ class KeyClass:
     equals: str
 
     def within(self, labels: Iterable[str]) -> tuple[Expression, ...]:
-        """The members over these sources."""
+        """Select the members over these sources."""
         inside = frozenset(labels)
         return tuple(m for m in self.members if m.aliases() <= inside)
 
     def equal(self, one: Expression, other: Expression) -> Expression:
-        """The condition that two members are equal."""
+        """Build the condition that two members are equal."""
         return Call(pa.bool_(), self.equals, (one, other))
 
     def doubles(self, labels: Iterable[str]) -> tuple[Expression, ...]:
-        """Members beyond the first of their source: nothing but a join with another source makes them equal."""
+        """List the members beyond the first of their source: only a join with another source makes them equal."""
         met: set[str] = set()
         found = []
         for member in self.within(labels):
@@ -39,12 +39,12 @@ class KeyClass:
         return tuple(found)
 
     def text(self) -> str:
-        """The class as one chain of equalities."""
+        """Format the class as one chain of equalities."""
         return " = ".join(m.text() for m in self.members)
 
 
 def key_classes(query: Query) -> tuple[KeyClass, ...]:
-    """The classes of a query, in order of their first member's text.
+    """Derive the key classes of a query, in order of their first member's text.
 
     `A.k = B.k AND B.k = C.k` makes one class, so that A and C may be joined by their key although no predicate says so.
     """

@@ -27,7 +27,7 @@ _POLICIES = " or ".join(f"eddy:{policy}(A B C)" for policy in Eddy.policies)
 
 @lru_cache(maxsize=1)
 def form_names() -> frozenset[str]:
-    """The words that may stand before a tree: names of files in the room of forms, and of other packages' entry points.
+    """List the words that may precede a tree: files in the room of forms, and entry points of other packages.
 
     >>> "stairs" in form_names()
     True
@@ -38,7 +38,7 @@ def form_names() -> frozenset[str]:
 
 
 def parse_plan(text: object, query: Query) -> Plan:
-    """The plan a notation stands for; each source of the query must be named exactly once.
+    """Parse the notation of a plan, which must name each source of the query exactly once.
 
     Raises PlanError with the place. In the plan of a difference the minuend stands leftmost in a left-deep tree.
 
@@ -55,7 +55,7 @@ def parse_plan(text: object, query: Query) -> Plan:
 
 
 def word_before(notation: str) -> str:
-    """The word before the brackets of a plan: that of an eddy or of a form; empty for trees and probing orders.
+    """Return the word before a plan's brackets: that of an eddy or a form, empty for trees and probing orders.
 
     >>> [word_before(plan) for plan in ("eddy:lottery(A B C)", "stairs((A B))", "(A B)", "[A: B | B: A]")]
     ['eddy', 'stairs', '', '']
@@ -65,7 +65,7 @@ def word_before(notation: str) -> str:
 
 
 def default_plan(query: Query) -> Plan:
-    """The left-deep plan in FROM order, which yet takes no cross product where another order has none.
+    """Build the left-deep plan in FROM order, changed only where another order avoids a cross product.
 
     >>> from midstream.language.query import Source
     >>> default_plan(Query("", tuple(Source(a, a, None) for a in "ABC"), (), (), ())).notation()
@@ -82,8 +82,8 @@ def default_plan(query: Query) -> Plan:
 
 
 def _tied(query: Query, joined: Iterable[str], alias: str) -> bool:
-    """Whether a predicate can be checked once the alias joins the others."""
     known = {*joined, alias}
+    # A predicate can be checked once the last of its sources is joined.
     return any(alias in p.aliases() and p.aliases() <= known for p in query.predicates)
 
 

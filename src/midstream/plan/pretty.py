@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def draw(node: T, label: Callable[[T], str], children: Callable[[T], Sequence[T]]) -> str:
-    """A tree with one line a node, branches drawn with box characters."""
+    """Draw a tree with one line per node, branches drawn with box characters."""
     lines = [label(node)]
     below = children(node)
     for at, child in enumerate(below):
@@ -23,7 +23,7 @@ def draw(node: T, label: Callable[[T], str], children: Callable[[T], Sequence[T]
 
 
 def pretty(plan: Plan) -> str:
-    """A plan as a tree.
+    """Draw a plan as a tree.
 
     >>> from midstream.plan.tree import Leaf
     >>> print(pretty(Join(Join(Leaf("A"), Leaf("B")), Leaf("C"))))

@@ -67,38 +67,38 @@ class Signature:
     view: tuple[ViewName, ...] = ()
 
     def text(self) -> str:
-        """The signature in full."""
+        """Format the signature in full."""
         seen = f"|{''.join(map(str, self.view))}" if self.view else ""
         return f"{self.scope}|{' , '.join(self.inputs)}|{' and '.join(self.predicates)}{seen}"
 
     def whole(self) -> Signature:
-        """The signature of the state that holds everything."""
+        """Return the signature of the state that holds everything."""
         return replace(self, view=()) if self.view else self
 
     def within(self, view: ViewName) -> Signature:
-        """The signature of what a view has of this content."""
+        """Return the signature of the part of this content that a view holds."""
         return replace(self, view=(view, *self.view))
 
     def is_within(self, view: ViewName) -> bool:
-        """Whether this is directly of a view."""
+        """Return whether this belongs directly to a view."""
         return self.view[:1] == (view,)
 
     def digest(self) -> str:
-        """Twelve hexadecimal digits of the signature."""
+        """Hash the signature to twelve hexadecimal digits."""
         return digest(self.text())
 
 
 def digest(text: str) -> str:
-    """Twelve hexadecimal digits that stand for a text."""
+    """Hash a text to twelve hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def signature(query: Query, labels: Iterable[str], scope: str, needs: str | None = None) -> Signature:
-    """The signature of the state over these sources of a canonical query.
+    """Compute the signature of a canonical query's state over these sources.
 
     `scope` keeps states apart that must not be shared: the step since which rows count, and the query's name when
-    sharing is off. All predicates whose sources are within `labels` hold in the state, whatever the plan's shape;
-    equalities stand as key classes, implied ones included.
+    sharing is off. All predicates whose sources are within `labels` hold in the state, independent of the plan's shape;
+    equalities appear as key classes, implied ones included.
 
     Where queries of different windows and filters share states, `needs` says what they need of this one together;
     windows and filters of the query itself are then left out. Base rows may be used by any query: there it is empty.
@@ -118,7 +118,7 @@ def signature(query: Query, labels: Iterable[str], scope: str, needs: str | None
 
 
 def canonical(query: Query) -> tuple[Query, dict[str, str]]:
-    """The query with its aliases replaced by labels that other queries share, and the alias-to-label map.
+    """Replace a query's aliases by labels that other queries share; returns the query and the map of alias to label.
 
     A stream that occurs once is labelled by its own name, so that `A x` in one query and `A y` in another are one
     input; a stream joined with itself keeps its aliases apart.
@@ -129,7 +129,7 @@ def canonical(query: Query) -> tuple[Query, dict[str, str]]:
 
 
 def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
-    """The query with its aliases renamed throughout."""
+    """Rename the aliases of a query throughout."""
     rename = partial(relabel, names=names)
     return replace(
         query,
@@ -149,7 +149,7 @@ def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
 
 
 def relabel_plan(plan: Plan, names: Mapping[str, str]) -> Plan:
-    """The plan with its aliases renamed throughout."""
+    """Rename the aliases of a plan throughout."""
     match plan:
         case Leaf(alias):
             return Leaf(names[alias])
@@ -165,7 +165,7 @@ def relabel_plan(plan: Plan, names: Mapping[str, str]) -> Plan:
 
 
 def relabel(expression: Expression, names: Mapping[str, str]) -> Expression:
-    """The expression with its aliases renamed."""
+    """Rename the aliases of an expression."""
     match expression:
         case Column(alias=alias):
             return replace(expression, alias=names.get(alias, alias))

@@ -13,7 +13,7 @@ _PLAIN = re.compile(r"[^\s()\[\]:|,\"]+")
 
 
 def noted(alias: str) -> str:
-    """A source as plan notation names it: in double quotes where its name has what the notation itself is made of.
+    """Format a source for plan notation: in double quotes where its name contains characters of the notation.
 
     >>> noted("A"), noted("my orders"), noted('7" nails')
     ('A', '"my orders"', '"7"" nails"')
@@ -27,21 +27,21 @@ class Plan:
     """How a query's sources are brought together."""
 
     def aliases(self) -> tuple[str, ...]:
-        """The sources, in the order the notation names them."""
+        """List the sources in the order in which the notation names them."""
         raise NotImplementedError
 
     def children(self) -> tuple[Plan, ...]:
-        """The plans right below, left to right."""
+        """Return the plans right below, left to right."""
         return ()
 
     def walk(self) -> Iterator[Plan]:
-        """This plan and everything below it, children first."""
+        """Walk this plan and everything below it, children first."""
         for child in self.children():
             yield from child.walk()
         yield self
 
     def notation(self) -> str:
-        """The plan in plan notation; `plan.notation.parse_plan` reads it back."""
+        """Format the plan in plan notation; `plan.notation.parse_plan` reads it back."""
         raise NotImplementedError
 
 
@@ -173,5 +173,5 @@ class Form(Plan):
 
 
 def joins(plan: Plan) -> Iterator[Join]:
-    """Every join of a tree, the one inside a form included, children before parents."""
+    """List every join of a tree, including one inside a form, children before parents."""
     return (part for part in plan.walk() if isinstance(part, Join))
