@@ -43,12 +43,12 @@ class ChainAnswers:
 
     @cached_property
     def nested(self) -> tuple[NestedWindows, ...]:
-        """The members by filter, and by nested windows."""
+        """The members grouped by filter and by nested windows."""
         return tuple(nested_windows(self.members))
 
     @cached_property
     def single(self) -> bool:
-        """Whether one member is all there is, so that what the chain finds is its answer."""
+        """Whether the chain has one member only, whose answer is all that the chain finds."""
         if len(self.members) != 1:
             return False
         demands, filters = self.members[0].demands, self.members[0].filters
@@ -57,9 +57,9 @@ class ChainAnswers:
         return need_of([demands], frozenset(demands), self.lineages) is None
 
     def answer(self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns = ()) -> dict[str, Answer]:
-        """Each member's part of the step's results, in order of time.
+        """Compute each member's part of the step's results, in order of time.
 
-        `age_runs` say of runs of results, as many as there are, between which ages they are.
+        `age_runs` gives the ages of runs of results, each as a number of results and the bounds of their age.
         """
         if self.joins:
             return self._merged(lane, deltas)
@@ -81,7 +81,7 @@ class ChainAnswers:
     def parts(
         self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns, most: int
     ) -> Iterator[dict[str, Answer]]:
-        """The same in parts of about `most` rows, where one member is all there is and sees all."""
+        """Yield the answers in parts of about `most` rows if the only member sees all results, else as a whole."""
         if self.joins or not self._alone(lane, deltas[0]):
             yield self.answer(lane, deltas, age_runs)
             return
@@ -90,11 +90,10 @@ class ChainAnswers:
             yield {member.name: answer}
 
     def _alone(self, lane: Lane, found: Combinations) -> bool:
-        """Whether what was found is the answer of the only member."""
         return self.single and (not len(found) or self._sees_all(lane, self.members[0], found))
 
     def _merged(self, lane: Lane, deltas: Sequence[Combinations]) -> dict[str, Answer]:
-        """What the joins of all partitions find, to each member by a router, and merged."""
+        # Each partition's results go to its members by a router.
         parts: dict[str, list[Answer]] = {member.name: [] for member in self.members}
         decided = 0
         for join, found in zip(self.joins, deltas, strict=True):
@@ -114,11 +113,11 @@ class ChainAnswers:
 
     @cached_property
     def operators(self) -> tuple[OperatorId, ...]:
-        """The ids that its counters bear."""
+        """The operator ids of the chain's counters."""
         return OperatorId("route", self.chain), OperatorId("union", self.chain)
 
     def _nothing(self, lane: Lane, found: Combinations) -> dict[str, Answer]:
-        """No rows for any member; those of one select list get one table."""
+        # Members of one select list get one table.
         empty: dict[str, Answer] = {}
         for member in self.members:
             if member.outputs not in empty:

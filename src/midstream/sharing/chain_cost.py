@@ -65,32 +65,32 @@ class ChainLoad:
 
     @cached_property
     def passing_a(self) -> Numbers:
-        """Share of A that passes each query's own filter."""
+        """Compute the share of A that passes each query's own filter."""
         return _shares(self.s_a, np.ones(len(self.w)))
 
     @cached_property
     def passing_b(self) -> Numbers:
-        """Share of B that passes each query's own filter."""
+        """Compute the share of B that passes each query's own filter."""
         return _shares(self.s_b, np.ones(len(self.w)))
 
     @cached_property
     def entering_a(self) -> Numbers:
-        """Share of A that some query from each one on selects: what enters a slice which begins before its window."""
+        """Compute the share of A that some query from each one on selects, which enters a slice before its window."""
         return _shares(self.s_a_prime, _widest(self.passing_a))
 
     @cached_property
     def entering_b(self) -> Numbers:
-        """Share of B that some query from each one on selects."""
+        """Compute the share of B that some query from each one on selects."""
         return _shares(self.s_b_prime, _widest(self.passing_b))
 
     @cached_property
     def spans(self) -> Numbers:
-        """Lengths of the slices between the windows."""
+        """The lengths of the slices between the windows."""
         return np.diff([0.0, *self.w])
 
 
 def state_rows(load: ChainLoad, cuts: tuple[float, ...]) -> float:
-    """Rows in the states of a chain whose slices end at `cuts` (Theorems 5 and 6; §7.4.2 for merged slices).
+    """Count the rows in a chain's states whose slices end at `cuts` (Theorems 5 and 6; §7.4.2 for merged slices).
 
     Without filters it is (lambda_A + lambda_B) w_N however the chain is cut; with them it is least where every window
     is a cut, for a merged slice keeps what only its first query selects until its end.
@@ -106,7 +106,8 @@ def state_rows(load: ChainLoad, cuts: tuple[float, ...]) -> float:
 
 
 def edge_lengths(load: ChainLoad, units: UnitCosts, i: int) -> Numbers:
-    """Lengths l_{i,j} of the edges from v_i to v_{i+1}, ..., v_N, per unit of time (§7.2, Fig. 7.3; §7.4.2).
+    """Compute the lengths l_{i,j} of the edges from v_i to v_{i+1}, ..., v_N, per unit of time (§7.2, Fig. 7.3;
+    §7.4.2).
 
     An edge carries what belongs to its slice alone, so that Lemma 4 holds: probing, purging and passing the operator by
     the rows that enter; a comparison per result with each window inside it (the router), and with the filter of each
@@ -139,7 +140,7 @@ def edge_lengths(load: ChainLoad, units: UnitCosts, i: int) -> Numbers:
 
 
 def chain_cost(load: ChainLoad, units: UnitCosts, cuts: tuple[float, ...]) -> float:
-    """C_p of the chain whose slices end at `cuts`: the length of its path (Fig. 7.3).
+    """Sum the edges of the path whose slices end at `cuts`: C_p of that chain (Fig. 7.3).
 
     >>> load = ChainLoad(w=(10, 30), lambda_a=20, lambda_b=20, s_join=0.1)
     >>> chain_cost(load, UnitCosts(), cuts=(10, 30)), chain_cost(load, UnitCosts(), cuts=(30,))
@@ -150,10 +151,7 @@ def chain_cost(load: ChainLoad, units: UnitCosts, cuts: tuple[float, ...]) -> fl
 
 
 def _between(rate: float, entering: Numbers, i: int) -> Numbers:
-    """Rows a unit of time that meet a filter at the end of the slices from v_i, or before the first of them.
-
-    With lineage (§7.4.1) the filter is a look at the row's code: one comparison, whatever the disjunction.
-    """
+    # With lineage (§7.4.1) the filter is a look at the row's code: one comparison, whatever the disjunction.
     narrower = np.append(entering[i + 1 :] < entering[i], False)
     first = rate if i == 0 and entering[0] < 1 else 0.0
     met: Numbers = rate * entering[i] * narrower + first
@@ -165,6 +163,6 @@ def _shares(given: tuple[float, ...], otherwise: Numbers) -> Numbers:
 
 
 def _widest(passing: Numbers) -> Numbers:
-    """The largest share from each query on: that of the disjunction if the filters are nested."""
+    # The share of the disjunction from each query on, if the filters are nested.
     widest: Numbers = np.maximum.accumulate(passing[::-1])[::-1]
     return widest

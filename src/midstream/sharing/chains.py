@@ -20,7 +20,7 @@ from midstream.state.lineage import Lineage
 
 
 def check_parts(manifest: Manifest, name: str) -> None:
-    """Raise where the scheme would need too many joins for a chain that reads what a query reads."""
+    """Raise if the scheme would need too many joins for a chain that reads what a query reads."""
     if not scheme(manifest.sharing).partitions:
         return
     touched = {demand.source for demand in manifest.queries[name].demands.values()}
@@ -38,13 +38,13 @@ def check_parts(manifest: Manifest, name: str) -> None:
 
 
 def _lineage(manifest: Manifest, source: str, chain: Chain) -> Lineage:
-    """The lineage of a source's rows, for which filters they are tested by; what these say is left out."""
+    # The conditions of the filters are left out: their number is all that matters.
     demands = (demand for entry in manifest.queries.values() for demand in entry.demands.values())
     return lineage_of(manifest, source, chain, {one.filter: () for one in demands if one.source == source})
 
 
 def check_whole(manifest: Manifest, name: str) -> None:
-    """Raise where a query's chain runs as several joins: strategies move the state of one plan."""
+    """Raise if a query's chain runs as several joins: strategies move the state of one plan."""
     entry = manifest.queries[name]
     if not scheme(manifest.sharing).partitions or not entry.shares:
         return
@@ -62,7 +62,7 @@ def _single_join_schemes() -> str:
 
 
 def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[Manifest, str]:
-    """The manifest with a query on its way to another plan, and the chain that goes there.
+    """Put a query on its way to another plan; returns the manifest and the chain that goes there.
 
     `together` takes all queries of its chain along. Otherwise it splits from them, if there are others: into a chain of
     its own over the same base rows, with a copy of what it needs of the states above them; migrations under way stay
@@ -83,7 +83,7 @@ def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[M
 
 
 def reworded(migrations: Mapping[str, Mapping[str, Any]], query: Query, other: Query) -> dict[str, Mapping[str, Any]]:
-    """The records of a query's migrations, with their plans in the aliases of another text of the same join."""
+    """Rewrite the records of a query's migrations in the aliases of another text of the same join."""
 
     def own(plan: str) -> str:
         return own_plan(other, canonical_plan(query, plan))
@@ -92,7 +92,7 @@ def reworded(migrations: Mapping[str, Mapping[str, Any]], query: Query, other: Q
 
 
 def united(manifest: Manifest) -> Manifest:
-    """The manifest with chains of one family that have come to one plan made one: theirs were the same states."""
+    """Merge chains of one family that have come to one plan: their states are the same."""
     if len(manifest.chains) < 2:
         return manifest
     busy = {entry.chain for entry in manifest.queries.values() if entry.migrations}
@@ -113,7 +113,7 @@ def united(manifest: Manifest) -> Manifest:
 
 
 def renamed(manifest: Manifest, name: str) -> Manifest:
-    """The manifest with another name for a chain whose own is that of a query that has ended: it is free again."""
+    """Rename a chain that is named after a query which has ended, so that the name is free again."""
     given = free_name(manifest, name)
     chains = {given if k == name else k: v for k, v in manifest.chains.items()}
     chains[given] = replace(chains[given], former_name=name, renamed_in=manifest.step)
@@ -122,12 +122,12 @@ def renamed(manifest: Manifest, name: str) -> Manifest:
 
 
 def new_chain_name(manifest: Manifest, name: str) -> str:
-    """A name for the chain that begins with a query: the query's, unless another chain bears it."""
+    """Choose a name for the chain that begins with a query: the query's, unless another chain has it."""
     return name if name not in manifest.chains else free_name(manifest, name)
 
 
 def free_name(manifest: Manifest, name: str) -> str:
-    """A name like this one that no chain, query or box of a lane bears.
+    """Find a name like this one that no chain, query or box of a lane has.
 
     >>> free_name(Manifest(), "q")
     'q.1'
@@ -137,5 +137,5 @@ def free_name(manifest: Manifest, name: str) -> str:
 
 
 def members(manifest: Manifest, chain: str) -> list[str]:
-    """The queries of a chain, in order of name."""
+    """List the queries of a chain, in order of name."""
     return sorted(name for name, entry in manifest.queries.items() if entry.shares and entry.chain == chain)

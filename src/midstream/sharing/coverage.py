@@ -32,7 +32,7 @@ class Coverage:
 
 
 def coverage_of(manifest: Manifest, shape: Shape, label: str, name: str, history: bool) -> Coverage:
-    """The coverage of a query's source by the shared source `name`; without `history`, of rows to come alone.
+    """Compute the coverage of a query's source by the shared source `name`; without `history`, of later rows only.
 
     A filter whose conjuncts are among the query's keeps every row that the query reads (Wang Fig. 7.6: filters between
     slices are disjunctions), so the best of those counts.
@@ -77,17 +77,16 @@ class _Times:
 
     @property
     def arriving(self) -> Extent:
-        """The extent of the rows to come; where none has come yet, that is all of them."""
+        """The extent of the rows to come: of all rows, where none has come yet."""
         return Extent() if self.fresh == ALWAYS else Extent(ALWAYS, self.step, self.fresh)
 
 
 def _reach(extent: Extent) -> tuple[int, int, int]:
-    """Order extents by how far back they reach, the farthest first."""
+    # The extent that reaches farthest back comes first.
     return extent.exact_from, extent.step, extent.time
 
 
 def _source(manifest: Manifest, shape: Shape, label: str, name: str) -> SharedSource:
-    """A shared source; a new one, where there is none of that name yet."""
     new = SharedSource(shape.query.source(label).stream, shape.kind(label), manifest.step)
     return manifest.shared_sources.get(name, new)
 
@@ -95,7 +94,7 @@ def _source(manifest: Manifest, shape: Shape, label: str, name: str) -> SharedSo
 def _new_filter(
     source: SharedSource, conjuncts: tuple[str, ...], size: int, best: Extent | None, times: _Times
 ) -> SourceFilter:
-    """A filter that is new on a source, of whose rows to pass it those of the extent `best` are there."""
+    # Of the rows that pass a new filter those of the extent `best` are there.
     complete = times.arriving if best is None or best.time == NEVER else best
     # No row to come is older than `time`: what is purged goes by the watermark of its own stream, or by a lesser one.
     kept_from = complete.time
@@ -105,7 +104,6 @@ def _new_filter(
 
 
 def _widened(known: SourceFilter, kind: str, size: int, times: _Times) -> SourceFilter:
-    """A filter with a window of this size among those of its queries."""
     if size <= known.size:
         return known
     if kind == "range":
@@ -119,14 +117,13 @@ def _widened(known: SourceFilter, kind: str, size: int, times: _Times) -> Source
 
 
 def _extent(one: SourceFilter, purged: int, kind: str, size: int) -> Extent:
-    """The extent in which all rows that pass a filter are kept."""
     if kind == "rows":
         return one.complete if size <= one.rows_kept else one.grown if size <= one.size else Extent(NEVER)
     return one.complete.within(Extent(_less(purged, one.size)))
 
 
 def extended(manifest: Manifest, shape: Shape, label: str, name: str, coverage: Coverage) -> SharedSource:
-    """The shared source with what a query reads of it."""
+    """Add to a shared source what a query reads of it."""
     source = _source(manifest, shape, label, name)
     arriving = _Times(manifest.step, next_time(manifest, source.stream), ALWAYS).arriving
     columns = {**dict.fromkeys(shape.columns[label], arriving), **source.columns}
@@ -168,7 +165,7 @@ def visible_past(manifest: Manifest, shape: Shape, coverages: Mapping[str, Cover
 def _exact_from(
     manifest: Manifest, shape: Shape, far: Mapping[str, Extent], seen: Extent, unpurged: bool
 ) -> int | None:
-    """Return the event time from which on results have no row that is not seen; None where windows count rows."""
+    # From this event time on results have no row that is not seen; None where windows count rows.
     now = horizon(manifest, shape.query)
     if now is None:
         return None
@@ -183,7 +180,7 @@ def _exact_from(
 
 
 def horizon(manifest: Manifest, query: Query) -> int | None:
-    """The event time from which on no row that has come so far is in a window; None where windows count rows."""
+    """Return the event time from which no row so far is in a window; None where windows count rows."""
     if any(s.window is None or s.window.kind == "rows" for s in query.sources):
         return None
     heard = [s for s in query.sources if next_time(manifest, s.stream) != ALWAYS]
@@ -197,7 +194,7 @@ def _enough(shape: Shape, label: str, start: int, own: int) -> bool:
 
 
 def purged_to(manifest: Manifest, name: str) -> int:
-    """The event time by which rows of a shared source whose lifetime had ended may be gone, whoever has read it."""
+    """Return the event time by which rows of a shared source whose lifetime had ended may be gone."""
     marks = watermarks(manifest.streams, manifest.progress)
     readers = [chain for chain in manifest.chains.values() if name in chain.sources.values()]
     now = min((min(marks[stream] for stream in chain.streams) for chain in readers), default=ALWAYS)
@@ -205,7 +202,7 @@ def purged_to(manifest: Manifest, name: str) -> int:
 
 
 def next_time(manifest: Manifest, stream: str) -> int:
-    """The event time after every row that a stream has brought; before all time where it has brought none."""
+    """Return the event time after every row that a stream has brought, `ALWAYS` where it has brought none."""
     progress = manifest.progress.get(stream)
     return ALWAYS if progress is None or progress.greatest is None else progress.greatest + 1
 
@@ -213,7 +210,7 @@ def next_time(manifest: Manifest, stream: str) -> int:
 def lineage_of(
     manifest: Manifest, name: str, chain: Chain, conditions: Mapping[str, tuple[Expression, ...]]
 ) -> Lineage:
-    """How long the rows of a shared source live: for each filter as long as the widest window of its queries.
+    """Derive how long a shared source's rows live: for each filter as long as the widest window of its queries.
 
     `conditions` are the filters in use by their text; of others rows are purged.
     """
@@ -228,7 +225,7 @@ def lineage_of(
 
 
 def _since_reshared(manifest: Manifest, one: SourceFilter) -> SourceFilter:
-    """The filter as rows are tested by it: all of them, where the scheme has changed since it was first in use."""
+    # Where the scheme has changed since the filter was first in use, all rows are tested by it anew.
     future_only = one.future_only and one.since >= manifest.reshared
     return replace(one, since=max(one.since, manifest.reshared), future_only=future_only)
 

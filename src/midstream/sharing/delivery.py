@@ -38,7 +38,7 @@ class NestedWindows:
 
 
 def nested_windows(members: Sequence[Member]) -> list[NestedWindows]:
-    """The members by filter, each set of windows as one where they are nested, else as several."""
+    """Group members by filter; windows that are not nested form several groups."""
     by_filter: dict[tuple[tuple[str, str], ...], dict[tuple[tuple[str, int], ...], list[Member]]] = {}
     for member in members:
         ordered = sorted(member.demands.items())
@@ -59,7 +59,7 @@ def nested_windows(members: Sequence[Member]) -> list[NestedWindows]:
 
 
 def by_prefix(results: Results, nested: NestedWindows) -> dict[str, Answer]:
-    """The answers of queries with nested windows: the results within each, with no test against a query's window."""
+    """Answer queries with nested windows by prefixes of the results, with no test against a query's window."""
     levels, passed = results.levels(nested.sizes), results.passed(nested.filters)
     within = levels < len(nested.sizes)
     here = np.flatnonzero(within if passed is None else passed & within)
@@ -84,14 +84,14 @@ def by_prefix(results: Results, nested: NestedWindows) -> dict[str, Answer]:
 
 
 def _up_to(level: int, end: int, levels: Words, by_level: Words) -> Words:
-    """The places of the results up to a level, in order; looking at all is cheaper than sorting many."""
+    # In order; looking at all results is cheaper than sorting many.
     if end == len(levels):
         return np.arange(end)
     return np.sort(by_level[:end]) if end * FEW < len(levels) else np.flatnonzero(levels <= level)
 
 
 def portions(whole: Answer, places: Mapping[str, Words]) -> Iterator[tuple[str, Answer]]:
-    """Each query's rows of an answer: equal places give one table, small ones are taken together."""
+    """Take each query's rows of an answer: equal places give one table, small ones are taken together."""
     alike: dict[int, list[str]] = {}
     for name, at in places.items():
         alike.setdefault(id(at), []).append(name)
@@ -124,7 +124,7 @@ def _taken(whole: Answer, waiting: Sequence[tuple[list[str], Words]]) -> Iterato
 
 
 def by_router(results: Results, member: Member) -> Answer:
-    """A member's answer: a test of every result against its windows, then of what is left against its filters.
+    """Answer a member by testing every result against its windows, and those that remain against its filters.
 
     The baseline (Wang §4.1): work grows with results times queries.
     """
@@ -138,7 +138,7 @@ def by_router(results: Results, member: Member) -> Answer:
 
 
 def within_windows(results: Results, member: Member) -> Words:
-    """The results within a member's windows, of rows that it sees."""
+    """Find the results within a member's windows, made of rows that it sees."""
     mask: Mask = np.ones(len(results.found), np.bool_)
     for label, demand in member.demands.items():
         mask &= results.age(label) <= demand.size
@@ -148,7 +148,7 @@ def within_windows(results: Results, member: Member) -> Words:
 
 
 def merged(answers: Sequence[Answer]) -> Answer:
-    """The answers of disjoint joins as one, in order of time (the order-preserving union of Wang §4.2)."""
+    """Merge the answers of disjoint joins in order of time (the order-preserving union of Wang §4.2)."""
     if len(answers) == 1:
         return answers[0]
     times = np.concatenate([answer.times for answer in answers])

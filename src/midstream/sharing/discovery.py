@@ -12,7 +12,7 @@ from midstream.sharing.schemes.base import Scheme
 
 @lru_cache(maxsize=1)
 def schemes() -> dict[str, Scheme]:
-    """Every scheme of the room and of other packages (entry points of `midstream.schemes`), in order of name.
+    """Load every scheme of the room and of other packages (entry points of `midstream.schemes`), in order of name.
 
     >>> sorted(schemes())
     ['auto', 'cpu_opt', 'mem_opt', 'off', 'pull_up', 'push_down']
@@ -21,7 +21,7 @@ def schemes() -> dict[str, Scheme]:
 
 
 def scheme(name: object, place: str = "sharing") -> Scheme:
-    """The scheme of a name; raises where there is none, naming the `place` where it is named.
+    """Return the scheme of a name; raises where there is none, naming the `place` where it is named.
 
     >>> scheme("mem_opt").delivery
     'prefix'

@@ -23,7 +23,7 @@ from midstream.state.lineage import MOST_FILTERS
 def enrol(
     manifest: Manifest, name: str, entry: QueryEntry, *, history: bool = True, chain: str | None = None
 ) -> Manifest:
-    """The manifest with a query in a chain: one with the same family and plan, `chain`, or a new one.
+    """Put a query into `chain`, into a chain with its family and plan, or into a new one.
 
     The entry's `sees`, `from_step` and `exact_from` say what it reads of the past; without `history` that is nothing
     from before this step. Where a source has no bit left for one more filter, the query runs by itself.
@@ -56,7 +56,7 @@ def enrol(
 
 
 def release(manifest: Manifest, name: str) -> Manifest:
-    """The manifest without a query; what no other query reads is no longer kept."""
+    """Remove a query, with all that no other query reads."""
     gone = manifest.queries[name]
     queries = {k: v for k, v in manifest.queries.items() if k != name}
     if not gone.shares:
@@ -69,7 +69,7 @@ def release(manifest: Manifest, name: str) -> Manifest:
 
 
 def settled(manifest: Manifest, touched: Iterable[Demand]) -> Manifest:
-    """The manifest whose sources and chains keep what its queries read, no more; `touched` is what may be too much."""
+    """Drop from sources and chains what no query reads any more; `touched` names what may be too much."""
     names = {demand.source for demand in touched}
     sizes: dict[tuple[str, str], int] = {}
     columns: dict[str, set[str]] = {}
@@ -95,10 +95,10 @@ def settled(manifest: Manifest, touched: Iterable[Demand]) -> Manifest:
 
 
 def change(manifest: Manifest, name: str, query: Query) -> Manifest:
-    """The manifest with a query of a chain reading something else of it, from this step on.
+    """Let a query of a chain read something else of it, from this step on.
 
-    What it read before is still kept until the manifest is `settled`. Raises where the new text is of another join,
-    or has other columns.
+    What it read before is still kept until the manifest is `settled`. Raises where the new text is of another join, or
+    has other columns.
     """
     entry = manifest.queries[name]
     if not entry.shares:
@@ -135,7 +135,7 @@ def change(manifest: Manifest, name: str, query: Query) -> Manifest:
 
 
 def unshared(manifest: Manifest, name: str, entry: QueryEntry) -> Manifest:
-    """The manifest with a query that runs by itself: it sees what comes from this step on."""
+    """Add a query that runs by itself: it sees what comes from this step on."""
     query = query_of(entry)
     heard = any(next_time(manifest, s.stream) != ALWAYS for s in query.sources)
     alone = replace(
@@ -155,7 +155,6 @@ def _columns_of(shape: Shape) -> list[tuple[str, object]]:
 
 
 def _chain_for(manifest: Manifest, name: str, family: str, group: str, plan: str) -> str:
-    """The chain of queries with these in common, or one that begins with the query of this name."""
     for found, chain in manifest.chains.items():
         if (chain.family, chain.group, chain.plan) == (family, group, plan):
             return found

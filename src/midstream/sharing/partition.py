@@ -109,7 +109,7 @@ class PartitionJoin:
     members: tuple[Member, ...]
 
     def binding(self, base: Binding) -> PartitionBinding:
-        """How it is compiled."""
+        """Return the binding by which the join is compiled."""
         parts = ((a, base.lineages[a], word) for a, word in sorted(self.words.items()))
         scope = "; ".join(f"{a}@{lineage.since} {partition_text(lineage, word)}" for a, lineage, word in parts)
         return PartitionBinding(
@@ -117,7 +117,7 @@ class PartitionJoin:
         )
 
     def query(self, representative: Query) -> Query:
-        """The join with the widest windows among its members."""
+        """Return the join with the widest windows among its members."""
         widest = {a: max(m.demands[a].size for m in self.members) for a in self.words}
         sources = (
             replace(s, window=s.window and Window(s.window.kind, widest[s.alias])) for s in representative.sources
@@ -126,13 +126,13 @@ class PartitionJoin:
 
 
 def partition_text(lineage: Lineage, word: int) -> str:
-    """What tells a partition from others: the filters its rows pass or fail, and since when they are tested."""
+    """Describe what tells a partition from others: filters passed or failed, and since when they are tested."""
     tests = ((f"{{{f.text}}}@{f.since}", "passes" if f.mask & word else "fails") for f in lineage.filters)
     return ", ".join(f"{how} {text}" for text, how in sorted(tests))
 
 
 def partition_joins(members: Sequence[Member], lineages: Mapping[str, Lineage]) -> tuple[PartitionJoin, ...]:
-    """A join for each set of partitions that some member reads."""
+    """Build a join for each set of partitions that some member reads."""
     found = []
     for words in product(*(tuple(partitions_of(lineage)) for lineage in lineages.values())):
         chosen = dict(zip(lineages, words, strict=True))
@@ -145,7 +145,7 @@ def partition_joins(members: Sequence[Member], lineages: Mapping[str, Lineage]) 
 
 
 def partitions_of(lineage: Lineage) -> Iterator[int]:
-    """The lineages that a row may have: the filter that all rows pass, with any others.
+    """Enumerate the lineages that a row may have: the filter that all rows pass, with any others.
 
     Rows from before a filter that is for future rows only do not pass it, even if all others do; none are from before
     the filter for which rows were first kept.
@@ -159,16 +159,16 @@ def partitions_of(lineage: Lineage) -> Iterator[int]:
 
 
 def count_partitions(lineage: Lineage) -> int:
-    """How many partitions the rows of a source fall into, without listing them."""
+    """Count the partitions that the rows of a source fall into, without listing them."""
     tested = _tested(lineage)
     return (1 << len(tested)) - (len(tested) == len(lineage.filters))
 
 
 def _tested(lineage: Lineage) -> list[int]:
-    """The masks of the filters that some rows pass and some do not."""
+    # The masks of the filters that some rows pass and some do not.
     return [f.mask for f in lineage.filters if f.conjuncts or (f.future_only and f.since > lineage.since)]
 
 
 def can_partition(plan: Plan) -> bool:
-    """Whether a plan is a tree of joins, whose leaves can be partitions."""
+    """Return whether a plan is a tree of joins, whose leaves can be partitions."""
     return isinstance(plan, Leaf) or (isinstance(plan, Join) and can_partition(plan.left) and can_partition(plan.right))

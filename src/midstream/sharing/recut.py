@@ -28,7 +28,7 @@ filters and unions cost the same wherever the cuts are: in sets they are done on
 
 
 def recut(manifest: Manifest, events: list[Event], *, changed: bool) -> Manifest:
-    """The manifest with each chain cut as the scheme says; `changed`: queries were added, dropped or changed."""
+    """Cut each chain as the scheme decides; `changed`: queries were added, dropped or changed."""
     # Weighing N windows takes N squared, so of many it is done less often.
     between = STEPS_BETWEEN * (1 + len(manifest.queries) // MANY)
     if not manifest.chains or not (changed or manifest.step % between == 0):
@@ -55,7 +55,7 @@ def recut(manifest: Manifest, events: list[Event], *, changed: bool) -> Manifest
 
 
 def figures(manifest: Manifest, name: str, windows: list[int]) -> Figures | None:
-    """What has flowed through a chain, for a microsecond of event time; None while nothing has."""
+    """Measure what has flowed through a chain per microsecond of event time; None while nothing has."""
     chain = manifest.chains[name]
     rates = [_rate(manifest, chain, label) for label in chain.sources]
     steps = manifest.step - max(chain.since, chain.renamed_in)  # Its counters go by its name.
@@ -72,7 +72,7 @@ def figures(manifest: Manifest, name: str, windows: list[int]) -> Figures | None
 
 
 def _rate(manifest: Manifest, chain: Chain, label: str) -> float:
-    """The rows of a source for a microsecond, by what is alive of them."""
+    # Rows a microsecond, by what is alive of the source.
     source = manifest.shared_sources[chain.sources[label]]
     widest = max(one.size for one in source.filters.values())
     live = 0

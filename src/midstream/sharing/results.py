@@ -67,13 +67,13 @@ class Results:
         self._ages: dict[str, Words] = {}
 
     def column(self, label: str, name: str) -> Words:
-        """An internal column of a source's rows, by result."""
+        """Fetch an internal column of a source's rows, by result."""
         if (label, name) not in self._columns:
             self._columns[label, name] = column(self.lane, self.rows[label], name, self.found)
         return self._columns[label, name]
 
     def passed(self, filters: Mapping[str, str]) -> Mask | None:
-        """The results whose rows pass these filters; None for all of them."""
+        """Find the results whose rows pass these filters; None for all of them."""
         mask: Mask | None = None
         for label, text in filters.items():
             if len(self.lineages[label].filters) > 1:
@@ -82,7 +82,7 @@ class Results:
         return None if mask is None or bool(mask.all()) else mask
 
     def age(self, label: str) -> Words:
-        """How old the row of a source is when the last row of each result has come, in the units of its window."""
+        """Compute the age of a source's row when each result's last row came, in the units of its window."""
         if label not in self._ages:
             lineage = self.lineages[label]
             name = clock_column(lineage.clock)
@@ -91,7 +91,7 @@ class Results:
         return self._ages[label]
 
     def levels(self, sizes: Sequence[Mapping[str, int]]) -> Words:
-        """The first of nested windows that each result is within, by its place; the number of windows if none.
+        """Find for each result the index of the first nested window that contains it; the number of windows if none.
 
         Results of chunks that lie in one slice as a whole are placed by their run: a route that was determined before
         (Wang §5.3), without a look at the result.
@@ -112,11 +112,11 @@ class Results:
         return levels
 
     def at(self, places: Words) -> Results:
-        """The results at these places."""
+        """Select the results at these places."""
         return Results(self.lane, self.rows, self.lineages, self.found.take(places))
 
     def seen_by(self, member: Member) -> Mask | None:
-        """The results of rows that a member sees; None for all."""
+        """Find the results of rows that a member sees; None for all."""
         if member.sees == "all" or not len(self.found):
             return None
         if member.past is not None and int(self.found.valid_from[EVENT_TIME].min()) >= member.past:
@@ -136,7 +136,7 @@ class Results:
 def in_order(
     lane: Lane, rows: Mapping[str, RowsSpec], lineages: Mapping[str, Lineage], found: Combinations, age_runs: AgeRuns
 ) -> Results:
-    """The results in order of time."""
+    """Sort the results by time."""
     runs, run = list(age_runs), None
     if runs and sum(count for count, _ in runs) == len(found):
         run = np.repeat(np.arange(len(runs)), [count for count, _ in runs])
@@ -157,7 +157,7 @@ def _placed(ends: Mapping[str, Words], ages: Mapping[str, Words]) -> Words:
 
 
 def table_of(results: Results, member: Member, here: Words) -> Answer:
-    """A select list over the results at these places."""
+    """Compute a select list over the results at these places."""
     found = results.found.take(here)
     times, result_operator = found.valid_from[EVENT_TIME], member.result_operator
     refs = Combinations(found.refs, {}, {})

@@ -37,18 +37,18 @@ class Shape:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The streams it joins, each once, in FROM order."""
+        """The streams that the query joins, each once, in FROM order."""
         return tuple(dict.fromkeys(s.stream for s in self.query.sources))
 
     def kind(self, label: str) -> WindowKind:
-        """What the window on a source is measured in."""
+        """Return the unit in which the window on a source is measured."""
         window = self.query.source(label).window
         assert window is not None
         return window.kind
 
 
 def can_share(query: Query) -> bool:
-    """Whether a query can run in a chain: a join of windows whose results are its answer, and which surely has them."""
+    """Return whether a query can run in a chain: a join of windows whose results are its answer, none rejected."""
     return (
         query.plain
         and len(query.sources) > 1
@@ -58,7 +58,7 @@ def can_share(query: Query) -> bool:
 
 
 def shape_of(query: Query) -> Shape:
-    """The shape of a query that `can_share`, found once for each query."""
+    """Return the shape of a query that `can_share`, computed once for each query."""
     return kept_with(query, "_shape", _shape_of)
 
 
@@ -81,14 +81,14 @@ def _shape_of(user: Query) -> Shape:
 
 
 def base_signature(query: Query, labels: tuple[str, ...]) -> Signature:
-    """The signature of the shared state over these sources, whichever queries read it."""
+    """Compute the signature of the shared state over these sources, whichever queries read it."""
     counted = sorted({s.stream for s in query.sources if s.window is not None and s.window.kind == "rows"})
     clocks = "".join(f" {Clock(stream)}" for stream in counted)
     return signature(query, labels, SCOPE + clocks, "")
 
 
 def representative(shapes: Mapping[str, Shape]) -> Query:
-    """The query that stands for all: their join, with the widest window on each source and no filter."""
+    """Build the query that represents all: their join, with the widest window on each source and no filter."""
     first = next(iter(shapes.values()))
     widest = {a: max(shape.sizes[a] for shape in shapes.values()) for a in first.query.aliases}
     sources = tuple(replace(s, window=Window(first.kind(s.alias), widest[s.alias])) for s in first.query.sources)
@@ -100,13 +100,13 @@ def _columns(conditions: tuple[Expression, ...], label: str) -> set[str]:
 
 
 def canonical_plan(query: Query, plan: str) -> str:
-    """A query's plan in terms of the labels it shares with others."""
+    """Translate a query's plan to the labels that it shares with others."""
     shape = shape_of(query)
     return relabel_plan(parse_plan(plan, shape.user), shape.names).notation()
 
 
 def own_plan(query: Query, notation: str) -> str:
-    """A plan in terms of labels, as the query itself would write it."""
+    """Translate a plan in terms of labels to the query's own aliases."""
     shape = shape_of(query)
     back = {label: alias for alias, label in shape.names.items()}
     return relabel_plan(parse_plan(notation, shape.query), back).notation()

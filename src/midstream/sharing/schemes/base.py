@@ -27,7 +27,7 @@ class Figures:
     units: UnitCosts
 
     def lengths(self, i: int) -> npt.NDArray[np.float64]:
-        """Lengths of the edges from the i-th window on, as `edge_lengths` has them, but for the routes.
+        """Compute the lengths of the edges from the i-th window on as `edge_lengths` does, except for the routes.
 
         The dissertation's router holds a result against each window inside its slice; here a result is placed among
         them once, by one search, however many there are.
@@ -38,7 +38,7 @@ class Figures:
         return edge_lengths(self.load, replace(self.units, route=0.0), i) + self.units.route * placed
 
     def cost(self, cuts: Sequence[int]) -> float:
-        """The length of the path along these cuts."""
+        """Sum the lengths of the path along these cuts."""
         nodes = [0, *(self.load.w.index(float(cut)) + 1 for cut in cuts)]
         return float(sum(self.lengths(i)[j - i - 1] for i, j in pairwise(nodes)))
 
@@ -64,7 +64,7 @@ class Scheme(ABC):
 
     @abstractmethod
     def cuts(self, windows: Sequence[int], figures: Figures | None, present: Sequence[int]) -> tuple[int, ...]:
-        """The ends of the chain's slices, ascending, out of the distinct windows; none where it is one slice.
+        """Choose the ends of the chain's slices, ascending, from the distinct windows; none for a single slice.
 
         `figures` are None while nothing is known of the streams, `present` are the cuts up to now.
         """

@@ -39,7 +39,7 @@ class CpuOpt(Scheme):
 
 
 def cheapest_cuts(windows: Sequence[Window], lengths: Lengths) -> tuple[Window, ...]:
-    """Ends of the slices of the cheapest chain, ascending; the last is the greatest window.
+    """Find the ends of the slices of the cheapest chain, ascending; the last is the greatest window.
 
     Node 0 is age 0, node i the i-th window. An edge may be infinite: that slice is not to be. Of equally cheap chains
     it is one with the fewest slices. The dissertation names Dijkstra's algorithm; the graph has no cycles and its nodes
@@ -66,7 +66,6 @@ def cheapest_cuts(windows: Sequence[Window], lengths: Lengths) -> tuple[Window, 
 
 
 def _path(before: npt.NDArray[np.int64]) -> list[int]:
-    """The nodes from the first after 0 to the last."""
     path, node = [], len(before) - 1
     while node > 0:
         path.append(node)
