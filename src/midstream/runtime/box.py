@@ -27,26 +27,26 @@ class Box(ABC):
     @property
     @abstractmethod
     def results(self) -> tuple[Operator, ...]:
-        """The operators whose output is the query's result, should it have to be computed anew."""
+        """The operators whose output is the query's result, for computing it anew."""
 
     @abstractmethod
     def operators(self) -> tuple[Operator, ...]:
-        """The roots of all operators the box runs, old and new."""
+        """Return the roots of all operators that the box runs, old and new."""
 
     @abstractmethod
     def advance(self, lane: Lane) -> tuple[Combinations, ...]:
-        """The step's delta of each root of the query, exactly once each result."""
+        """Compute the step's delta of each root of the query, each result exactly once."""
 
     def withheld(self, lane: Lane) -> Combinations | None:
-        """Results of this step that are not to be delivered yet, after `advance`; None if nothing is held back."""
+        """Return results of this step that must not be delivered yet, after `advance`; None if nothing is held back."""
         return None
 
     @abstractmethod
     def snapshot(self) -> Mapping[str, Any]:
-        """The box as JSON values; its chunks are listed with the lane's states."""
+        """Encode the box as JSON values; its chunks are listed with the lane's states."""
 
     def settled(self, lane: Lane) -> Box:
-        """Called at the end of each step: the box to go on with, another one once a migration is done."""
+        """Return the box to go on with after each step: another one once a migration is done."""
         return self
 
     @property
@@ -55,7 +55,7 @@ class Box(ABC):
         """The plan by itself, to which every migration under way leads."""
 
     def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
-        """What each migration under way did in this step and how it stands, by its mark, as JSON values."""
+        """Report by mark what each migration under way did in this step and its progress, as JSON values."""
         return {}
 
 
@@ -74,7 +74,7 @@ class PlanBox(Box):
 
     @cached_property
     def inner_joins(self) -> tuple[tuple[OperatorId, ...], ...]:
-        """The ids that the counters of each join bear whose output is joined again, children first."""
+        """The counter ids of each join whose output is joined again, children first."""
         roots = {root.id for root in self.roots}
         below = {op.id: op for root in self.roots for op in root.walk() if len(op.labels) > 1}
         return tuple(op.counted for id, op in below.items() if id not in roots)

@@ -22,7 +22,7 @@ class ContractError(AssertionError):
 
 
 def are_on() -> bool:
-    """Whether contracts are checked."""
+    """Return whether contracts are checked."""
     on = _ON.get()
     return _EVERYWHERE[0] if on is None else on
 
@@ -48,13 +48,13 @@ def turned_on(on: bool = True) -> Iterator[None]:
 
 
 def require(holds: bool, contract: str) -> None:
-    """Raise unless a contract holds; to be called where checks are on."""
+    """Raise unless a contract holds; call this only where checks are on."""
     if not holds:
         raise ContractError(contract)
 
 
 def check_run(spec: StateSpec, run: SortedRun) -> None:
-    """Raise unless a run may stand in a state: its sources and clocks, one length, codes that ascend."""
+    """Raise unless a run may be part of a state: its sources and clocks, one length, codes that ascend."""
     held, where = run.combinations, f"state {spec.id}"
     require(set(held.refs) == set(spec.labels), f"{where} takes combinations of its own sources, not of {held.labels}")
     require(set(held.valid_to) == set(spec.clocks), f"{where} takes lifetimes on its clocks, not {set(held.valid_to)}")

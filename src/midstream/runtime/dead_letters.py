@@ -51,17 +51,18 @@ class DeadLetters:
 
     @cached_property
     def row_checks(self) -> Mapping[str, tuple[Expression, ...]]:
-        """By label the parts of conditions that may fail for a row of this source."""
+        """The parts of conditions that may fail for a row of a source, by label."""
         return row_checks(self.query)
 
     @cached_property
     def result_checks(self) -> tuple[Expression, ...]:
-        """What may fail for a combination of rows for which all conditions hold that can be evaluated."""
+        """The checks that may fail for a combination of rows that meets all conditions that can be evaluated."""
         return (*combination_checks(self.query), *output_checks(self.query))
 
     def of_rows(self, label: str, batch: pa.RecordBatch) -> pa.Table | None:
-        """The rows of a source that are rejected by themselves: no selection on them is false, and a part of a
-        condition cannot be evaluated. None where none is.
+        """Collect the rows of a source that are rejected by themselves, or return None where there are none.
+
+        Such a row makes no selection on it false, and a part of a condition cannot be evaluated for it.
         """
         conditions = [e for alias, e in self.query.selections if alias in (label, "") and not _is_check(e)]
         passing = all_hold((Call(BOOLEAN, UNLESS_FALSE, (e,)) for e in conditions), batch)
@@ -79,7 +80,7 @@ class DeadLetters:
     def sorted_out(
         self, read: Read, stored: Mapping[str, Iterable[str]], times: npt.NDArray[np.int64]
     ) -> tuple[Mask | None, pa.Table | None]:
-        """Which combinations remain, and those that are rejected; None and None where all remain.
+        """Separate the combinations that remain from those that are rejected; None and None where all remain.
 
         `stored` are the columns that can be read, by label.
         """
@@ -101,7 +102,8 @@ class DeadLetters:
     def of_outputs(
         self, outputs: Mapping[str, pa.Array], times: npt.NDArray[np.int64], failed: Sequence[tuple[str, Mask]]
     ) -> tuple[Mask | None, pa.Table | None]:
-        """The same for the results of an aggregate query; `failed` says of what cannot be evaluated where."""
+        """Separate an aggregate query's results as `sorted_out` does; `failed` marks where each output cannot be
+        evaluated."""
         at, reasons = _first(failed, len(times))
         if not len(at):
             return None, None
@@ -111,7 +113,7 @@ class DeadLetters:
         return kept, self.table(columns, times[at], reasons)
 
     def table(self, columns: Mapping[str, pa.Array], times: npt.NDArray[np.int64], reasons: Sequence[str]) -> pa.Table:
-        """Dead letters of these columns; the others are NULL."""
+        """Build dead letters of these columns; the others are NULL."""
         moments = pa.array(times).view(pa.int64()).cast(self.query.time)
         given = {**columns, TIME_COLUMN: moments, REASON: pa.array(reasons, pa.string())}
         arrays = [given[f.name] if f.name in given else pa.nulls(len(times), f.type) for f in self.schema]
@@ -125,7 +127,6 @@ class DeadLetters:
 
 
 def _first(failed: Sequence[tuple[str, Mask]], count: int) -> tuple[npt.NDArray[np.intp], list[str]]:
-    """Where anything failed, in order, and which was the first to do so."""
     which = np.full(count, -1)
     for number in reversed(range(len(failed))):
         which[failed[number][1]] = number
@@ -142,6 +143,6 @@ def _is_check(expression: Expression) -> bool:
 
 
 def together(*tables: pa.Table | None) -> pa.Table | None:
-    """All dead letters of a query, in the order of the tables; None where there are none."""
+    """Concatenate all dead letters of a query in the order of the tables; None where there are none."""
     there = [table for table in tables if table is not None and table.num_rows]
     return pa.concat_tables(there) if there else None

@@ -29,7 +29,7 @@ class Distribution:
     together: bool = False
 
     def allows(self, lane_key: Mapping[str, Expression] | None) -> bool:
-        """Whether rows spread by this key (by source, None: all in one lane) lie as they must.
+        """Return whether rows spread by this key (by source; None: all in one lane) lie as they must.
 
         >>> Distribution(together=True).allows({}), Distribution(together=True).allows(None)
         (False, True)

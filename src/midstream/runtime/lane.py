@@ -55,7 +55,7 @@ class Lane:
     def __init__(
         self, name: LaneId, state: LaneState, inputs: Mapping[str, pa.RecordBatch], clock: StepClock, store: ChunkStore
     ) -> None:
-        """A lane at the beginning of a step; `inputs` are the admitted rows by stream with their internal columns."""
+        """Begin a step on a lane; `inputs` are the admitted rows by stream with their internal columns."""
         self.name, self.clock = name, clock
         self._prefix = f"{name}/{clock.step:08d}-"
         self._before, self._store = state, store
@@ -83,11 +83,11 @@ class Lane:
     # --- open
 
     def input(self, name: str) -> pa.RecordBatch:
-        """The step's rows of a stream, or of an input that was fed; in any phase."""
+        """Return the step's rows of a stream, or of an input that was fed; in any phase."""
         return self._inputs[name]
 
     def arrived_before(self, name: str) -> int:
-        """How many rows of an input had arrived before this step; in any phase."""
+        """Count the rows of an input that had arrived before this step; in any phase."""
         return self._arrived[name]
 
     def feed(self, name: str, rows: pa.RecordBatch, before: int) -> None:
@@ -96,26 +96,26 @@ class Lane:
         self._inputs[name], self._arrived[name] = rows, before
 
     def queued(self, id: StateId, arrived: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that wait in a queue, with those that arrived behind them; in phase *open*."""
+        """Read the rows that wait in a queue, followed by those that arrived; in phase *open*."""
         chunks = self._before.states.get(id, _UNLISTED).chunks
         batches = [self._store.get(ref).select(arrived.schema.names) for ref in chunks]
         return one_batch(pa.Table.from_batches([*batches, arrived], schema=arrived.schema), f"lane {self.name}")
 
     def taken_from(self, id: StateId) -> int:
-        """How many rows had left a queue before this step; in phase *open*."""
+        """Count the rows that had left a queue before this step; in phase *open*."""
         return self._before.states.get(id, _UNLISTED).next_row
 
     def queue(self, id: StateId, rows: pa.RecordBatch, taken: int) -> None:
-        """List what is left of a queue after `taken` rows in all have left it; in phase *open*, once a queue."""
+        """List the rows left in a queue after `taken` rows have left it in all; in phase *open*, once each."""
         self._check(self._bounds is None, "queues are written before the lane is bound")
         chunks = (store_chunk(self._store, self._prefix + id, rows),) if rows.num_rows else ()
         self._queues[id] = StateListing(chunks, rows.num_rows, taken)
 
     def bound(self, bounds: Mapping[StateId, Mapping[Clock, int]], *, rests: bool = False) -> None:
-        """Say for each state and clock the least end of lifetime that still matters; ends phase *open*.
+        """Set for each state and clock the least end of lifetime that still matters; ends phase *open*.
 
         A state that is not named keeps every row. Where the lane `rests`, states that no row reaches are not read, and
-        `finish` is to be given what may rest.
+        `finish` must be given what may rest.
         """
         self._check(self._bounds is None, "a lane is bound once")
         self._check(not self._bases and not self._joins, "states are loaded after the lane is bound")
@@ -124,7 +124,7 @@ class Lane:
             self.silent = {name for name, rows in self._inputs.items() if not rows.num_rows}
 
     def bounds(self, id: StateId) -> Mapping[Clock, int]:
-        """The bounds of a state, by clock; from phase *prepare* on."""
+        """Return the bounds of a state, by clock; from phase *prepare* on."""
         bounds = self._bounds
         return bounds[id] if bounds is not None and id in bounds else {}
 
@@ -138,12 +138,12 @@ class Lane:
         self._counters[operator] = counters if known is None else known + counters
 
     def counted(self, operator: OperatorId) -> Counters:
-        """What an operator did in this step so far."""
+        """Return the counters of an operator in this step so far."""
         return self._counters.get(operator, Counters())
 
     @property
     def counters(self) -> Mapping[OperatorId, Counters]:
-        """What every operator did in this step so far."""
+        """The counters of every operator in this step so far."""
         return self._counters
 
     @property
@@ -157,18 +157,18 @@ class Lane:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What happened in this step so far."""
+        """The events of this step so far."""
         return tuple(self._events)
 
     # --- advance
 
     def has_delta(self, operator: OperatorId) -> bool:
-        """Whether the step's delta of an operator is there already."""
+        """Return whether the step's delta of an operator has been computed."""
         return operator in self.deltas
 
     @contextmanager
     def replaying(self, pieces: Mapping[OperatorId, Combinations]) -> Iterator[None]:
-        """Within this block operators see these deltas instead of the step's; the step's are back afterwards.
+        """Replace the step's deltas within this block; they are restored afterwards.
 
         The caller must turn the deltas that states took in into old combinations (`JoinState.age`).
         """
@@ -183,13 +183,13 @@ class Lane:
         self._notes[operator] = value
 
     def noted(self, operator: str, default: Any = None) -> Any:
-        """What an operator noted in this step."""
+        """Return what an operator noted in this step."""
         return self._notes.get(operator, default)
 
     # --- states
 
     def base(self, spec: RowsSpec) -> BaseState:
-        """The base state of a source."""
+        """Load the base state of a source."""
         found = self._bases.get(spec.id)
         if found is None:
             self._check(self._bounds is not None, "states are loaded after the lane is bound")
@@ -198,17 +198,17 @@ class Lane:
         return found
 
     def unread(self, ids: Iterable[StateId]) -> set[StateId]:
-        """The states of these that are not listed, or have never been read by this process."""
+        """Select the states that are not listed, or that this process has never read."""
         before, store, held = self._before.states, self._store, self._store.in_memory
         unknown = {id for id in ids if id not in before or (known := before[id].known) is None or known[0] is not store}
         return unknown | {id for id in ids if id in before for ref in before[id].chunks if ref.name not in held}
 
     def holds(self, spec: StateSpec) -> bool:
-        """Whether the state is listed or loaded; otherwise it must be computed from what is."""
+        """Return whether the state is listed or loaded; otherwise it must be computed from others."""
         return spec.id in self._joins or spec.id in self._before.states
 
     def join(self, spec: StateSpec) -> JoinState:
-        """A join state that `holds`."""
+        """Load a join state that `holds`."""
         found = self._joins.get(spec.id)
         if found is None:
             self._check(self._bounds is not None, "states are loaded after the lane is bound")
@@ -222,7 +222,7 @@ class Lane:
         return found
 
     def _relived(self, state: JoinState, lineage: Lineage) -> JoinState:
-        """The state with lifetimes reckoned anew, because the windows or filters it is shared by have changed."""
+        # The windows or filters that the state is shared by have changed, and with them lifetimes.
         assert state.spec.base is not None
         rows, label, runs = self.rows(state.spec.base), state.spec.base.label, []
         for run in state.old:
@@ -238,7 +238,7 @@ class Lane:
         return JoinState(state.spec, runs, state.purged + dropped, state.left_out)
 
     def sibling(self, spec: StateSpec) -> list[Combinations] | None:
-        """The old combinations of a state of equal signature but another index, if there is a whole one."""
+        """Return the old combinations of a whole state of equal signature but another index, or None."""
         for state in self._joins.values():
             if state.spec.id.same_content(spec.id) and not state.left_out:
                 return [run.combinations for run in state.old]
@@ -267,7 +267,7 @@ class Lane:
         self.count(OperatorId.of_state(whole.id), Counters(inserted=max(more, 0), purged=max(-more, 0)))
 
     def _held(self, spec: StateSpec) -> JoinState | None:
-        """The state, if it is there and undamaged."""
+        # None for a damaged state too.
         try:
             return self.join(spec) if self.holds(spec) else None
         except CheckpointError:
@@ -281,22 +281,22 @@ class Lane:
         self.count(OperatorId.of_state(run.id), Counters(inserted=sum(map(len, state.old))))
 
     def table(self, id: StateId) -> pa.RecordBatch | None:
-        """What `keep` listed under this id, in this step or an earlier one; None where there is nothing."""
+        """Return the table that `keep` listed under this id, in this step or an earlier one, or None."""
         if id in self._tables:
             return self._tables[id]
         listing = self._before.states.get(id)
         return self._store.get(listing.chunks[0]) if listing and listing.chunks else None
 
     def chunk(self, ref: ChunkRef) -> pa.RecordBatch:
-        """The rows of a chunk that the manifest lists for all lanes, such as a static table's; in any phase."""
+        """Read a chunk that the manifest lists for all lanes, such as a static table's; in any phase."""
         return self._store.get(ref)
 
     def lists(self, id: StateId) -> bool:
-        """Whether a state or table of this id was listed when the step began."""
+        """Return whether a state or table of this id was listed when the step began."""
         return id in self._before.states
 
     def keep(self, id: StateId, batch: pa.RecordBatch) -> None:
-        """List a table beside the states; it stays listed while a box or an operator names it."""
+        """List a table in addition to the states; it stays listed while a box or an operator names it."""
         self._check(not self._finished, "no table is kept once the lane is finished")
         self._tables[id] = batch
 
@@ -307,7 +307,7 @@ class Lane:
         self._before = LaneState(states, self._before.boxes)
 
     def reader(self, rows: Mapping[str, RowsSpec], combinations: Combinations) -> Callable[[Column], pa.Array]:
-        """How an expression reads the columns of these combinations; each column is fetched once."""
+        """Return a function that reads the columns of these combinations for an expression, each fetched once."""
         fetched: dict[tuple[str, str], pa.Array] = {}
 
         def read(column: Column) -> pa.Array:
@@ -319,7 +319,7 @@ class Lane:
         return read
 
     def rows(self, spec: RowsSpec) -> BaseRows:
-        """The rows of a source; before the step's own have been appended, the old ones."""
+        """Return the rows of a source; before the step's own have been appended, the old ones."""
         base = self.base(spec)
         if base.rows is None:
             if spec.lineage is None and not self.rests:
@@ -355,13 +355,12 @@ class Lane:
         return LaneState({**in_order, **states}, dict(boxes))
 
     def _changed(self) -> set[StateId]:
-        """The states that have got rows in this step."""
         bases = {id for id, base in self._bases.items() if base.rows is not None and base.rows.new.batch.num_rows}
         joins = {id for id, one in self._joins.items() if one.delta is not None and one.delta.combinations.count}
         return bases | joins
 
     def _as_before(self, part: RestingStates, changed: Set[StateId]) -> dict[StateId, StateListing]:
-        """The listings of states to which nothing was done, and of which no row has died; others are read."""
+        # States of which a row may have died are read, so that `finish` purges them.
         found = part.as_before(self._before.states, self._bounds or {}, changed)
         for spec in [spec for id, spec in part.specs.items() if id not in found and id not in changed]:
             _ = self.base(spec) if isinstance(spec, RowsSpec) else self.join(spec)

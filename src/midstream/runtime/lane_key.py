@@ -37,7 +37,7 @@ _LEVEL = "-level-"
 
 
 def group_at(own: str, level: int) -> str:
-    """The group of a name at a level: queries that read the answers of others run after those, in lanes of their own.
+    """Name a lane group at a level: queries that read answers of others run after those, in other lanes.
 
     >>> group_at(SINGLE, 0), group_at(SINGLE, 2)
     ('single', 'single-level-2')
@@ -46,7 +46,7 @@ def group_at(own: str, level: int) -> str:
 
 
 def is_single(group: str) -> bool:
-    """Whether a group has one lane, however many a job has.
+    """Return whether a group has one lane, however many a job has.
 
     >>> is_single("single"), is_single("single-level-1"), is_single("key-0")
     (True, True, False)
@@ -55,7 +55,7 @@ def is_single(group: str) -> bool:
 
 
 def lane_key(query: Query) -> dict[str, Expression] | None:
-    """For each stream the expression that spreads its rows, over the stream's own name as alias; None: one lane.
+    """Choose for each stream the expression that spreads its rows, over the stream's name as alias; None: one lane.
 
     All expressions are of one type, for the two sides of an equality are.
     """
@@ -69,7 +69,7 @@ def lane_key(query: Query) -> dict[str, Expression] | None:
 
 
 def group_name(key: dict[str, Expression] | None) -> str:
-    """The lane group of a key: queries of one group share a shuffle."""
+    """Name the lane group of a key: queries of one group share a shuffle."""
     if key is None:
         return SINGLE
     text = "; ".join(f"{stream}: {e.text()}::{e.type}" for stream, e in sorted(key.items()))
@@ -81,12 +81,12 @@ Spread = tuple[tuple[str, str], ...]
 
 
 def spread_text(key: Mapping[str, Expression] | None) -> Spread:
-    """The key as pairs of stream and text, in order; empty for one lane."""
+    """Format the key as pairs of stream and text, in order; empty for one lane."""
     return tuple((stream, f"{e.text()}::{e.type}") for stream, e in sorted((key or {}).items()))
 
 
 def fits(one: Spread, other: Spread) -> bool:
-    """Whether rows spread by one key lie as the other requires: they agree on the streams that both have.
+    """Return whether rows spread by one key lie as the other requires: they agree on the streams of both.
 
     A key of one stream fits its equal only: NULL may be one of its groups, and is no key of a join.
 
@@ -100,12 +100,12 @@ def fits(one: Spread, other: Spread) -> bool:
 
 
 def is_ordered(query: Query) -> bool:
-    """Whether a query takes rows in order of event time: it is evaluated at instants and has a ROWS window."""
+    """Return whether a query takes rows in order of event time: evaluated at instants, with a ROWS window."""
     return query.at_instants and any(s.window is not None and s.window.kind == "rows" for s in query.sources)
 
 
 def slots(key: Mapping[str, Expression], stream: str, rows: pa.RecordBatch) -> Slots:
-    """Find the slot of each row of a stream: by its key alone, or by its event time where the key is NULL.
+    """Find the slot of each row of a stream by its key, or by its event time where the key is NULL.
 
     Rows with a NULL key join nothing, so they are spread; but those of a lone stream may be a group and stay together.
     `midstream.spark.exchange` has this function in SQL.
@@ -126,7 +126,7 @@ def slots_of(codes: npt.NDArray[np.int64]) -> Slots:
 
 
 def _classes(query: Query) -> list[tuple[Expression, ...]]:
-    """The key classes; for an aggregate over one source, its groups are classes of their own."""
+    # An aggregate over one source has no equalities: its groups are classes of their own.
     classes = [c.members for c in key_classes(query)]
     if query.aggregate and len(query.sources) == 1:
         classes += [(group,) for group in query.aggregate.groups if len(group.aliases()) == 1 and not asks_user(group)]
@@ -134,7 +134,7 @@ def _classes(query: Query) -> list[tuple[Expression, ...]]:
 
 
 def _groups_by(query: Query, members: tuple[Expression, ...]) -> bool:
-    """Whether every group of an aggregate stays within one lane."""
+    # Every group of an aggregate must stay within one lane.
     if query.aggregate is None:
         return True
     texts = {e.text() for e in members}

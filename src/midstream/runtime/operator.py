@@ -29,13 +29,13 @@ class View:
     states: frozenset[frozenset[str]]
 
     def state(self, spec: StateSpec) -> StateSpec:
-        """The state under its name in the view."""
+        """Return the state under its name in the view."""
         if frozenset(spec.labels) not in self.states:
             return spec
         return replace(spec, signature=spec.signature.within(self.name))
 
     def covers(self, labels: frozenset[str]) -> bool:
-        """Whether the operator over these sources stands apart."""
+        """Return whether the operator over these sources belongs to the view."""
         return labels in self.operators
 
 
@@ -52,80 +52,80 @@ class Operator(ABC):
     @property
     @abstractmethod
     def id(self) -> OperatorId:
-        """Equal ids do equal work, so a step does it once."""
+        """The operator's id; equal ids do equal work, so a step does it once."""
 
     @property
     def counted(self) -> tuple[OperatorId, ...]:
-        """The ids that its counters bear."""
+        """The ids of the operator's counters."""
         return (self.id,)
 
     @abstractmethod
     def children(self) -> tuple[Operator, ...]:
-        """The operators below."""
+        """Return the operators below."""
 
     @cached_property
     def labels(self) -> frozenset[str]:
-        """The sources below, its own included."""
+        """The sources below, including the operator's own."""
         return frozenset[str]().union(*(child.labels for child in self.children()))
 
     @property
     def input(self) -> str | None:
-        """The lane's input that it takes rows from; None where it takes the deltas of others."""
+        """The lane's input whose rows the operator takes; None where it takes the deltas of others."""
         return None
 
     @cached_property
     def nothing(self) -> Combinations:
-        """The delta of a step that brings it nothing."""
+        """The delta of a step that brings the operator nothing."""
         spec = self.rows[min(self.labels)]
         return empty(sorted(self.labels), spec.clocks)
 
     def inputs(self) -> tuple[Operator, ...]:
-        """The operators whose deltas it takes; other than the children only where a migration is under way."""
+        """Return the operators whose deltas it takes: the children, except while a migration is under way."""
         return self.children()
 
     def target(self) -> Operator:
-        """The operator that will stand here; another one only where a migration is under way."""
+        """Return the operator that will take this place: itself, except while a migration is under way."""
         return self
 
     def with_children(self, children: Sequence[Operator]) -> Operator:
-        """The operator over other children, of the same sources in the same order; leaves stay as they are."""
+        """Replace the children by others of equal sources in equal order; leaves stay as they are."""
         return self
 
     @classmethod
     def like(cls, other: Operator) -> Self:
-        """An operator of this class with every field of another, of a class that this one extends unchanged."""
+        """Build an operator of this class with every field of another, of a class that this one extends unchanged."""
         return cls(**{field.name: getattr(other, field.name) for field in fields(other)})
 
     def in_view(self, view: View) -> Self:
-        """The operator, and those below it that the view covers, over the view's states."""
+        """Move the operator, and those below it that the view covers, to the view's states."""
         return self
 
     def tables(self) -> tuple[StateId, ...]:
-        """The ids of the lane tables it keeps beside its states."""
+        """Return the ids of the lane tables that the operator keeps besides its states."""
         return ()
 
     def distribution(self) -> Distribution:
-        """Which rows of its inputs must lie in one lane; none where it looks at each row by itself."""
+        """Return which rows of its inputs must lie in one lane; none where each row is looked at by itself."""
         return Distribution()
 
     @abstractmethod
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
-        """The join states this operator keeps itself, each with the operator whose output it holds."""
+        """Return the join states that the operator keeps, each with the operator whose output it holds."""
 
     @abstractmethod
     def advance(self, lane: Lane) -> Combinations:
-        """The step's delta: every combination with at least one row of this step. Call through `delta`."""
+        """Compute the step's delta: every combination with at least one row of this step. Call this through `delta`."""
 
     @abstractmethod
     def content(self, lane: Lane) -> Combinations:
-        """Every living combination of old rows, from the states of the operators below (Zhu §4.1.2)."""
+        """Compute every living combination of old rows from the states of the operators below (Zhu §4.1.2)."""
 
     @abstractmethod
     def describe(self) -> str:
-        """The operator in a line."""
+        """Describe the operator in a line."""
 
     def delta(self, lane: Lane) -> Combinations:
-        """The step's delta, computed once a step however many plans share the operator."""
+        """Return the step's delta, computed once a step however many plans share the operator."""
         found = lane.deltas.get(self.id)
         if found is None:
             try:
@@ -136,7 +136,7 @@ class Operator(ABC):
         return found
 
     def walk(self) -> tuple[Operator, ...]:
-        """This operator and all below it, children first, each once."""
+        """Walk this operator and all below it, children first, each once."""
         return self._below
 
     @cached_property
@@ -150,7 +150,7 @@ class Operator(ABC):
         return tuple(state for operator in self.walk() for state in operator.states())
 
     def drive(self, lane: Lane) -> Combinations:
-        """The step's delta, with every operator below advanced.
+        """Compute the step's delta, with every operator below advanced.
 
         An operator that another plan has advanced already does not ask its children, whose states must yet go on.
         """
@@ -161,7 +161,7 @@ class Operator(ABC):
         return self.delta(lane)
 
     def _driven(self, lane: Lane) -> Combinations:
-        """The same where no migration is under way: what is brought nothing is not even asked."""
+        # No migration is under way here: an operator that is brought nothing need not be asked.
         deltas, silent = lane.deltas, lane.silent
         for operator, source, children in self._in_turn:
             if source in silent:
@@ -179,5 +179,5 @@ class Operator(ABC):
 
     @cached_property
     def _in_turn(self) -> tuple[tuple[Operator, str | None, tuple[OperatorId, ...]], ...]:
-        """This operator and all below it, children first, with the input that a leaf takes, and the ids of children."""
+        # Children first, with the input that a leaf takes and the ids of the children.
         return tuple((one, one.input, tuple(child.id for child in one.children())) for one in self.walk())

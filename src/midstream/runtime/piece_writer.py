@@ -34,7 +34,7 @@ class PieceWriter(Protocol):
 
     @property
     def queries(self) -> Set[str]:
-        """The queries whose answers it takes: those that nobody reads within the job."""
+        """The queries whose answers the writer takes: those that nothing reads within the job."""
 
     def put(self, query: str, rows: pa.Table) -> None:
         """Take the next rows of a query's answer."""

@@ -30,10 +30,7 @@ class RestingStates:
         bounds: Mapping[StateId, Mapping[Clock, int]],
         changed: Collection[StateId],
     ) -> dict[StateId, StateListing]:
-        """The listings of states that have not `changed` in a step, and of which no row has died.
-
-        Of many states hardly one is touched: nothing is called for the others.
-        """
+        """Collect the listings of states that have not `changed` in a step, and of which no row has died."""
         found = {}
         for id, lineage in self.lineages.items():
             if id in changed or id not in listings or listings[id].lineage != lineage:

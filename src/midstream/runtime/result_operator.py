@@ -36,7 +36,7 @@ class Answer:
 
     @property
     def count(self) -> int:
-        """How many rows the answer has, those included that are not here."""
+        """The number of rows of the answer, including those already streamed out."""
         return len(self.times) + self.poured
 
 
@@ -54,27 +54,27 @@ class ResultOperator(ABC):
 
     @property
     def slack(self) -> int:
-        """How many microseconds beyond the watermark this result operator needs its states."""
+        """The microseconds beyond the watermark for which the result operator needs its states."""
         return 0
 
     @abstractmethod
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
-        """The step's part of the answer, in order of time."""
+        """Compute the step's part of the answer, in order of time."""
 
     def parts(self, lane: Lane, deltas: Sequence[Combinations], most: int) -> Iterator[Answer]:
-        """The same in parts of about `most` rows, each after the one before it in time; whole unless that is easy."""
+        """Yield the answer in parts of about `most` rows, in order of time; as a whole unless splitting is easy."""
         yield self.emit(lane, deltas)
 
     def tables(self, lane: Lane) -> frozenset[StateId]:
-        """The ids of the lane tables that the result operator itself keeps."""
+        """Return the ids of the lane tables that the result operator itself keeps."""
         return frozenset()
 
     def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
-        """What each migration under way does in the result operator itself, by its mark, as JSON values."""
+        """Report by mark what each migration under way does in the result operator itself, as JSON values."""
         return {}
 
     def schema(self) -> pa.Schema:
-        """The columns of the answer."""
+        """Return the columns of the answer."""
         return self.query.answer_columns()
 
     @cached_property
@@ -83,7 +83,7 @@ class ResultOperator(ABC):
 
     @cached_property
     def dead_letters(self) -> DeadLetters | None:
-        """What of the query is rejected because it cannot be evaluated; None where everything surely can."""
+        """The rejected rows and results of the query; None where everything can surely be evaluated."""
         return DeadLetters(self.query, self.names) if self.query.rejects else None
 
     @property
@@ -92,20 +92,20 @@ class ResultOperator(ABC):
         return {label: rows.columns for label, rows in self.rows.items()}
 
     def sorted_out(self, lane: Lane, results: Combinations) -> tuple[Combinations, pa.Table | None]:
-        """The combinations for which everything can be evaluated, and the dead letters of the others."""
+        """Select the combinations for which everything can be evaluated; the others become dead letters."""
         times = results.valid_from[EVENT_TIME]
         kept, dead = self.judged(with_time(lane.reader(self.rows, results), times), times)
         return (results if kept is None else results.take(np.flatnonzero(kept))), dead
 
     def judged(self, read: Callable[[Column], pa.Array], times: Words) -> tuple[Mask | None, pa.Table | None]:
-        """Of results that `read` gives, which remain, and the dead letters of the others; None where all remain."""
+        """Decide which of the results that `read` gives remain (None: all), and build dead letters of the others."""
         letters = self.dead_letters
         if letters is None or not letters.result_checks or not len(times):
             return None, None
         return letters.sorted_out(read, self.stored, times)
 
     def rejected_rows(self, inputs: Callable[[str], pa.RecordBatch]) -> pa.Table | None:
-        """The step's rows that are dead letters of the query by themselves; `inputs` gives each input's rows."""
+        """Collect the step's rows that are dead letters by themselves; `inputs` gives each input's rows."""
         letters = self.dead_letters
         if letters is None:
             return None
@@ -113,20 +113,20 @@ class ResultOperator(ABC):
         return together(*(letters.of_rows(label, batch) for label, batch in arrived if batch.num_rows))
 
     def span(self, lane: Lane) -> tuple[int, int]:
-        """The half-open range of instants that the query's watermark passes in this step."""
+        """Return the half-open range of instants that the query's watermark passes in this step."""
         streams = {s.stream for s in self.query.sources}
         return min(lane.clock.before[s] for s in streams), min(lane.clock.after[s] for s in streams)
 
     def answer(self, columns: Sequence[pa.Array], times: Words) -> Answer:
-        """The answer of these columns."""
+        """Build an answer of these columns."""
         return Answer(pa.Table.from_arrays(list(columns), schema=self._schema), times)
 
     def values(self, read: Callable[[Column], pa.Array], count: int) -> list[pa.Array]:
-        """The select list's columns over rows that `read` gives."""
+        """Evaluate the select list over rows that `read` gives."""
         return [evaluate(o.expression, read, count) for o in self.query.outputs]
 
     def ends(self, lane: Lane, combinations: Combinations) -> Words:
-        """The last microsecond of each combination's lifetime; rows may have been evicted by count in this step."""
+        """Compute the last microsecond of each combination's lifetime; this step may evict rows by count."""
         ends = combinations.valid_to[EVENT_TIME]
         for clock, last in combinations.valid_to.items():
             if clock.stream is not None:
@@ -134,7 +134,7 @@ class ResultOperator(ABC):
         return ends
 
     def _evicted(self, lane: Lane, stream: str, last: Words) -> Words:
-        """The event time of the row after number `last`, for each; FOREVER while it has not arrived."""
+        # FOREVER while the row after number `last` has not arrived.
         spec = next(r for r in self.rows.values() if r.stream == stream)
         arrived = lane.input(spec.input)
         times = arrived.column("_ts").to_numpy()
@@ -146,10 +146,10 @@ class ResultOperator(ABC):
 
 
 def time_array(words: Words, kind: pa.DataType) -> pa.Array:
-    """Microseconds as timestamps of a type in microseconds."""
+    """Convert microseconds to timestamps of a type in microseconds."""
     return pa.array(words).view(pa.int64()).cast(kind)
 
 
 def with_time(read: Callable[[Column], pa.Array], words: Words) -> Callable[[Column], pa.Array]:
-    """A reader that also knows the pseudo-column of the result's time."""
+    """Extend a reader by the pseudo-column of the result's time."""
     return lambda c: time_array(words, c.type) if c.alias == "" and c.name == TIME_COLUMN else read(c)

@@ -61,7 +61,7 @@ _NOTHING_YET = StreamProgress()
 
 
 def watermark(schema: StreamSchema, progress: StreamProgress) -> int | None:
-    """The least event time that the stream may still bring; None if it has not spoken.
+    """Return the least event time that the stream may still bring; None if it has brought nothing.
 
     That of a stream of answers is known from the watermarks of the streams that its queries read.
 
@@ -79,7 +79,7 @@ def _reached(progress: StreamProgress) -> int | None:
 
 
 def watermarks(streams: Mapping[str, StreamSchema], progress: Mapping[str, StreamProgress]) -> dict[str, int]:
-    """The watermark of every stream; BEGINNING where it has none."""
+    """Return the watermark of every stream; BEGINNING where it has none."""
     marks = dict.fromkeys(streams, BEGINNING)
     # Of many streams most are often silent: a step looks at each, and calls nothing.
     for name, schema in streams.items():
@@ -94,7 +94,7 @@ def watermarks(streams: Mapping[str, StreamSchema], progress: Mapping[str, Strea
 
 
 def ceilings(streams: Mapping[str, StreamSchema], progress: Mapping[str, StreamProgress]) -> dict[str, int]:
-    """Return the greatest event time that a row of each stream may have in a step, by the progress before it.
+    """Return the greatest event time that a row of each stream may have in a step, given the progress.
 
     That is `max_ahead` beyond the newest row of all streams that are not answers, so that a stream which was silent for
     long may go on where the others are. Nothing but the manifest decides: a step that is done again gives the same.
@@ -121,7 +121,7 @@ def advance(
     seen: Mapping[str, Seen],
     queries: Collection[frozenset[str]],
 ) -> dict[str, StreamProgress]:
-    """The progress of every stream after a step; `queries` are the sets of streams that running queries read.
+    """Update the progress of every stream after a step; `queries` are the sets of streams that running queries read.
 
     A stream is idle when event time, as the whole job sees it, has moved by more than its `idle_timeout` since it last
     brought a row. An idle stream's watermark is lifted to the least watermark of the others in its queries, so that it
