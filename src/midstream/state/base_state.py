@@ -34,7 +34,7 @@ SLOT = "_slot"
 
 
 def count_column(stream: str) -> str:
-    """The internal column that counts the arrivals of a stream up to and including a row.
+    """Name the internal column that counts the arrivals of a stream up to and including a row.
 
     >>> count_column("A")
     '_count:A'
@@ -43,7 +43,7 @@ def count_column(stream: str) -> str:
 
 
 def clock_column(clock: Clock) -> str:
-    """The internal column of where a row stands on a clock.
+    """Name the internal column of a row's position on a clock.
 
     >>> clock_column(EVENT_TIME), clock_column(Clock("A"))
     ('_ts', '_count:A')
@@ -68,7 +68,7 @@ class BaseState:
     def load(
         spec: RowsSpec, listing: StateListing, bounds: Mapping[Clock, int], store: ChunkStore, step: int = -1
     ) -> BaseState:
-        """The state as a manifest lists it, without the chunks at its front that are dead as a whole.
+        """Load the state as a manifest lists it, without the chunks at its front that are dead as a whole.
 
         Only the front is cut, so that row numbers stay consecutive and a row is found by subtraction. Where the lineage
         has changed since, rows get their bits for the filters that are new in this `step`.
@@ -88,7 +88,6 @@ class BaseState:
         return state
 
     def _relived(self, run: RowRun, lineage: Lineage, step: int) -> RowRun:
-        """The run under another lineage: new filters are evaluated, lifetimes reckoned anew; no row moves."""
         batch, ref = run.batch, run.ref
         if any(f.since == step for f in lineage.filters):
             batch, ref = relabelled(batch, lineage, step), None
@@ -96,7 +95,7 @@ class BaseState:
         return RowRun(run.first, batch, ref and replace(ref, lifetimes=lifetimes))
 
     def append(self, batch: pa.RecordBatch) -> Combinations:
-        """Number the step's rows; gives them as combinations of one."""
+        """Number the step's rows; returns them as combinations of one."""
         lineage, numbers = self.spec.lineage, np.arange(self.next_row, self.next_row + batch.num_rows)
         bits = None if lineage is None or lineage.passed_by_all else _words(batch, LINEAGE)
         arrived = self._combined(batch, numbers, bits)
@@ -104,25 +103,23 @@ class BaseState:
         return arrived
 
     def append_nothing(self, batch: pa.RecordBatch) -> Combinations:
-        """The same for a step without rows, of which only the columns are given."""
+        """Append a step without rows, of which only the columns are given."""
         self.rows = BaseRows(self.old, RowRun(self.next_row, batch))
         return empty((self.spec.label,), self.spec.clocks)
 
     def nothing(self) -> RowRun:
-        """A run of no rows, of the shape of the old ones, at the next number."""
+        """Return a run of no rows, of the shape of the old ones, at the next number."""
         if not self.old:
             return RowRun(self.next_row, pa.RecordBatch.from_pydict({}))
         return RowRun(self.next_row, self.old[-1].batch.slice(0, 0))
 
     def combinations(self, batch: pa.RecordBatch, first: int) -> Combinations:
-        """Rows of a run as combinations of one, with their lifetimes."""
+        """Convert rows of a run to combinations of one, with their lifetimes."""
         bits = None if self.spec.lineage is None else _words(batch, LINEAGE)
         return self._combined(batch, RowRun(first, batch).numbers, bits)
 
     def _combined(self, batch: pa.RecordBatch, numbers: Words, bits: Words | None) -> Combinations:
-        """Rows of these numbers as combinations of one; where there is a lineage, `bits` says which filters they pass,
-        and without `bits` they pass all.
-        """
+        # Where there is a lineage, `bits` says which filters the rows pass; without `bits` they pass all.
         spec = self.spec
         now = {clock: _words(batch, clock_column(clock)) for clock in spec.clocks}
         if spec.lineage is not None:
@@ -137,12 +134,12 @@ class BaseState:
         return Combinations.of(heading, words)
 
     def alive(self, bounds: Mapping[Clock, int]) -> list[Combinations]:
-        """The old rows that are alive, run by run."""
+        """Return the old rows that are alive, run by run."""
         pieces = [self.combinations(s.batch, s.first).purge(bounds) for s in self.old]
         return [piece for piece in pieces if len(piece)]
 
     def count_alive(self, bounds: Mapping[Clock, int]) -> int:
-        """How many of the old rows are alive; looks only into chunks whose lifetimes straddle a bound."""
+        """Count the old rows that are alive; looks only into chunks whose lifetimes straddle a bound."""
         total = 0
         for run in self.old:
             lifetimes = {} if run.ref is None else run.ref.lifetimes
@@ -170,7 +167,7 @@ class BaseState:
         return StateListing(chunks, live, new.end, 0, lineage).made_of(runs, store)
 
     def _alive(self, run: RowRun, bounds: Mapping[Clock, int]) -> Mask | None:
-        """Which rows of an old run are alive; None when all of them."""
+        # None when all rows are alive.
         if id(run) not in self._masks:
             if run.held is None or self.relived:
                 object.__setattr__(run, "held", self.combinations(run.batch, run.first))
@@ -186,7 +183,7 @@ class BaseState:
         return RowRun(run.first, run.batch, ref, None, run.held)
 
     def _thinned(self, runs: list[RowRun], bounds: Mapping[Clock, int]) -> list[RowRun]:
-        """The runs without their dead rows, once they are most of one; queries that share rows let some go early."""
+        # Queries that share rows let some go early, so a run may be mostly dead before its front is.
         if self.spec.lineage is None or len(self.spec.lineage.filters) < 2:
             return runs
         return [self._thinned_run(run, bounds) for run in runs]
@@ -208,7 +205,7 @@ class BaseState:
         return [RowRun(runs[0].first, united(batches, names), None, _united([s.known_lifetimes for s in runs]))]
 
     def _trim(self, runs: list[RowRun], bounds: Mapping[Clock, int]) -> list[RowRun]:
-        """Cut the dead rows off the front once they are most of the first chunk."""
+        # Dead rows are cut off once they are most of the first chunk.
         if not runs:
             return runs
         first = runs[0]
@@ -238,12 +235,12 @@ class BaseState:
 
 @lru_cache(maxsize=1 << 10)
 def kept_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> list[str]:
-    """Of columns of these names those that are kept, in the order of chunks: internal ones, and what queries read."""
+    """Select the columns that are kept, in the order of chunks: internal ones, and those that queries read."""
     return sorted({name for name in names if name[:1] == "_"} | {*columns})
 
 
 def relabelled(batch: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBatch:
-    """Rows kept from before with their bits for the filters that are new in this step.
+    """Set the bits of rows kept from before for the filters that are new in this step.
 
     A filter that reads a column which the rows do not have lets none of them pass.
     """
@@ -257,7 +254,7 @@ def relabelled(batch: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordB
 
 
 def _united(lifetimes: Sequence[Lifetimes | None]) -> Lifetimes | None:
-    """The lifetimes of several runs' rows together, if all are known."""
+    # None unless all are known.
     known = [one for one in lifetimes if one is not None]
     if len(known) < len(lifetimes):
         return None
@@ -270,7 +267,7 @@ def _words(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:
 
 
 def _without(dead: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A copy of a batch without so many rows at its front."""
+    # A copy, so that the dead rows' memory is freed.
     left = batch.slice(dead)
     if plain_size(batch) is not None:
         copied = pa.concat_batches([left], memory_pool=POOL)

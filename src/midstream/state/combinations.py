@@ -39,19 +39,19 @@ class Heading:
 
     @cached_property
     def nothing(self) -> Combinations:
-        """No combinations."""
+        """An empty block under this heading."""
         return Combinations.of(self, np.zeros((self.width, 0), np.int64))
 
 
 @lru_cache(maxsize=1 << 14)
 def heading_of(labels: tuple[str, ...], begins: tuple[Clock, ...], ends: tuple[Clock, ...]) -> Heading:
-    """The heading of combinations of these sources on these clocks."""
+    """Return the heading of combinations of these sources on these clocks."""
     return Heading(labels, begins, ends)
 
 
 @lru_cache(maxsize=1 << 14)
 def heading_of_pairs(left: Heading, right: Heading) -> Heading:
-    """The heading of pairs, on the clocks of the left ones."""
+    """Return the heading of pairs, on the clocks of the left ones."""
     return heading_of((*left.labels, *right.labels), left.begins, left.begins)
 
 
@@ -92,14 +92,14 @@ class Combinations:
 
     @staticmethod
     def of(heading: Heading, words: Words) -> Combinations:
-        """Those of a block under this heading."""
+        """Wrap a block of words under this heading."""
         made = _new(Combinations)
         made.heading, made.words, made.count, made.is_block = heading, words, words.shape[1], True
         return made
 
     @staticmethod
     def joined(heading: Heading, pieces: Sequence[Combinations], count: int) -> Combinations:
-        """All of several blocks under this heading, in order."""
+        """Join several blocks under this heading, in order."""
         made = _new(Combinations)
         made.heading, made.pieces, made.count, made.is_block = heading, pieces, count, False
         return made
@@ -144,21 +144,21 @@ class Combinations:
         return self.heading.labels
 
     def numbers_of(self, label: str) -> Words:
-        """The number of each one's row of a source; of a block without making all its columns."""
+        """Return the number of each combination's row of a source; of a block without making all its columns."""
         if not self.is_block:
             return self.refs[label]
         numbers: Words = self.words[self.heading.places[label]]
         return numbers
 
     def begins_on(self, clock: Clock) -> Words:
-        """When each begins to hold on a clock, in the same way."""
+        """Return when each begins to hold on a clock; of a block without making all its columns."""
         if not self.is_block:
             return self.valid_from[clock]
         begins: Words = self.words[self.heading.now + self.heading.begins.index(clock)]
         return begins
 
     def under(self, heading: Heading) -> Combinations:
-        """The same with its columns in the order of a heading, of the same sources and at most the same clocks."""
+        """Reorder the columns as in a heading of these sources and at most these clocks."""
         if self.heading is heading:
             return self
         refs = {label: self.refs[label] for label in heading.labels}
@@ -166,13 +166,13 @@ class Combinations:
         return Combinations(refs, begins, {clock: self.valid_to[clock] for clock in heading.ends})
 
     def take(self, which: Selector) -> Combinations:
-        """The combinations at these indices, under this mask or in this slice."""
+        """Select the combinations at these indices, under this mask or in this slice."""
         if isinstance(which, slice):
             return Combinations.of(self.heading, self.words[:, which])
         return self.at(indices(which))
 
     def at(self, places: Words) -> Combinations:
-        """The combinations at these indices."""
+        """Select the combinations at these indices."""
         if self.is_block:
             return Combinations.of(self.heading, self.words.take(places, 1))
         if self.pieces:
@@ -188,7 +188,7 @@ class Combinations:
         )
 
     def alive(self, bounds: Mapping[Clock, int]) -> npt.NDArray[np.bool_] | None:
-        """Which combinations a row that may still come can join; None when all of them."""
+        """Test which combinations a later row can still join; None when all of them."""
         mask: npt.NDArray[np.bool_] | None = None
         if not self.count:
             return mask
@@ -199,12 +199,12 @@ class Combinations:
         return None if mask is None or all_of(mask) else mask
 
     def purge(self, bounds: Mapping[Clock, int]) -> Combinations:
-        """The combinations that are alive."""
+        """Select the combinations that are alive."""
         mask = self.alive(bounds)
         return self if mask is None else self.take(mask)
 
     def lifetimes(self) -> dict[Clock, tuple[int, int]]:
-        """For each clock the least and the greatest end."""
+        """Return for each clock the least and the greatest end."""
         if not self.count:
             return {}
         words, until = self.words, self.heading.until
@@ -238,18 +238,18 @@ _all = np.logical_and.reduce
 
 
 def indices(which: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Words:
-    """The indices that a mask chooses; indexing by them is several times faster than by the mask."""
+    """Convert a mask to the indices it chooses; indexing by them is several times faster than by the mask."""
     return which.nonzero()[0] if which.dtype == np.bool_ else np.asarray(which, np.int64)
 
 
 def empty(labels: Iterable[str], clocks: Iterable[Clock]) -> Combinations:
-    """No combinations, of these sources on these clocks."""
+    """Return no combinations, of these sources on these clocks."""
     on = tuple(clocks)
     return heading_of(tuple(labels), on, on).nothing
 
 
 def concatenate(pieces: Sequence[Combinations]) -> Combinations:
-    """All combinations of the pieces, in order; the pieces have the same sources and clocks."""
+    """Concatenate pieces of the same sources and clocks, in order."""
     if len(pieces) == 1:
         return pieces[0]
     heading = pieces[0].heading
@@ -271,7 +271,7 @@ class Candidates(NamedTuple):
 
 
 def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Words) -> Combinations:
-    """The pairs (left[i], right[j]) for (i, j) of the index arrays that are within their windows."""
+    """Join the pairs (left[i], right[j]) for (i, j) of the index arrays that are within their windows."""
     one, other = _on_the_same_clocks(left.heading, right.heading)
     here, there = left.under(one).words, right.under(other).words
     now = np.maximum(here[one.now : one.until].take(left_at, 1), there[other.now : other.until].take(right_at, 1))
@@ -292,8 +292,7 @@ def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Word
 
 
 def pair_few(pieces: Sequence[Candidates]) -> tuple[Combinations, Words | None]:
-    """The same for the candidates of several blocks, in order, with the indices of those that are within their windows;
-    None where all are.
+    """Join the candidates of several blocks, in order; returns also the indices within their windows, None for all.
 
     Takes whole rows before it looks at windows: of few candidates in each block that is fewer calls, of many more work.
     """
@@ -315,7 +314,7 @@ def pair_few(pieces: Sequence[Candidates]) -> tuple[Combinations, Words | None]:
 
 
 def _on_the_same_clocks(one: Heading, other: Heading) -> tuple[Heading, Heading]:
-    """The headings of two sides of pairs, both on the clocks of the left one."""
+    # Both headings are put on the clocks of the left one.
     if one.begins == one.ends == other.begins == other.ends:
         return one, other
     return heading_of(one.labels, one.begins, one.begins), heading_of(other.labels, one.begins, one.begins)

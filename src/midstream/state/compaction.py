@@ -25,7 +25,7 @@ be: a batch made of five takes hardly longer than one of two, and is made a four
 
 
 def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] | None:
-    """The half-open range of neighbours to merge into one chunk: small ones, or what `choose_neighbours` says.
+    """Choose the half-open range of neighbours to merge into one chunk: small ones, or as `choose_neighbours` does.
 
     >>> to_merge([40_000, 10, 10, 10, 10]), to_merge([40_000, 10, 10, 10])
     ((1, 5), None)
@@ -42,7 +42,7 @@ def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] |
 
 
 def rows_to_merge(batches: Sequence[pa.RecordBatch]) -> tuple[int, int] | None:
-    """The half-open range of chunks of base rows to be one, of at most `MOST_BYTES`, by their numbers of rows."""
+    """Choose the half-open range of chunks of base rows to merge, of at most `MOST_BYTES`, by their numbers of rows."""
     if len(batches) <= MOST_OF_ROWS:
         return None
     rows = [batch.num_rows for batch in batches]
@@ -53,9 +53,7 @@ def rows_to_merge(batches: Sequence[pa.RecordBatch]) -> tuple[int, int] | None:
 
 
 def _at_most(limit: int, batches: Sequence[pa.RecordBatch]) -> bool:
-    """Whether batches together have at most so many bytes. `nbytes` takes a hundred times as long as to ask what their
-    buffers take, which columns may share.
-    """
+    # `nbytes` takes a hundred times as long as the size of the buffers, which columns may share.
     if sum([batch.get_total_buffer_size() * batch.num_columns for batch in batches]) <= limit:
         return True
     return bool(sum([batch.nbytes for batch in batches]) <= limit)
@@ -64,7 +62,7 @@ def _at_most(limit: int, batches: Sequence[pa.RecordBatch]) -> bool:
 def choose_neighbours(
     sizes: Sequence[int], most: int = MOST_CHUNKS, sizes_in_bytes: Sequence[int] = (), least: int = 2
 ) -> tuple[int, int] | None:
-    """The half-open range of neighbours to merge into one chunk, or None while there are few enough.
+    """Choose the half-open range of neighbours to merge into one chunk, or None while there are few enough.
 
     Takes the balanced run, of `least` neighbours at least, with the fewest rows. In a balanced run no chunk has more
     than half of the rows, so each row's chunk at least doubles and a row is rewritten at most log2(n) times; where no
@@ -100,7 +98,7 @@ def choose_neighbours(
 
 
 def is_sparse(live: int, rows: int) -> bool:
-    """Whether so much of a chunk is dead that writing the rest anew frees memory.
+    """Return whether so much of a chunk is dead that rewriting the rest frees memory.
 
     >>> is_sparse(live=40, rows=100), is_sparse(live=60, rows=100)
     (True, False)

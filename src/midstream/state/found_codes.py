@@ -30,7 +30,7 @@ class FoundCodes(NamedTuple):
     taken: Sequence[CodesTaken]
 
     def under(self, key: Key, combinations: Combinations) -> Codes | None:
-        """The code of each combination under a key; None where these are others, or the key is another one."""
+        """Return the code of each combination under a key; None for other combinations or another key."""
         if combinations is not self.found or key not in self.keys:
             return None
         columns = []

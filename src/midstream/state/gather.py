@@ -19,12 +19,12 @@ _INT64 = pa.int64()
 
 
 def column_of(words: Words) -> pa.Array:
-    """The words as a column on the same memory, sooner than Arrow's conversion finds out what they are."""
+    """Wrap the words as a column on the same memory, without Arrow's conversion, which first looks for their type."""
     return pa.Array.from_buffers(_INT64, len(words), [None, pa.py_buffer(words)])
 
 
 def all_of(mask: npt.NDArray[np.bool_]) -> bool:
-    """Whether a mask, which is not empty, marks all; it is looked through up to the first that it does not mark.
+    """Return whether a non-empty mask marks all; stops at the first position that it does not mark.
 
     >>> all_of(np.array([True, True])), all_of(np.array([True, False])), all_of(np.array([False, True]))
     (True, False, False)
@@ -37,7 +37,7 @@ FEW = 32
 
 
 def extremes(words: Words) -> tuple[int, int]:
-    """The least and the greatest of some words.
+    """Return the least and the greatest of some words.
 
     >>> extremes(np.array([5, 3, 4])), extremes(np.arange(FEW + 1))
     ((3, 5), (0, 32))
@@ -49,7 +49,7 @@ def extremes(words: Words) -> tuple[int, int]:
 
 
 def greatest(words: Words) -> int:
-    """The greatest of some words.
+    """Return the greatest of some words.
 
     >>> greatest(np.array([5, 3, 4])), greatest(np.arange(FEW + 1))
     (5, 32)
@@ -58,7 +58,7 @@ def greatest(words: Words) -> int:
 
 
 def gather(words: Words, order: Words) -> Words:
-    """The words in this order, which is one of their own; a place outside of them is not looked for.
+    """Take the words in an order of their own places, without checking bounds.
 
     >>> gather(np.array([5, 6, 7]), np.array([2, 0, 1])).tolist()
     [7, 5, 6]
@@ -70,7 +70,7 @@ def gather(words: Words, order: Words) -> Words:
 
 
 def taken(column: pa.Array, places: Words) -> pa.Array:
-    """The values of a column at these places; an IndexError where there is no such place."""
+    """Take the values of a column at these places; raises IndexError for a place outside it."""
     if not places.size:
         return column.slice(0, 0)
     few, length = places.size < MANY, len(column)
@@ -85,7 +85,7 @@ def taken(column: pa.Array, places: Words) -> pa.Array:
 
 
 def _few_taken(column: pa.Array, places: Words) -> pa.Array:
-    """The same of words without NULLs by numpy, which begins sooner."""
+    # For words without NULLs numpy begins sooner than Arrow.
     kind, begin = column.type, column.offset
     words = np.frombuffer(column.buffers()[1], f"i{kind.bit_width // 8}")[begin : begin + len(column)]
     return pa.Array.from_buffers(kind, len(places), [None, pa.py_buffer(words.take(places))])
@@ -97,7 +97,7 @@ _WORDS = frozenset(kind.id for kind in (*_INTEGERS, pa.float16(), pa.float32(), 
 
 
 def is_word(kind: pa.DataType) -> bool:
-    """Whether values of a type are numbers of whole bytes: integers, floats, dates and times.
+    """Return whether values of a type are numbers of whole bytes: integers, floats, dates and times.
 
     >>> is_word(pa.int16()), is_word(pa.timestamp("us")), is_word(pa.bool_()), is_word(pa.string())
     (True, True, False, False)

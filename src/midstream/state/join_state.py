@@ -40,7 +40,7 @@ class JoinState:
 
     @staticmethod
     def load(spec: StateSpec, listing: StateListing, bounds: Mapping[Clock, int], store: ChunkStore) -> JoinState:
-        """The state as a manifest lists it, without the rows that died since."""
+        """Load the state as a manifest lists it, without the rows that have died since."""
         known = listing.known_from(store)
         if known is None:
             refs = [ref for ref in listing.chunks if not is_dead(ref, bounds)]
@@ -51,13 +51,13 @@ class JoinState:
 
     @property
     def live(self) -> int:
-        """How many combinations are alive, the step's own included."""
+        """The number of combinations that are alive, including the step's own."""
         return sum(map(len, self.old)) + (0 if self.delta is None else len(self.delta))
 
     def insert(self, delta: SortedRun) -> bool:
-        """Take in the step's combinations; False if another operator already did.
+        """Take in the step's combinations; returns False if another operator already did.
 
-        To be called once a step and operator, after the state has been probed: what it probes is `old`.
+        Call this once a step and operator, after the state has been probed: the probe reads `old`.
         """
         if self.delta is not None:
             return False
@@ -80,19 +80,19 @@ class JoinState:
         self.old = [run.take(mask) for run in self.old if (mask := kept(run.combinations)).any()]
 
     def preceded_by(self, older: JoinState) -> JoinState:
-        """The state with the combinations of another one listed before its own; neither may have a delta yet."""
+        """List the combinations of another state before this one's; neither may have a delta yet."""
         whole = JoinState(self.spec, [*older.old, *self.old], self.purged)
         whole.left_out = older.left_out + self.left_out
         return whole
 
     def under(self, spec: StateSpec) -> JoinState:
-        """The old combinations under another name: the same content, listed once more and copied never."""
+        """List the old combinations under another name: the same content, not copied."""
         state = JoinState(spec, self.old)
         state.left_out = self.left_out
         return state
 
     def age(self) -> int:
-        """Count the step's combinations as old, compacted: how many there were. Only for a plan that is replayed."""
+        """Count the step's combinations as old, compacted; returns their number. Only for a plan that is replayed."""
         if self.delta is None:
             return 0
         aged, runs = len(self.delta), [run for run in (*self.old, self.delta) if len(run)]
@@ -125,10 +125,8 @@ class JoinState:
     def _in_slices(
         self, store: ChunkStore, name: str, runs: list[SortedRun], lineage: Lineage, now: int
     ) -> list[SortedRun]:
-        """The chunks by slice: one whose youngest row has reached a slice is listed there, and no row is copied.
-
-        Chunks are merged within a slice only, so that the chunks of a slice stay its own.
-        """
+        # Chunks are merged within a slice only, so that the chunks of a slice stay its own. No row is copied when a
+        # chunk moves.
         slices = [slice_of(born_in(run, lineage.clock), lineage.cuts, now) for run in runs]
         kept: list[SortedRun] = []
         for at, group in groupby(range(len(runs)), slices.__getitem__):
@@ -149,14 +147,14 @@ class JoinState:
 
 
 def born_in(run: SortedRun, clock: Clock) -> tuple[int, int]:
-    """The least and the greatest time of a run's rows, of which it has some."""
+    """Return the least and the greatest time of a run's rows, of which it has some."""
     if run.ref is not None and run.ref.born is not None:
         return run.ref.born
     return extremes(run.combinations.valid_from[clock])
 
 
 def slice_of(born: tuple[int, int], cuts: Sequence[int], now: int) -> int:
-    """The slice of rows born then, by the age of the youngest; a row of age exactly a cut is still before it.
+    """Find the slice of rows born in a range, by the age of the youngest; cuts are inclusive.
 
     Wang's slices are half-open the other way round, `W_(i-1) <= age < W_i`; windows are inclusive here.
 
@@ -167,7 +165,6 @@ def slice_of(born: tuple[int, int], cuts: Sequence[int], now: int) -> int:
 
 
 def _listed(store: ChunkStore, name: str, run: SortedRun, clock: Clock | None, at: int | None = None) -> SortedRun:
-    """A run as it is listed, put into the store if it is in none; in a chain in this slice, or where it is."""
     ref, alive = run.ref, run.combinations.count
     if ref is None:
         lifetimes = run.combinations.lifetimes()

@@ -28,7 +28,7 @@ DIGITS_OF_WORD = 18
 
 
 def is_exact(types: Sequence[pa.DataType]) -> bool:
-    """Whether equal codes mean equal keys; otherwise candidates must be compared once more.
+    """Return whether equal codes mean equal keys; otherwise candidates must be compared once more.
 
     >>> is_exact([pa.int32()]), is_exact([pa.string()]), is_exact([pa.int32(), pa.int32()])
     (True, False, False)
@@ -37,7 +37,7 @@ def is_exact(types: Sequence[pa.DataType]) -> bool:
 
 
 def key_codes(keys: Sequence[pa.Array]) -> tuple[npt.NDArray[np.int64], Mask | None]:
-    """One int64 per row for hash search: equal keys have equal codes, and NaN, -0.0 follow SQL equality.
+    """Compute one int64 per row for hash search: equal keys have equal codes, and NaN, -0.0 follow SQL equality.
 
     The mask marks rows whose key has no NULL; None means all of them. Codes of masked-out rows mean nothing.
     """
@@ -49,7 +49,7 @@ def key_codes(keys: Sequence[pa.Array]) -> tuple[npt.NDArray[np.int64], Mask | N
 
 
 def band_codes(key: pa.Array) -> tuple[Codes, Mask | None]:
-    """One ordered number per row for range search: int64 for integers and times (microseconds), else float64."""
+    """Compute an ordered number per row for range search: int64 for integers and times (microseconds), else float64."""
     if key.type == _MICROSECONDS and not key.null_count:
         return np.asarray(key.view(_INT64).to_numpy()), None
     if is_integral(key.type):
@@ -58,7 +58,7 @@ def band_codes(key: pa.Array) -> tuple[Codes, Mask | None]:
 
 
 def is_integral(kind: pa.DataType) -> bool:
-    """Whether a type's band codes are integers."""
+    """Return whether a type's band codes are integers."""
     return bool(pt.is_integer(kind) or pt.is_temporal(kind) or pt.is_boolean(kind))
 
 
@@ -67,7 +67,7 @@ FEW = 1_000
 
 
 def stable_sort(values: Codes, *, in_runs: bool = False) -> tuple[Indices, Codes]:
-    """The indices that sort `values`, ties in their present order, and the values in that order.
+    """Sort values, ties in their present order; returns the indices and the sorted values.
 
     Packs value and index into one word where both fit, for then one plain sort does it, several times faster. Where
     `values` are a few ascending runs one behind the other, `in_runs` has them merged, which is faster still.
@@ -90,7 +90,7 @@ def stable_sort(values: Codes, *, in_runs: bool = False) -> tuple[Indices, Codes
 
 
 def stable_order(values: Codes, *, in_runs: bool = False) -> Indices:
-    """The indices that sort `values`, ties in their present order; see `stable_sort`.
+    """Return the indices that sort `values`, ties in their present order; see `stable_sort`.
 
     >>> stable_order(np.array([3, 1, 3, 2])).tolist()
     [1, 3, 0, 2]
@@ -140,7 +140,7 @@ def _integers(key: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _words(key: pa.Array) -> npt.NDArray[np.int64]:
-    """The values as they are stored, in whatever unit: the two sides of an equality have one type."""
+    # Values keep the unit that they are stored in: the two sides of an equality have one type.
     kind = key.type
     if pt.is_temporal(kind):
         key = key.view(pa.int32() if kind.bit_width == 32 else pa.int64())
@@ -163,7 +163,7 @@ def _scramble(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
 
 
 def _bytes_codes(key: pa.Array) -> npt.NDArray[np.int64]:
-    """Hashes of values that are no words: of texts and binaries by their bytes, of decimals by their unscaled value."""
+    # Texts and binaries are hashed by their bytes, decimals by their unscaled value.
     kind = key.type
     if pt.is_dictionary(kind):
         return _column_codes(key.dictionary_decode())
@@ -182,7 +182,7 @@ def _bytes_codes(key: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _decimal_codes(key: pa.Array) -> npt.NDArray[np.int64]:
-    """The unscaled value where it is a word, else a hash of its fewest bytes in two's complement, as in the JVM."""
+    # A word is its own code; a longer value is hashed by its fewest bytes in two's complement, as in the JVM.
     kind = key.type
     if kind.bit_width < 128:
         key = key.cast(pa.decimal128(kind.precision, kind.scale))

@@ -37,7 +37,7 @@ BEFORE = -(2**63)
 
 
 def filter_text(conditions: tuple[Expression, ...]) -> str:
-    """The text of a filter: equal texts are one filter.
+    """Format a filter as text: equal texts are one filter.
 
     >>> filter_text(())
     ''
@@ -68,16 +68,16 @@ class Lineage:
 
     @cached_property
     def digest(self) -> str:
-        """Of what lifetimes depend on: they are reckoned anew where it changes."""
+        """A digest of all that lifetimes depend on: where it changes, they are computed anew."""
         texts = (f"{f.bit} {f.text} {f.size} {f.kept_from} {f.since} {f.future_only}" for f in self.filters)
         return digest("|".join(texts))
 
     def bit(self, text: str) -> int:
-        """The place of a filter's bit in the rows' lineage."""
+        """Return the place of a filter's bit in the rows' lineage."""
         return self._bits[text]
 
     def marks(self, text: str) -> bool:
-        """Whether a filter has a bit: none has where all rows are kept."""
+        """Return whether a filter has a bit: none has where all rows are kept."""
         return text in self._bits
 
     @cached_property
@@ -85,7 +85,7 @@ class Lineage:
         return {one.text: one.bit for one in self.filters}
 
     def conditions_of(self, one: SourceFilter) -> tuple[Expression, ...]:
-        """What a filter's conjuncts say; none for the filter that every row passes."""
+        """Return the conditions of a filter's conjuncts; none for the filter that every row passes."""
         return self.conditions[one.text] if one.conjuncts else ()
 
     @property
@@ -99,7 +99,7 @@ class Lineage:
         return not any(one.conjuncts for one in self.filters)
 
     def ends(self, now: Mapping[Clock, Words], bits: Words | None) -> dict[Clock, Words]:
-        """The last moment of each row on each clock; of one that passes no filter, before all time.
+        """Compute the last moment of each row on each clock; of a row that passes no filter, before all time.
 
         Without `bits` every row passes every filter.
         """
@@ -122,7 +122,7 @@ class Lineage:
 
 
 def later(now: Words, size: int) -> Words:
-    """`now + size`, held at FOREVER instead of wrapping."""
+    """Add `size` to `now`, clipped at FOREVER instead of wrapping."""
     if now.size and greatest(now) > FOREVER - size:
         return np.where(now > FOREVER - size, FOREVER, now + size)
     return now + size

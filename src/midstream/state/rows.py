@@ -43,7 +43,7 @@ class RowRun:
 
     @property
     def known_lifetimes(self) -> Lifetimes | None:
-        """Its lifetimes, if they are known."""
+        """The lifetimes of the rows, if they are known."""
         return self.lifetimes if self.ref is None else self.ref.lifetimes
 
     @property
@@ -52,7 +52,7 @@ class RowRun:
         return self.first + int(self.batch.num_rows)
 
     def column(self, name: str) -> pa.Array:
-        """A column of its rows; a run lives on from step to step, and is asked for the same ones in each."""
+        """Return a column, kept with the run because each step asks for the same ones."""
         found = self._columns.get(name)
         if found is None:
             found = self._columns[name] = self.batch.column(name)
@@ -71,12 +71,12 @@ class RowRun:
         return np.arange(self.first, self.end, dtype=np.int64)
 
     def among(self, mask: npt.NDArray[np.bool_]) -> RowRun:
-        """These rows only, with their numbers."""
+        """Select the rows under a mask, with their numbers."""
         return RowRun(self.first, numbered(self).filter(pa.array(mask)))
 
 
 def numbered(run: RowRun) -> pa.RecordBatch:
-    """The rows of a run with their numbers as a column."""
+    """Return the rows of a run with their numbers as a column."""
     if run.is_numbered:
         return run.batch
     return run.batch.append_column(NUMBER, pa.array(run.numbers))
@@ -94,7 +94,7 @@ FEWER = "give fewer rows in a step, or spread the query over more lanes"
 
 
 def united(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
-    """The rows of all batches with the columns of these names, in order; NULL where a batch is older than a column."""
+    """Concatenate batches with the columns of these names, in order; NULL where a batch is older than a column."""
     schema = batches[0].schema
     if schema.names != names or any([batch.schema != schema for batch in batches]):
         kinds = {f.name: f.type for batch in batches for f in batch.schema if f.name in names}
@@ -109,7 +109,7 @@ def united(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.Record
 
 
 def one_batch(table: pa.Table, place: str) -> pa.RecordBatch:
-    """The rows of a table as one batch; an `InputError` of this place where Arrow would make several of them."""
+    """Combine a table into one batch; raises an `InputError` of this place where Arrow would make several."""
     batches = table.combine_chunks().to_batches()
     if len(batches) > 1:
         raise InputError(TOO_LARGE, place=place, remedy=FEWER)
@@ -123,14 +123,14 @@ def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def take(table: pa.Table, places: Words) -> pa.Table:
-    """The rows of a table of one chunk at these places."""
+    """Take the rows of a table of one chunk at these places."""
     columns = [taken(column.chunk(0), places) if column.num_chunks == 1 else column.take(pa.array(places))
                for column in table.columns]  # fmt: skip
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
 def taken_rows(batch: pa.RecordBatch, places: Words) -> pa.RecordBatch:
-    """The rows of a batch at these places."""
+    """Take the rows of a batch at these places."""
     columns = [taken(column, places) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema) if columns else batch.take(pa.array(places))
 
@@ -164,7 +164,7 @@ class BaseRows:
 
     @cached_property
     def _is_consecutive(self) -> bool:
-        """Whether no number between the first and the last is missing, so that a row is found by subtraction."""
+        # Without a missing number a row is found by subtraction.
         return all([run.end == after.first for run, after in pairwise(self._runs)])
 
     @cached_property
@@ -173,13 +173,13 @@ class BaseRows:
         return np.concatenate([s.numbers for s in self._runs]) if sparse else None
 
     def read(self, name: str, label: str, combinations: Combinations) -> pa.Array:
-        """The values of a column for combinations of this source, which has this label in them, and others."""
+        """Read a column for combinations that include this source under `label`."""
         if combinations is self.new.held:
             return self._column(self.new, name)
         return self.fetch(name, combinations.numbers_of(label))
 
     def fetch(self, name: str, refs: Words) -> pa.Array:
-        """The values of a column for the rows of these numbers, in their order."""
+        """Fetch a column for the rows of these numbers, in their order."""
         if not len(refs):
             return self._column(self.new, name).slice(0, 0)
         if self._is_new(refs):
@@ -198,7 +198,7 @@ class BaseRows:
         return taken(whole, found[1])
 
     def holds(self, refs: Words) -> npt.NDArray[np.bool_]:
-        """For each of these numbers whether there is a row of it."""
+        """Test for each of these numbers whether there is a row of it."""
         if self._numbers is not None:
             at = np.searchsorted(self._numbers, refs)
             return np.asarray(np.append(self._numbers, -1)[at] == refs, np.bool_)
@@ -207,7 +207,7 @@ class BaseRows:
         return np.asarray(refs < ends[run], np.bool_)
 
     def _column(self, run: RowRun, name: str) -> pa.Array:
-        """The column of a run; NULLs where its rows were stored before any query read that column."""
+        # Rows stored before any query read a column have NULLs there.
         try:
             return run.column(name)
         except KeyError:
@@ -216,7 +216,7 @@ class BaseRows:
         return pa.nulls(run.batch.num_rows, kinds[0] if kinds else pa.int64())
 
     def _put_together(self, name: str, count: int) -> pa.Array | None:
-        """A column as a whole, to read so many of its values; None where it is large beside them."""
+        # None where the column is large compared to the `count` values to read.
         total, numbered = sum([run.batch.num_rows for run in self._runs]), self._numbers is not None
         many = numbered or count * 8 >= total
         if not many and total > FEW_ROWS:

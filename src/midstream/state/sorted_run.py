@@ -36,21 +36,21 @@ class SortedRun:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the batch of it."""
+        """The bytes of the run's batch."""
         return self.combinations.words.nbytes + (0 if self.codes is None else self.codes.nbytes)
 
     def to_batch(self) -> pa.RecordBatch:
-        """The batch that it is stored as."""
+        """Encode the run as the batch that it is stored as."""
         return to_batch(self)
 
     def take(self, which: Selector) -> SortedRun:
-        """The combinations at these ascending indices, under this mask or in this slice; they are of no chunk."""
+        """Select the combinations at ascending indices, under a mask or in a slice; they belong to no chunk."""
         at = indices(which) if isinstance(which, np.ndarray) else which
         return SortedRun(None if self.codes is None else self.codes[at], self.combinations.take(at))
 
 
 def sort_run(codes: Codes | None, combinations: Combinations, left_out: int = 0, *, in_runs: bool = False) -> SortedRun:
-    """A run of these combinations, put in the order of their codes; they may be in runs of ascending ones already."""
+    """Sort combinations by their codes into a run; `in_runs`: the codes consist of ascending runs already."""
     if codes is None or len(codes) < 2 or all_of(codes[1:] >= codes[:-1]):
         return SortedRun(codes, combinations, left_out=left_out)
     order, ascending = stable_sort(codes, in_runs=in_runs)
@@ -58,7 +58,7 @@ def sort_run(codes: Codes | None, combinations: Combinations, left_out: int = 0,
 
 
 def merge_runs(runs: Sequence[SortedRun]) -> SortedRun:
-    """One run with the rows of all."""
+    """Merge runs into one with the rows of all."""
     combinations = concatenate([p.combinations for p in runs])
     codes = [p.codes for p in runs if p.codes is not None]
     return sort_run(_joined(codes) if codes else None, combinations, in_runs=True)
@@ -70,7 +70,7 @@ def _joined(codes: Sequence[Codes]) -> Codes:
 
 
 def purge_run(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
-    """The rows of a run that are alive; looks inside only where the chunk's lifetimes straddle a bound."""
+    """Select the rows of a run that are alive; looks inside only where the chunk's lifetimes straddle a bound."""
     ref = run.ref
     if ref is not None and is_alive(ref, bounds):
         return run
@@ -87,7 +87,7 @@ def _purged(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
 
 
 def purge_runs(runs: Sequence[SortedRun], bounds: Mapping[Clock, int]) -> list[SortedRun]:
-    """The rows of several runs that are alive. Of most chunks none has died, and nothing is called for them."""
+    """Select the living rows of several runs, without a call for chunks of which none has died."""
     left = []
     for run in runs:
         lifetimes = {} if run.ref is None else run.ref.lifetimes
@@ -103,7 +103,7 @@ def purge_runs(runs: Sequence[SortedRun], bounds: Mapping[Clock, int]) -> list[S
 
 
 def is_alive(ref: ChunkRef, bounds: Mapping[Clock, int]) -> bool:
-    """Whether no row of a chunk is past its lifetime on any clock."""
+    """Return whether no row of a chunk is past its lifetime on any clock."""
     for clock, bound in bounds.items():
         ends = ref.lifetimes.get(clock)
         if ends is not None and ends[0] < bound:
@@ -112,7 +112,7 @@ def is_alive(ref: ChunkRef, bounds: Mapping[Clock, int]) -> bool:
 
 
 def is_dead(ref: ChunkRef, bounds: Mapping[Clock, int]) -> bool:
-    """Whether every row of a chunk is past its lifetime on some clock."""
+    """Return whether every row of a chunk is past its lifetime on some clock."""
     for clock, bound in bounds.items():
         ends = ref.lifetimes.get(clock)
         if ends is not None and ends[1] < bound:
@@ -121,16 +121,16 @@ def is_dead(ref: ChunkRef, bounds: Mapping[Clock, int]) -> bool:
 
 
 def before_relived(bounds: Mapping[Clock, int]) -> dict[Clock, int]:
-    """The bounds by which combinations may be purged whose lifetimes are about to be reckoned anew: none in event time.
+    """Drop the bound in event time, for combinations whose lifetimes are about to be computed anew.
 
-    How long they lived so far says nothing of a step's queries: a new one may need what another held that was just
+    How long they lived so far says nothing of a step's queries: a new one may need what another kept that was just
     dropped, and that waited for a slower stream.
     """
     return {clock: bound for clock, bound in bounds.items() if clock != EVENT_TIME}
 
 
 def to_batch(run: SortedRun) -> pa.RecordBatch:
-    """A run as an Arrow batch: `code`, then `ref:<source>`, `now:<clock>`, `until:<clock>`."""
+    """Encode a run as an Arrow batch: `code`, then `ref:<source>`, `now:<clock>`, `until:<clock>`."""
     held = run.combinations
     columns = [column_of(row) for row in held.words]
     names = held.heading.names
@@ -142,7 +142,7 @@ def to_batch(run: SortedRun) -> pa.RecordBatch:
 
 
 def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = None) -> SortedRun:
-    """The run that `to_batch` wrote, on the same memory; of a batch that lives on from step to step found once."""
+    """Decode a run that `to_batch` wrote, on the same memory; decodes a batch once for all steps."""
     read = _READ.get(id(batch))
     if read is None or read[0]() is not batch or not _is_of(read[1], spec):
         run = _read(batch, spec)

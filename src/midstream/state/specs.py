@@ -36,7 +36,7 @@ class RowsSpec:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The one source."""
+        """The one source, as a tuple."""
         return (self.label,)
 
     @cached_property
@@ -62,7 +62,7 @@ class StateSpec:
 
     @cached_property
     def lineage(self) -> Lineage | None:
-        """What decides the lifetimes of the rows it is an index of."""
+        """The lineage that decides how long the indexed rows live."""
         return self.base.lineage if self.base else None
 
     @cached_property

@@ -38,7 +38,7 @@ class Swept:
 
 
 def listed(manifest: Manifest) -> list[str]:
-    """The names of all chunks that a manifest lists."""
+    """List the names of all chunks in a manifest."""
     listings = [listing for lane in manifest.lane_states.values() for listing in lane.states.values()]
     names = [chunk.name for listing in listings for chunk in listing.chunks]
     names += [table.chunk.name for table in manifest.tables.values()]
@@ -46,7 +46,7 @@ def listed(manifest: Manifest) -> list[str]:
 
 
 def sweep(root: Place, manifests: Iterable[Manifest], brought: Brought = lambda: None) -> Swept:
-    """Delete the chunk files that none of the kept manifests lists, and what broken-off writes left.
+    """Delete the chunk files that none of the kept manifests lists, and what interrupted writes left.
 
     Files of the newest manifest's epoch and of steps later than it may belong to the step that is running, those of
     later epochs to another driver: they stay, as does every file that is not a chunk's. Those of static tables stay
@@ -84,7 +84,7 @@ class Sweeper:
         self._times = 0
 
     def sweep(self, manifests: Iterable[Manifest], brought: Brought = lambda: None) -> None:
-        """Delete what none of the kept manifests lists, but for what commands have `brought`, as `sweep` does."""
+        """Delete what none of the kept manifests lists, except what commands have `brought`, as `sweep` does."""
         manifests = tuple(manifests)
         now = {file_of(name) for manifest in manifests for name in listed(manifest)}
         if self._listed is None or self._times % TIMES_BETWEEN_LOOKS == 0:
@@ -99,7 +99,7 @@ class Sweeper:
 
 
 def without_brought(names: Iterable[str], brought: Brought) -> list[str]:
-    """Those of the names that no command brings."""
+    """Select the names that no command brings."""
     names = list(names)
     of_tables = {name for name in names if name.startswith(f"{TABLES}/")}
     if not of_tables:
@@ -110,12 +110,12 @@ def without_brought(names: Iterable[str], brought: Brought) -> list[str]:
 
 
 def is_chunk(name: str) -> bool:
-    """Whether a file bears such a name as chunks do, and what broken-off writes leave of them."""
+    """Return whether a file has a chunk's name, or that of what an interrupted write leaves of one."""
     return _CHUNK.fullmatch(name) is not None
 
 
 def _is_older(name: str, newest: tuple[int, int]) -> bool:
-    """Whether a file is a chunk's that nobody can be writing; those of former epochs are, whatever their step."""
+    # Chunks of former epochs are older, whatever their step.
     found = _CHUNK.fullmatch(name)
     return found is not None and (int(found[1] or 0), int(found[2]) if int(found[1] or 0) == newest[0] else 0) <= newest
 

@@ -12,7 +12,7 @@ from midstream.state.store.storage import Storage
 
 
 def copied(source: Storage, target: Storage, names: Iterable[str]) -> None:
-    """Have the files under the same names in `target`: as hard links where both are folders of one file system.
+    """Copy the files under the same names to `target`: as hard links where both are folders of one file system.
 
     In a `target` that is durable they survive the loss of power afterwards, those included that were not before.
     """

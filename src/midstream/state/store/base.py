@@ -15,7 +15,7 @@ class Unwritten(Protocol):
     """What a batch can be made of when somebody wants to read or write it."""
 
     def __len__(self) -> int:
-        """The rows of the batch."""
+        """Count the rows of the batch."""
         ...
 
     @property
@@ -24,7 +24,7 @@ class Unwritten(Protocol):
         ...
 
     def to_batch(self) -> pa.RecordBatch:
-        """The batch, always the same."""
+        """Build the batch, always the same."""
         ...
 
 
@@ -43,11 +43,11 @@ class ChunkStore(Protocol):
         ...
 
     def put(self, name: str, batch: pa.RecordBatch | Unwritten) -> tuple[str, int, int]:
-        """Keep a batch; the name to list it by, its bytes and its checksum."""
+        """Keep a batch; returns the name to list it by, its bytes and its checksum."""
         ...
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
-        """The batch of a listed chunk, equal to the one that was put; it must not be written to.
+        """Return the batch of a listed chunk, equal to the one that was put; it must not be written to.
 
         Raises `CheckpointError` where the chunk is missing, damaged or of another format version.
         """

@@ -15,7 +15,7 @@ from typing import Any
 
 
 def crc32(data: Any, start: int = 0) -> int:
-    """The CRC-32 of bytes, or of anything that lends its memory; `start` is that of what comes before it.
+    """Compute the CRC-32 of bytes or a buffer; `start` is that of the bytes before.
 
     >>> crc32(b"midstream")
     3126050436

@@ -34,11 +34,11 @@ class CacheUse(NamedTuple):
     bytes: int = 0
 
     def since(self, before: CacheUse) -> CacheUse:
-        """What was counted since then, and the bytes it holds now."""
+        """Subtract earlier counts; the bytes are those held now."""
         return CacheUse(self.hits - before.hits, self.misses - before.misses, self.bytes)
 
     def beside(self, other: CacheUse) -> CacheUse:
-        """What two processes of a machine, or of two, have counted; the bytes of the fuller cache."""
+        """Add the counts of another process; the bytes are those of the fuller cache."""
         return CacheUse(self.hits + other.hits, self.misses + other.misses, max(self.bytes, other.bytes))
 
 
@@ -68,7 +68,7 @@ class ChunkCache:
 
     @staticmethod
     def here() -> ChunkCache:
-        """The cache of this machine and user, as the environment says."""
+        """Open the cache of this machine and user, as the environment configures it."""
         folder = os.environ.get(FOLDER) or os.path.join(tempfile.gettempdir(), f"midstream-cache-{os.getuid()}")
         limit = os.environ.get(LIMIT, str(DEFAULT_LIMIT))
         if not limit.isdigit():
@@ -77,11 +77,11 @@ class ChunkCache:
 
     @property
     def use(self) -> CacheUse:
-        """What this process has counted; the bytes are those when it last looked, and what it has added since."""
+        """The counts of this process; the bytes are those when it last looked, plus what it has added since."""
         return CacheUse(self.hits, self.misses, self._held)
 
     def get(self, place: str) -> pa.Buffer | None:
-        """What is kept of a place, as a view of the mapped file, which stays valid when the file is removed."""
+        """Return the cached content of a place as a view of the mapped file, valid after the file's removal."""
         found = self._mapped(place)
         if found is None:
             self.misses += 1
@@ -90,11 +90,11 @@ class ChunkCache:
         return found
 
     def has(self, place: str) -> bool:
-        """Whether something is kept of a place."""
+        """Return whether something is cached for a place."""
         return self._is_own() and os.path.exists(self._path(place))
 
     def put(self, place: str, data: Bytes) -> None:
-        """Keep what was read or written there, if the disk has room."""
+        """Cache what was read or written at a place, if the disk has room."""
         size = memoryview(data).nbytes
         if size > self.limit:
             return
@@ -110,12 +110,12 @@ class ChunkCache:
             self._make_room()
 
     def filled(self, place: str, data: pa.Buffer) -> pa.Buffer:
-        """Keep what was read there; a view of the mapped file, which takes no memory of the process, if it is kept."""
+        """Cache what was read; returns a view of the mapped file, which takes no process memory, if it was cached."""
         self.put(place, data)
         return self._mapped(place) or data
 
     def drop(self, place: str) -> bool:
-        """Forget a place, whose file was found damaged; whether there was one."""
+        """Remove a place whose file was found damaged; returns whether there was one."""
         try:
             os.unlink(self._path(place))
         except OSError:
@@ -123,7 +123,7 @@ class ChunkCache:
         return True
 
     def size(self) -> int:
-        """The bytes of all files."""
+        """Sum the bytes of all files."""
         return sum(size for _, size, _ in self._files())
 
     def _mapped(self, place: str) -> pa.Buffer | None:
@@ -139,9 +139,7 @@ class ChunkCache:
         return found
 
     def _is_own(self) -> bool:
-        """Whether the folder is this user's, and where it is a link, that too: what lies in another's, or where
-        somebody else has it lead, may be meant to deceive.
-        """
+        # What lies in another user's folder, or where another user's link leads, may be meant to deceive.
         try:
             return os.lstat(self.folder).st_uid == os.stat(self.folder).st_uid == os.getuid()
         except OSError:
@@ -158,7 +156,7 @@ class ChunkCache:
             self._held -= one
 
     def _files(self) -> list[tuple[int, int, str]]:
-        """Last use, size and path of each."""
+        # Last use, size and path of each.
         with suppress(OSError), os.scandir(self.folder) as entries:
             return [(one.st_mtime_ns, one.st_size, path) for path, one in _stats(entries)]
         return []

@@ -46,18 +46,18 @@ _REMEDIES = {
 
 
 def cannot_write(error: OSError, path: str) -> WriteError:
-    """The error to raise where the operating system would not let a file be written."""
+    """Return the error to raise where the operating system does not let a file be written."""
     remedy = _REMEDIES.get(error.errno or 0, "check the folder and the disk, then start again")
     return WriteError(f"cannot write: {error.strerror or error}", place=path, remedy=remedy)
 
 
 def cannot_read(error: OSError, path: str) -> ReadError:
-    """The error to raise where the operating system would not let a file be read."""
+    """Return the error to raise where the operating system does not let a file be read."""
     return ReadError(f"cannot read: {error.strerror or error}", place=path, remedy="check the path and who may read it")
 
 
 def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False, new_name: NewName | None = None) -> str:
-    """Write a new hidden file beside `path`, making its folder where it is missing; the file's own path.
+    """Write a new hidden file next to `path`, creating its folder if needed; returns the new file's path.
 
     Its name is `.<name>.<host>-<process>-<number>.tmp`, so no two writers meet. It is gone again if the write fails.
     """
@@ -115,7 +115,7 @@ def sync(path: str) -> None:
 
 
 def sync_tree(folder: str) -> None:
-    """Make everything in a folder survive the loss of power, but for its own name."""
+    """Make everything in a folder, except its own name, survive the loss of power."""
     for inner, _, names in os.walk(folder):
         for name in names:
             sync(f"{inner}/{name}")
@@ -123,7 +123,7 @@ def sync_tree(folder: str) -> None:
 
 
 def is_own_folder(path: str) -> bool:
-    """Whether nobody else has made what is at a path: a folder of this user's, and no link; or there is nothing yet."""
+    """Return whether a path is free, or is a folder of this user's and no link."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -140,7 +140,7 @@ def discard(path: str) -> None:
 
 
 def names_in(folder: str) -> list[str]:
-    """The names in a folder; none where it does not exist yet."""
+    """List the names in a folder; none where it does not exist yet."""
     try:
         return os.listdir(folder)
     except FileNotFoundError:
@@ -150,17 +150,17 @@ def names_in(folder: str) -> list[str]:
 
 
 def seal(value: Any) -> bytes:
-    """A JSON value as the bytes of a file: one JSON object with the format, and a checksum of both.
+    r"""Encode a JSON value as a file's bytes: one JSON object with the format, and a checksum of both.
 
     >>> seal({"step": 3})
-    b'{"midstream":"0.2.0","format":1,"crc32":"5416c8f5","value":{"step":3}}\\n'
+    b'{"midstream":"0.2.0","format":1,"crc32":"5416c8f5","value":{"step":3}}\n'
     """
     body = _ENCODER.encode(value).encode()
     return b'%b,"crc32":"%08x","value":%b}\n' % (_HEAD, crc32(body, crc32(_HEAD)), body)
 
 
 def unseal(data: bytes, path: str, remedy: str) -> Any:
-    """The value that `seal` wrote; `path` and `remedy` are for the `CheckpointError` of a file that is damaged."""
+    """Decode what `seal` wrote; `path` and `remedy` are for the `CheckpointError` of a damaged file."""
     check_format(data, path)
     match = _SEAL.fullmatch(data)
     if match is None or crc32(match[3], crc32(match[1])) != int(match[2], 16):
@@ -177,14 +177,14 @@ FIRST = b"0.1.0"
 
 
 def check_format(data: bytes, path: str) -> None:
-    """Raise where the bytes of a file begin as `seal` begins them in another format; says nothing of damaged ones."""
+    """Raise where a file begins as `seal` begins it in another format; does not check for damage."""
     head = _ANY_HEAD.match(data)
     if head is not None and head[0] != _HEAD:
         raise other_format(int(head[2]), (head[1] or FIRST).decode(), path)
 
 
 def other_format(number: int, since: str, path: str) -> OtherFormatError:
-    """The error to raise for a file of another format, which midstream `since` brought."""
+    """Return the error to raise for a file of another format, which midstream `since` introduced."""
     return OtherFormatError(
         f"the file has format {number} of midstream {since}; this midstream reads format {FORMAT_VERSION} of "
         f"midstream {FORMAT_SINCE}",
@@ -204,7 +204,7 @@ def _create(path: str, folder: str, new_name: NewName | None) -> int:
 
 
 def make_folder(folder: str, new_name: NewName | None = None) -> None:
-    """Make a folder and those that it is in; `new_name` is called with what each that is new is in."""
+    """Create a folder and its parents; calls `new_name` with the parent of each new folder."""
     missing, outer = list[str](), folder
     while new_name is not None and outer and not os.path.isdir(outer):
         missing.append(outer)

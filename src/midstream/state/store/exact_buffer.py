@@ -10,7 +10,7 @@ from midstream.state.gather import POOL
 
 
 def exact_buffer(write: Callable[[pa.NativeFile], None]) -> pa.Buffer:
-    """The bytes that `write` writes; it is called twice and must write the same, the first time only to be measured.
+    """Write into a buffer of exactly the needed size; calls `write` twice, the first time to measure.
 
     >>> exact_buffer(lambda sink: sink.write(b"abc")).to_pybytes()
     b'abc'

@@ -63,7 +63,7 @@ class FileStore:
     """What was read is remembered by file, for all stores of a folder."""
 
     def __init__(self, root: Place, *, epoch: int = 0, write_behind: bool = False) -> None:
-        """A store in a folder, which is made when the first chunk is put."""
+        """Open a store in a folder, which is created when the first chunk is put."""
         self.storage = storage_at(root, durable=False)
         self._epoch = f"{epoch_folder(epoch)}/" if epoch else ""
         self._write_behind = write_behind and self.storage.at_once > 1
@@ -76,7 +76,7 @@ class FileStore:
         vars(self).update(state, _transfers=Transfers(state["storage"]))
 
     def synced_with(self, unsynced: Unsynced) -> FileStore:
-        """The store, whose files survive the loss of power once the others do that are noted there."""
+        """Return the store with its files synced later, together with all that `unsynced` notes."""
         found = copy(self)
         found.storage = self.storage.synced_with(unsynced)
         found._transfers = Transfers(found.storage)
@@ -88,7 +88,7 @@ class FileStore:
         return Path(self.storage.url)
 
     def put(self, name: str, batch: pa.RecordBatch | Unwritten) -> tuple[str, int, int]:
-        """Write a batch; its final name, the size of its file and the CRC-32 of the file's bytes.
+        """Write a batch; returns its final name, the size of its file and the CRC-32 of the file's bytes.
 
         Raises `SinkError` where it cannot be written; then nothing has changed.
         """
@@ -104,7 +104,7 @@ class FileStore:
         return final, data.size, checksum
 
     def put_together(self, label: str, batches: Sequence[pa.RecordBatch]) -> list[tuple[str, int, int]]:
-        """Write batches into one file; of each its name, which says where in the file it begins, its bytes and CRC-32.
+        """Write batches into one file; returns each one's name (with its offset in the file), bytes and CRC-32.
 
         Nobody else may give the same `label`, which is made like a chunk's name.
         """
@@ -121,17 +121,17 @@ class FileStore:
         return found
 
     def put_bytes(self, label: str, data: bytes) -> str:
-        """Write bytes that only the running step reads; the name to read them by.
+        """Write bytes that only the running step reads; returns the name to read them by.
 
-        Nobody else may give the same `label`, which is made like a chunk's name. No manifest lists them, so a
-        sweep takes away what nobody has removed.
+        Nobody else may give the same `label`, which is made like a chunk's name. No manifest lists them, so a sweep
+        takes away what nobody has removed.
         """
         name = f"{self._epoch}{_for_files(label)}"
         self.storage.write(self._file(name), data)
         return name
 
     def get_bytes(self, name: str) -> pa.Buffer:
-        """The bytes that were put, as the mapped file; raises `CheckpointError` where they are missing."""
+        """Read bytes that were put, as a mapped file; raises `CheckpointError` where they are missing."""
         file = self._file(name)
         try:
             return self.storage.mapped(file)
@@ -140,7 +140,7 @@ class FileStore:
             raise CheckpointError(message, place=self.storage.place(file), remedy=_SHARED) from None
 
     def remove_folder(self, folder: str) -> None:
-        """Remove whatever was put below a folder in this epoch, if anything was."""
+        """Remove everything put below a folder in this epoch, if anything was."""
         self.storage.remove_folder(f"{self._epoch}{folder}")
 
     def finish(self) -> None:
@@ -148,7 +148,7 @@ class FileStore:
         self._transfers.finish()
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
-        """The batch of a listed chunk, backed by the mapped file."""
+        """Return the batch of a listed chunk, backed by the mapped file."""
         key = self._key(ref.name)
         batch = _OPENED.find(key, ref.checksum)
         if batch is None:
@@ -202,7 +202,6 @@ class FileStore:
         return file_of(name)
 
     def _key(self, name: str) -> str:
-        """What a chunk that is open is known by."""
         _, together, begin = name.partition(_AT)
         return f"{self.storage.place(file_of(name))}{together}{begin}"
 
@@ -262,12 +261,12 @@ def forget_opened(places: Iterable[str]) -> None:
 
 
 def file_of(chunk: str) -> str:
-    """The file that a chunk is in, by its name."""
+    """Return the name of the file that contains a chunk."""
     return f"{chunk.partition(_AT)[0]}{SUFFIX}"
 
 
 def epoch_folder(epoch: int) -> str:
-    """The folder of the chunks that an epoch writes."""
+    """Name the folder of the chunks that an epoch writes."""
     return f"epoch={epoch:06d}"
 
 

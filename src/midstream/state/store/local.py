@@ -70,15 +70,15 @@ class LocalStorage(Storage):
         return Path(self._root)
 
     def at(self, folder: str) -> LocalStorage:
-        """The folder in this one."""
+        """Return the storage of a folder in this one."""
         return LocalStorage(f"{self._root}/{folder}", durable=self.durable, unsynced=self._unsynced)
 
     def synced_with(self, unsynced: Unsynced) -> LocalStorage:
-        """The folder, whose files survive the loss of power together with others."""
+        """Return the folder with its files synced later, together with all that `unsynced` notes."""
         return LocalStorage(self._root, durable=True, unsynced=unsynced) if self.durable else self
 
     def path(self, name: str) -> str:
-        """The path of a file."""
+        """Return the path of a file."""
         return f"{self._root}/{name}" if name else self._root
 
     place = path
@@ -93,7 +93,7 @@ class LocalStorage(Storage):
             raise cannot_write(error, self._root) from error
 
     def write(self, name: str, data: Bytes) -> None:
-        """Write beside the file, then rename."""
+        """Write to a temporary file, then rename."""
         if self._unsynced is None:
             write_whole(self.path(name), data, fsync=self.durable)
         else:
@@ -101,7 +101,7 @@ class LocalStorage(Storage):
             self._unsynced.file(self.path(name))
 
     def create(self, name: str, data: Bytes) -> bool:
-        """Write beside the file, then link, which unlike a rename fails where the name is taken.
+        """Write to a temporary file, then link, which unlike a rename fails where the name is taken.
 
         A file system that is mounted over a network may link, lose the answer and link again: the links tell.
         """
@@ -122,7 +122,7 @@ class LocalStorage(Storage):
         return True
 
     def read(self, name: str) -> pa.Buffer:
-        """The bytes, in memory."""
+        """Read the bytes into memory."""
         path = self.path(name)
         try:
             with open(path, "rb") as file:
@@ -133,7 +133,7 @@ class LocalStorage(Storage):
             raise cannot_read(error, path) from error
 
     def mapped(self, name: str) -> pa.Buffer:
-        """The bytes as a view of the mapped file, which stays valid when the file is removed."""
+        """Map the file; the view stays valid when the file is removed."""
         path = self.path(name)
         try:
             # Closing the file leaves the mapping to the buffers that view it, and does not use up the open files.
@@ -145,11 +145,11 @@ class LocalStorage(Storage):
             raise cannot_read(error, path) from error
 
     def names(self, folder: str = "") -> list[str]:
-        """The names in a folder, but for those of files that are being written."""
+        """List the names in a folder, except those of files that are being written."""
         return [name for name in names_in(self.path(folder)) if not name.endswith(TEMPORARY)]
 
     def changed(self, folder: str = "") -> list[tuple[int, str]]:
-        """The files in a folder, with the time of the last change that the file system has of each."""
+        """List the files in a folder, with the file system's time of the last change of each."""
         try:
             with os.scandir(self.path(folder)) as entries:
                 return [(entry.stat().st_mtime_ns, entry.name) for entry in entries if entry.is_file()]
@@ -159,7 +159,7 @@ class LocalStorage(Storage):
             raise cannot_read(error, self.path(folder)) from error
 
     def walk(self, folder: str = "") -> Iterator[tuple[str, int]]:
-        """Every file below, those included that were being written."""
+        """Walk every file below, including those that were being written."""
         prefix = f"{folder}/" if folder else ""
         try:
             with os.scandir(self.path(folder)) as found:
@@ -202,7 +202,6 @@ class LocalStorage(Storage):
                     os.rmdir(outer)
 
     def _leads_out(self, name: str) -> bool:
-        """Whether a link on the way from the root to a file leads elsewhere."""
         outer = os.path.dirname(name)
         while outer:
             if os.path.islink(self.path(outer)) or os.path.basename(outer) == "..":
@@ -212,7 +211,7 @@ class LocalStorage(Storage):
         return False
 
     def remove_folder(self, folder: str) -> None:
-        """Rename the folder first, so that it is gone at once; the one it was in goes too if it is empty then."""
+        """Rename the folder, so that it is gone at once, then remove it, and its parent if that is empty."""
         path = self.path(folder)
         gone = f"{path}{TEMPORARY}"
         shutil.rmtree(gone, ignore_errors=True)
@@ -257,7 +256,7 @@ class LocalStorage(Storage):
                 raise cannot_write(error, self.path(folder)) from error
 
     def exists(self, name: str) -> bool:
-        """Whether the file is there."""
+        """Return whether the file exists."""
         return os.path.exists(self.path(name))
 
     @property

@@ -37,7 +37,7 @@ class MemoryStore:
         return name in self._chunks
 
     def put(self, name: str, batch: pa.RecordBatch | Unwritten) -> tuple[str, int, int]:
-        """Keep a batch; where its name is taken by one of other content, the nearest free name is used."""
+        """Keep a batch; where its name is taken by other content, it gets the nearest free name."""
         # A fold may be run twice from one manifest, on different input: neither run may see the other's chunks.
         final, numbers = name, count(1)
         while (held := self._chunks.setdefault(final, batch)) is not batch and not _same(held, batch):
@@ -45,7 +45,7 @@ class MemoryStore:
         return final, size_of(batch), 0
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
-        """The very batch that was put."""
+        """Return the very batch that was put."""
         try:
             found = self._chunks[ref.name]
         except KeyError:
@@ -63,17 +63,17 @@ class MemoryStore:
         self._chunks[other] = self._chunks.pop(name)
 
     def retain(self, names: Iterable[str]) -> None:
-        """Let go of every chunk but these."""
+        """Drop every chunk except these."""
         self.forget(self._chunks.keys() - names)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Let go of chunks that no manifest lists any more; unknown names are passed over."""
+        """Drop chunks that no manifest lists any more; unknown names are passed over."""
         for name in names:
             self._chunks.pop(name, None)
 
 
 def size_of(batch: pa.RecordBatch | Unwritten) -> int:
-    """The bytes of a batch, `nbytes`; where its buffers are no larger than its values need, that is known at once."""
+    """Return the bytes of a batch, `nbytes`; computed at once where buffers are no larger than values need."""
     if not isinstance(batch, pa.RecordBatch):
         return batch.nbytes
     plain = plain_size(batch)
@@ -81,7 +81,7 @@ def size_of(batch: pa.RecordBatch | Unwritten) -> int:
 
 
 def plain_size(batch: pa.RecordBatch) -> int | None:
-    """The bytes of a batch whose buffers hold a value of known width for each row and nothing else; None of others.
+    """Compute the bytes of a batch whose buffers hold one fixed-width value per row and no more; None for others.
 
     >>> plain_size(pa.record_batch({"k": [1, 2]})), plain_size(pa.record_batch({"k": [1, None]}))
     (16, None)
@@ -104,7 +104,7 @@ _WIDTHS: dict[tuple[str, ...], tuple[pa.Schema, int | None]] = {}
 
 
 def _width(schema: pa.Schema) -> int | None:
-    """The bits of a row; None where there are columns, such as texts, whose values have no width."""
+    # In bits; None where there are columns, such as texts, whose values have no width.
     try:
         return sum([int(kind.bit_width) for kind in schema.types])
     except ValueError:

@@ -88,7 +88,7 @@ class ObjectStorage(Storage):
         return f"{self._bucket}/{self._prefix}" if self._prefix else self._bucket
 
     def at(self, folder: str) -> ObjectStorage:
-        """The objects whose names go on so."""
+        """Return the storage of the objects whose names continue with a folder."""
         return ObjectStorage(f"{self.url}/{folder}") if folder else self
 
     def prepare(self) -> None:
@@ -121,7 +121,7 @@ class ObjectStorage(Storage):
         return self._reading(name, lambda: pa.py_buffer(_library().get(self._store, self._key(name)).bytes()))
 
     def mapped(self, name: str) -> pa.Buffer:
-        """The object as a mapped file of the cache."""
+        """Read the object as a mapped file of the cache."""
         cached, place = ChunkCache.here(), self.place(name)
         return cached.get(place) or cached.filled(place, self.read(name))
 
@@ -130,7 +130,7 @@ class ObjectStorage(Storage):
         ChunkCache.here().put(self.place(name), data)
 
     def is_near(self, name: str) -> bool:
-        """Whether the cache has it."""
+        """Return whether the cache has the object."""
         return ChunkCache.here().has(self.place(name))
 
     def drop_copy(self, name: str) -> bool:
@@ -226,8 +226,6 @@ class ObjectStorage(Storage):
             raise FileNotFoundError(self.place(source)) from None
 
     def _level(self, folder: str) -> Any:
-        """The objects and prefixes that are right in a folder."""
-
         def found() -> Any:
             prefix = self._key(folder)
             return _library().list_with_delimiter(self._store, f"{prefix}/" if prefix else None)
@@ -290,7 +288,7 @@ class _Gone(Exception):
 
 
 def _bytes(data: Bytes) -> memoryview:
-    """As the library takes them, unsigned."""
+    # The library takes unsigned bytes only.
     return memoryview(data).cast("B")
 
 

@@ -29,7 +29,7 @@ _FILE = re.compile(r"file:(//(localhost)?(?=/))?")
 
 
 def storage_at(place: Place, *, durable: bool = True) -> Storage:
-    """The storage of a place; `durable` says whether what is written to a path shall survive the loss of power.
+    """Open the storage of a place; `durable`: what is written to a path shall survive the loss of power.
 
     Object stores are always durable. Raises `SinkError` for a URL of a scheme that is not known, and for no path.
 
@@ -69,8 +69,9 @@ def _no_path(said: str) -> SinkError:
 
 
 def work_folder(storage: Storage) -> str:
-    """The folder on a file system of this machine where programs keep what belongs to a checkpoint and must be there:
-    the checkpoint's own, or for one on an object store a folder of this machine.
+    """Return the local folder for programs' own files of a checkpoint.
+
+    It is the checkpoint's own folder, or for one on an object store a folder of this machine.
 
     Its name can be guessed, so it is refused where somebody else has made it.
     """
@@ -90,7 +91,7 @@ def work_folder(storage: Storage) -> str:
 
 
 def located(place: str | os.PathLike[str]) -> str:
-    """A place as manifests write it, whatever folder the program is in: an absolute path, or a URL.
+    """Return a place as manifests write it, independent of the program's folder: an absolute path, or a URL.
 
     >>> located("file:/data/a/../b"), located("gs://bucket/a")
     ('/data/b', 'gs://bucket/a')

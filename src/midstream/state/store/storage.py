@@ -33,21 +33,23 @@ class Storage(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """Where the root is, for messages and for other programs to read from."""
+        """The place of the root, for messages and for other programs to read from."""
 
     @abstractmethod
     def at(self, folder: str) -> Storage:
-        """What is below a folder of this one."""
+        """Return the storage below a folder of this one."""
 
     def synced_with(self, unsynced: Unsynced) -> Storage:
-        """The same place, where it pays: what `write` writes there survives the loss of power once `unsynced` is synced
-        with all else it has, and not when the call returns.
+        """Return the same place with writes synced later, where it pays.
+
+        What `write` writes there survives the loss of power once `unsynced` is synced with all else it has, and not
+        when the call returns.
         """
         return self
 
     @abstractmethod
     def prepare(self) -> None:
-        """See whether files can be written here, making the folder where there is none; raises where they cannot."""
+        """Check that files can be written here, creating the folder where there is none; raises where they cannot."""
 
     @abstractmethod
     def write(self, name: str, data: Bytes) -> None:
@@ -55,14 +57,14 @@ class Storage(ABC):
 
     @abstractmethod
     def create(self, name: str, data: Bytes) -> bool:
-        """Put a file in place unless there is one; whether it was put. Of many that try at once, one does it."""
+        """Put a file in place unless there is one; returns whether it was put. Of concurrent calls one succeeds."""
 
     @abstractmethod
     def read(self, name: str) -> pa.Buffer:
-        """What a file holds; raises `FileNotFoundError` where there is none."""
+        """Read a file; raises `FileNotFoundError` where there is none."""
 
     def mapped(self, name: str) -> pa.Buffer:
-        """What a file that never changes holds, without a copy where that can be."""
+        """Read a file that never changes, without a copy where possible."""
         return self.read(name)
 
     def keep_copy(self, name: str, data: Bytes) -> None:
@@ -70,28 +72,28 @@ class Storage(ABC):
         return
 
     def is_near(self, name: str) -> bool:
-        """Whether a file that never changes can be read without a request to another machine."""
+        """Return whether a file that never changes can be read without a request to another machine."""
         return True
 
     def drop_copy(self, name: str) -> bool:
-        """Forget what this machine keeps of a file, which was found damaged; whether it kept anything."""
+        """Remove this machine's copy of a file that was found damaged; returns whether there was one."""
         return False
 
     @abstractmethod
     def names(self, folder: str = "") -> list[str]:
-        """The names of the files and folders that are right in a folder, in no order; none where it does not exist."""
+        """List the files and folders right in a folder, in no order; none where it does not exist."""
 
     @abstractmethod
     def changed(self, folder: str = "") -> list[tuple[int, str]]:
-        """The files right in a folder, in no order: when each was last changed, in nanoseconds, and its name."""
+        """List the files right in a folder, in no order: the time of the last change (nanoseconds) and the name."""
 
     def names_after(self, folder: str, name: str) -> list[str]:
-        """Those of the names in a folder that come after another name, in the order of their bytes."""
+        """List the names in a folder that come after another name, in the order of their bytes."""
         return [one for one in self.names(folder) if one > name]
 
     @abstractmethod
     def walk(self, folder: str = "") -> Iterator[tuple[str, int]]:
-        """Every file below a folder with its size, by its name from the root of this storage."""
+        """Walk every file below a folder: its name from the root of this storage, and its size."""
 
     @abstractmethod
     def remove(self, names: Iterable[str]) -> None:
@@ -99,41 +101,41 @@ class Storage(ABC):
 
     @abstractmethod
     def remove_folder(self, folder: str) -> None:
-        """Remove a folder and everything in it, if it is there; a reader who looks for the folder no longer sees it."""
+        """Remove a folder and everything in it, if it exists; readers no longer see the folder."""
 
     @abstractmethod
     def move(self, source: str, target: str) -> None:
-        """Give a file another name, instead of the file that may bear it; `FileNotFoundError` where there is none.
+        """Rename a file, replacing one of that name; raises `FileNotFoundError` where there is none.
 
         The name survives the loss of power once its folder is settled.
         """
 
     def settle(self, folder: str) -> None:
-        """Make the names of the files that were moved into a folder survive the loss of power, if it is `durable`."""
+        """Make the names of files moved into a folder survive the loss of power, if the storage is `durable`."""
         return
 
     @abstractmethod
     def move_folder(self, source: str, target: str) -> bool:
-        """Give a folder of files, which is settled if any were moved into it, another name unless that is taken;
-        whether it was given.
+        """Rename a folder of files unless the name is taken; returns whether it was renamed.
 
-        Readers see the folder at once where the storage can do that.
+        The folder must be settled if files were moved into it. Readers see the folder at once where the storage can do
+        that.
         """
 
     def copy_all(self, copies: Mapping[str, str]) -> None:
-        """Put what many files hold under other names too; `FileNotFoundError` where one of them is not there."""
+        """Copy files to other names; raises `FileNotFoundError` where one of them is missing."""
         for source, target in copies.items():
             self.write(target, self.read(source))
 
     def exists(self, name: str) -> bool:
-        """Whether there is a file of this name."""
+        """Return whether there is a file of this name."""
         folder, _, last = name.rpartition("/")
         return last in self.names(folder)
 
     def place(self, name: str) -> str:
-        """Where a file is, for messages."""
+        """Format where a file is, for messages."""
         return f"{self.url}/{name}"
 
     def tidy(self, folder: str = "") -> None:
-        """Remove what writes that were broken off have left right in a folder; nobody else may be writing there."""
+        """Remove what interrupted writes have left right in a folder; nothing else may be writing there."""
         return

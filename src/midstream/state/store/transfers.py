@@ -31,7 +31,7 @@ class Transfers:
         self._reads: dict[str, Future[object]] = {}
 
     def write(self, name: str, data: Bytes) -> None:
-        """Begin to write a file; raises what became of an earlier one only where too many wait."""
+        """Begin to write a file; raises the error of an earlier one only where too many wait."""
         if len(self._writes) >= _WAITING * self._storage.at_once:
             self._writes.pop(0).result()
         self._writes.append(threads(self._storage.at_once).submit(self._storage.write, name, data))
@@ -44,7 +44,7 @@ class Transfers:
             write.result()
 
     def read_ahead(self, names: Iterable[str]) -> None:
-        """Begin to read files that are not near; where that fails, whoever needs one is told."""
+        """Begin to read files that are not near; a failure is raised to the reader that needs the file."""
         for name in names:
             if name not in self._reads and not self._storage.is_near(name):
                 self._reads[name] = threads(self._storage.at_once).submit(self._storage.mapped, name)
@@ -59,5 +59,5 @@ class Transfers:
 
 @cache
 def threads(count: int) -> ThreadPoolExecutor:
-    """So many threads of this process that wait for storages."""
+    """Return a pool of `count` threads of this process that wait for storages."""
     return ThreadPoolExecutor(count, thread_name_prefix="midstream-transfer")

@@ -46,7 +46,7 @@ class Unsynced:
     def sync(self, each: EachPath = map) -> None:
         """Make everything survive that was noted before; raises `WriteError` where that is not certain.
 
-        What was removed since is passed over: nobody lists it.
+        Files removed since are passed over: no manifest lists them.
         """
         with self._lock:
             files, self._files = self._files, {}

@@ -44,7 +44,7 @@ class WriteBackStore:
     """
 
     def __init__(self, files: FileStore, *, small: int = SMALL) -> None:
-        """A store over `files`; chunks of up to `small` bytes share a file."""
+        """Open a store over `files`; chunks of up to `small` bytes share a file."""
         self.files, self._small = files, small
         self._memory = MemoryStore()
         self.in_memory: Container[str] = self._memory.in_memory
@@ -59,11 +59,11 @@ class WriteBackStore:
         return kept
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
-        """The batch that was put, or the one in the file."""
+        """Return the batch that was put, or the one in the file."""
         return self._memory.get(ref) if ref.name in self._memory else self.files.get(ref)
 
     def written(self, manifest: Manifest, each: EachChunk = map) -> Manifest:
-        """Write what the manifest lists and is in memory alone; the manifest, listing it by its files.
+        """Write chunks that the manifest lists and only memory holds; returns the manifest, listing them by files.
 
         Raises `SinkError` where it cannot be written; then nothing has changed, and it can be done again.
         """
@@ -74,10 +74,11 @@ class WriteBackStore:
     def listed(
         self, lanes: Mapping[LaneId, LaneState], label: str, each: EachChunk = map, *, rows_label: str = ""
     ) -> Mapping[LaneId, LaneState]:
-        """Write what lanes list and is in memory alone, small chunks into one file that is named by a `label` which
-        nobody else gives; the lanes, listing it by its files. With a `rows_label` those of base rows, and of what else
-        cannot be computed again, share a file of their own, so that the loss of the other one does no harm. Raises as
-        `written` does.
+        """Write chunks that lanes list and only memory holds; returns the lanes, listing them by files.
+
+        Small chunks go into one file that is named by a `label`, which nothing else may use. With a `rows_label` those
+        of base rows, and of what else cannot be computed again, share a file of their own, so that the loss of the
+        other one does no harm. Raises as `written` does.
         """
         refs = {ref.name: ref for ref in _chunks(lanes) if ref.name in self._fresh}
         if not refs:
@@ -98,7 +99,7 @@ class WriteBackStore:
         return _listing(lanes, {name: refs[name].kept_as(*kept) for name, kept in found.items()})
 
     def retain(self, names: Iterable[str]) -> None:
-        """Let go in memory of every chunk but these."""
+        """Drop every chunk in memory except these."""
         kept = set(names)
         self._memory.retain(kept)
         self._fresh &= kept
@@ -111,14 +112,12 @@ def _chunks(lanes: Mapping[LaneId, LaneState]) -> Iterator[ChunkRef]:
 
 
 def _primary(lanes: Mapping[LaneId, LaneState]) -> frozenset[str]:
-    """The names of the chunks that cannot be computed again, as those of join states can."""
+    # Join states can be computed again; the rest cannot.
     states = (item for lane in lanes.values() for item in lane.states.items())
     return frozenset(ref.name for id, listing in states if id.kind is not StateKind.INDEX for ref in listing.chunks)
 
 
 def _listing(lanes: Mapping[LaneId, LaneState], others: dict[str, ChunkRef]) -> Mapping[LaneId, LaneState]:
-    """The lanes with other chunks in the place of those of these names."""
-
     def with_others(listing: StateListing) -> StateListing:
         if not any(ref.name in others for ref in listing.chunks):
             return listing
