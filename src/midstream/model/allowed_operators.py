@@ -22,7 +22,7 @@ _ALLOWED: set[str] = set()
 
 
 def allow_operators(*names: str) -> None:
-    """Allow operators, as `package.module:Class`, to be made wherever they are named.
+    """Allow operators, as `package.module:Class`, to be created wherever they are named.
 
     >>> allow_operators("shop.operators:Median")
     >>> is_allowed("shop.operators:Median"), is_allowed("os:system")
@@ -32,12 +32,12 @@ def allow_operators(*names: str) -> None:
 
 
 def allowed_operators() -> frozenset[str]:
-    """What this program has allowed so far."""
+    """Return the operators that this program has allowed so far."""
     return frozenset(_ALLOWED)
 
 
 def is_allowed(name: str) -> bool:
-    """Whether an operator of this name may be made; nothing is imported to find out."""
+    """Return whether an operator of this name may be created; imports nothing to find out."""
     if name in _ALLOWED:
         return True
     module, _, path = name.partition(":")

@@ -87,7 +87,7 @@ def allow_sources(*names: str) -> None:
 
 
 def check_source(format: str, options: Iterable[str], place: str) -> None:
-    """Raise an `InputError` where a job file names a format or an option that nobody has allowed it."""
+    """Raise an `InputError` where a job file names a format or an option that is not allowed."""
     name = format.lower()
     if name in _ALLOWED:
         return
@@ -99,7 +99,7 @@ def check_source(format: str, options: Iterable[str], place: str) -> None:
 
 
 def check_settings_of_spark(names: Iterable[str], place: str) -> None:
-    """Raise an `InputError` where a job file gives a setting of Spark's session that nobody has allowed it.
+    """Raise an `InputError` where a job file gives a setting of Spark's session that is not allowed.
 
     >>> check_settings_of_spark(["spark.executor.memory"], "[spark]")
     """

@@ -42,7 +42,7 @@ class Tagged:
     _group: ClassVar[str] = ""
 
     def __init_subclass__(cls, tag: str = "", family: bool = False, brief: bool = False, group: str = "") -> None:
-        """`tag` makes the base of new kinds, `family` a base among them that is no kind itself.
+        """Register a kind: `tag` makes the base of new kinds, `family` a base among them that is no kind itself.
 
         Modules that other packages declare as entry points of the `group` are imported before a kind is unknown.
         """
@@ -65,7 +65,7 @@ class Text:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The value whose text it is."""
+        """Parse the value from its text."""
         raise NotImplementedError
 
 
@@ -73,12 +73,12 @@ class OwnForm:
     """The base of values that define their own JSON, where fields would be too deep or too long."""
 
     def to_json(self) -> Any:
-        """The value as JSON values."""
+        """Encode the value as JSON values."""
         raise NotImplementedError
 
     @classmethod
     def from_json(cls, value: Any) -> Any:
-        """The value that `to_json` wrote; raises as `decode` does for what it cannot have written."""
+        """Decode what `to_json` wrote; raises as `decode` does for anything else."""
         raise NotImplementedError
 
 
@@ -96,7 +96,7 @@ WRITTEN = "_written"
 
 
 def encode(value: Any) -> Any:
-    """A frozen value as JSON values.
+    """Encode a frozen value as JSON values.
 
     A dataclass becomes an object without the fields that have their default value, a tuple or a set a list, a mapping
     an object; a schema is kept in Arrow's own encoding. `field(metadata=written_as("class"))` gives a field another
@@ -110,7 +110,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: type[T], value: Any) -> T:
-    """The value of this type that `encode` wrote. Fields that are missing have their default value.
+    """Decode a value of this type that `encode` wrote. Fields that are missing have their default value.
 
     Raises `KeyError`, `TypeError`, `ValueError` or `AttributeError` for what `encode` cannot have written, and
     `CheckpointError` for an unknown kind.
@@ -123,7 +123,7 @@ def decode(kind: type[T], value: Any) -> T:
 
 
 def written_as(name: str) -> dict[str, str]:
-    """The metadata of a field that bears another name when it is written."""
+    """Return the metadata of a field that has another name when it is written."""
     return {"json": name}
 
 
@@ -145,19 +145,19 @@ class _Record:
 
     @cached_property
     def _fields(self) -> list[tuple[Field[Any], str, _Form | None]]:
-        """Each field, the name it is written under, and its form (None: it is JSON already)."""
+        # A form of None means that values are JSON already.
         hints = get_type_hints(self._kind)
         return [(f, f.metadata.get("json", f.name), _form(hints[f.name])) for f in fields(self._kind)]
 
     @cached_property
     def _writers(self) -> list[tuple[str, Callable[[Any], Any] | None, Any]]:
-        """For each field its name, how it is written, and the value that need not be."""
+        # A value equal to the third need not be written.
         full = self._complete or (self._tag and not self._kind._brief)
         return [(name, form and form.encode, MISSING if full else _default(f)) for f, name, form in self._fields]
 
     @cached_property
     def _readers(self) -> list[tuple[str, str, Callable[[Any], Any]]]:
-        """Of the fields that are not taken over as they are: the name written, their own name, how they are read."""
+        # Fields that are taken over as they are need no reader.
         found = [(name, f.name, form) for f, name, form in self._fields]
         return [(name, own, form.decode if form else _itself) for name, own, form in found if form or name != own]
 
@@ -231,7 +231,7 @@ def _default(field: Field[Any]) -> Any:
 
 @cache
 def _form(hint: Any) -> _Form | None:
-    """How values of a type hint are written and read; None where they are JSON as they are."""
+    # None where values are JSON as they are.
     if hint in (Any, object, str, int, float, bool, types.NoneType) or get_origin(hint) is Literal:
         return None
     if hint is pa.Schema:
@@ -332,7 +332,7 @@ _TYPES: dict[str, pa.DataType] = {
 
 
 def type_text(kind: pa.DataType) -> str:
-    """An Arrow type as a text.
+    """Format an Arrow type as a text.
 
     >>> type_text(pa.decimal128(10, 2)), type_of("timestamp[us, tz=UTC]")
     ('decimal128(10, 2)', TimestampType(timestamp[us, tz=UTC]))
@@ -342,6 +342,6 @@ def type_text(kind: pa.DataType) -> str:
 
 
 def type_of(text: str) -> pa.DataType:
-    """The Arrow type that `type_text` wrote."""
+    """Parse the Arrow type that `type_text` wrote."""
     found = _TYPES.get(text)
     return _schema_of(text).field(0).type if found is None else found

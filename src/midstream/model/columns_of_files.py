@@ -16,7 +16,7 @@ class AlikeColumns(ValueError):
 
 
 def own_names(declared: Sequence[str], given: Sequence[str]) -> dict[str, str]:
-    """By declared name that of the column of a file, which may differ by case; those that a file lacks are left out.
+    """Map declared names to a file's columns, which may differ by case; names that the file lacks are left out.
 
     One that is called just so is the one that is meant. Raises `AlikeColumns` where there is none, and two could be.
 
@@ -36,7 +36,7 @@ def own_names(declared: Sequence[str], given: Sequence[str]) -> dict[str, str]:
 
 
 def refuse_alike(names: Sequence[str]) -> None:
-    """Raise `AlikeColumns` where two columns of a file, of which nobody has declared any, differ only by case."""
+    """Raise `AlikeColumns` where two undeclared columns of a file differ only by case."""
     for alike in _by_lower_case(names).values():
         if len(alike) > 1:
             raise AlikeColumns(alike)
@@ -50,7 +50,7 @@ def _by_lower_case(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def spelled(given: pa.DataType, declared: pa.DataType) -> pa.DataType:
-    """The type that a column of a file has, with the fields of its structs called as those of the declared type are.
+    """Rename the struct fields of a file column's type as the declared type spells them.
 
     >>> spelled(pa.list_(pa.struct([("A", pa.int32())])), pa.list_(pa.struct([("a", pa.int64())])))
     ListType(list<item: struct<a: int32>>)
@@ -77,7 +77,7 @@ def spelled(given: pa.DataType, declared: pa.DataType) -> pa.DataType:
 
 
 def respelled(values: pa.Array, declared: pa.DataType) -> pa.Array:
-    """Return nested values with the fields of their structs called as they are declared, because Arrow casts by name.
+    """Rename the struct fields of nested values as they are declared, because Arrow casts by name.
 
     Raises `AlikeColumns` where two fields could be meant.
 
@@ -94,7 +94,7 @@ def respelled(values: pa.Array, declared: pa.DataType) -> pa.Array:
 
 
 def decoded(kind: pa.DataType) -> pa.DataType:
-    """A nested type with the values of dictionaries in their places.
+    """Replace dictionaries within a nested type by their value types.
 
     >>> decoded(pa.struct([("a", pa.dictionary(pa.int32(), pa.string()))]))
     StructType(struct<a: string>)

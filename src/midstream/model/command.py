@@ -20,12 +20,12 @@ class Command(Tagged, tag="command", group=COMMANDS):
 
     @property
     def chunks(self) -> tuple[str, ...]:
-        """The names of the chunks that it brings, which must stay in the store until it is taken."""
+        """The names of the chunks that the command brings, which must stay in the store until it is taken."""
         return ()
 
 
 def declare_operator(path: str | None, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-    """A user's operator as commands name it; what a program names in its own code is allowed from then on.
+    """Encode a user's operator for commands; from then on the program allows the operator that it names.
 
     >>> declare_operator("shop.operators:Median", {"every": 5})
     {'class': 'shop.operators:Median', 'options': {'every': 5}}
@@ -43,7 +43,7 @@ def declare_operator(path: str | None, options: Mapping[str, Any] | None = None)
 
 
 def named_options(options: object, place: str) -> dict[str, Any]:
-    """Options as commands have them; raises QueryError where what stands in this `place` is no mapping."""
+    """Copy options for a command; raises QueryError where the value at this `place` is no mapping."""
     if options is not None and not isinstance(options, Mapping):
         remedy = 'write them as {"name": value}'
         raise QueryError(f"a {type(options).__name__} is no mapping of options", place=place, remedy=remedy)

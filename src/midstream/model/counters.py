@@ -30,7 +30,7 @@ class Counters:
 
     @staticmethod
     def sum(many: Iterable[Counters]) -> Counters:
-        """All together."""
+        """Add up counters."""
         return Counters(*map(sum, zip(*map(_VALUES, many), strict=True)))
 
     def __add__(self, other: Counters) -> Counters:

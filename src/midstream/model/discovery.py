@@ -19,17 +19,17 @@ Base = Callable[..., Contract]
 
 
 def discover(package: ModuleType, base: Base[Contract], group: str) -> dict[str, Contract]:
-    """An instance of every class that fulfils a contract, by its `name`, in order of name; see `kinds`."""
+    """Create an instance of every class that fulfils a contract, by its `name`, in order of name; see `kinds`."""
     return {name: kind() for name, kind in kinds(package, base, group).items()}
 
 
 def kinds(package: ModuleType, base: Base[Contract], group: str) -> dict[str, type[Contract]]:
-    """Every class that fulfils a contract, by its `name`, in order of name.
+    """Find every class that fulfils a contract, by its `name`, in order of name.
 
     A class counts if it derives from `base`, has a `name` of its own and no abstract method; one without a name is a
     family. Looked for are those that modules of `package` define, and those that installed distributions declare as
-    entry points of `group`, in `pyproject.toml` so: `[project.entry-points."midstream.schemes"]`, and below it
-    `hourly = "their_package.sharing:Hourly"`.
+    entry points of `group`, in `pyproject.toml` so: `[project.entry-points."midstream.schemes"]`, and below it `hourly
+    = "their_package.sharing:Hourly"`.
 
     Raises where an entry point cannot be loaded or is no such class, and where two classes bear one name.
     """
@@ -47,7 +47,7 @@ def kinds(package: ModuleType, base: Base[Contract], group: str) -> dict[str, ty
 
 
 def load_modules(group: str) -> None:
-    """Import whatever installed distributions declare as entry points of a group."""
+    """Import the modules that installed distributions declare as entry points of a group."""
     for entry in entry_points(group=group):
         _loaded(entry, f"entry point {entry.name!r} of {group}")
 

@@ -106,7 +106,7 @@ class InternalError(MidstreamError):
 
     @classmethod
     def of(cls, fault: Exception, place: str) -> Self:
-        """The error for a fault that happened there."""
+        """Build the error for a fault that happened at a place."""
         frames = extract_tb(fault.__traceback__)
         code = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
         remedy = (
@@ -117,13 +117,14 @@ class InternalError(MidstreamError):
         return cls(said, place=", ".join(filter(None, (place, code))), remedy=remedy)
 
     def within(self, place: str) -> Self:
-        """The same error with an outer place before its own."""
+        """Return the same error with an outer place before its own."""
         return type(self)(self.message, place=f"{place}, {self.place}", remedy=self.remedy)
 
 
 def located(error: Exception, place: Callable[[], str]) -> Exception:
-    """What to raise instead of an error that happened at a place, from its `cause_of`: a fault becomes an
-    `InternalError`, which says where it happened.
+    """Return the error to raise for one that happened at a place, from its `cause_of`.
+
+    A fault becomes an `InternalError` that names the place.
     """
     if isinstance(error, InternalError):
         return error.within(place())
@@ -131,13 +132,13 @@ def located(error: Exception, place: Callable[[], str]) -> Exception:
 
 
 def cause_of(error: Exception) -> BaseException | None:
-    """What the error that `located` gives was caused by."""
+    """Return the cause of the error that `located` returns."""
     return error.__cause__ if isinstance(error, MidstreamError | MemoryError) else error
 
 
 @contextmanager
 def fault_located(place: Callable[[], str]) -> Iterator[None]:
-    """Any exception that is no `MidstreamError` becomes an `InternalError` that says it happened at this place.
+    r"""Raise any exception that is no `MidstreamError` as an `InternalError` that names this place.
 
     A `MemoryError` stays what it is.
 
@@ -145,7 +146,7 @@ def fault_located(place: Callable[[], str]) -> Iterator[None]:
     ...     with fault_located(lambda: "step 7"), fault_located(lambda: "query 'q'"):
     ...         [][0]
     ... except InternalError as error:
-    ...     print(error.message, error.place.partition(", <")[0], sep="\\n")
+    ...     print(error.message, error.place.partition(", <")[0], sep="\n")
     nothing of the step was done, for a fault: IndexError: list index out of range
     step 7, query 'q'
     """

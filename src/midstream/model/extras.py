@@ -21,7 +21,7 @@ def install(extra: str) -> str:
 def from_extra(
     extra: str, place: str, kind: type[MidstreamError] = MidstreamError, otherwise: str = ""
 ) -> Iterator[None]:
-    """Raise an error of this `kind` that says what to install, where a block imports a library that is missing.
+    """Raise an error of this `kind` that names what to install, where a block imports a library that is missing.
 
     `otherwise` is another remedy, for those who do without the library.
 

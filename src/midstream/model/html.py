@@ -16,7 +16,7 @@ FEW = 8
 
 
 def html_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table with a title; columns that hold numbers alone are set to the right. No rows, no table.
+    """Format a table with a title; columns of numbers alone are aligned right. No rows, no table.
 
     >>> html_table("", ["a"], [["<b>"]]).count("&lt;b&gt;"), html_table("", ["a"], [])
     (1, '')
@@ -37,13 +37,13 @@ def html_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
 
 
 def html_fields(title: str, values: Mapping[str, Any]) -> str:
-    """Names and values, one below the other; those without a value are left out."""
+    """Format names and values, one below the other; those without a value are left out."""
     rows = [(name.replace("_", " "), value) for name, value in values.items() if value not in (None, "", (), [], {})]
     return html_table(title, ("", ""), [(name, _short(value)) for name, value in rows])
 
 
 def cell(value: Any) -> str:
-    """A value as a table shows it, escaped.
+    """Format a value for a table, escaped.
 
     >>> cell(1234567), cell(None), cell("<a>"), cell(0.5)
     ('1,234,567', '-', '&lt;a&gt;', '0.5')
@@ -62,7 +62,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _short(value: Any) -> Any:
-    """What a field shows of a value: of many things how many there are."""
+    # Of many things a field shows the number.
     if isinstance(value, Mapping):
         return (
             ", ".join(f"{name} {_short(one)}" for name, one in value.items())

@@ -54,7 +54,7 @@ class OperatorId(str, Text):
     slice: int | None
 
     def __new__(cls, kind: str, name: str, slice: int | None = None) -> OperatorId:
-        """An id of these parts; `slice` is the age at which the slice ends."""
+        """Make an id of these parts; `slice` is the age at which the slice ends."""
         made = super().__new__(cls, f"{kind} {name}" if slice is None else f"slice {slice} of {kind} {name}")
         made.kind, made.name, made.slice = kind, name, slice
         return made
@@ -72,11 +72,11 @@ class OperatorId(str, Text):
     @staticmethod
     @lru_cache(maxsize=1 << 14)
     def of_state(state: StateId) -> OperatorId:
-        """The id that rows inserted into a state, purged from it and moved are counted by."""
+        """Return the id for counting rows inserted into a state, purged from it and moved."""
         return OperatorId("state", str(state))
 
     def in_slice(self, end: int) -> OperatorId:
-        """The id of the operator's work in the slice that ends at this age."""
+        """Return the id of the operator's work in the slice that ends at this age."""
         return OperatorId(self.kind, self.name, end)
 
 
@@ -97,7 +97,7 @@ class CounterKey(str, Text):
     operator: OperatorId
 
     def __new__(cls, group: str, operator: OperatorId) -> CounterKey:
-        """The key of an operator's counters in a group."""
+        """Make the key of an operator's counters in a group."""
         made = super().__new__(cls, f"{group} {operator}")
         made.group, made.operator = group, operator
         return made
@@ -154,7 +154,7 @@ class StateId(str, Text):
     """Whether it is a table that an operator or a migration keeps beside its states."""
 
     def __new__(cls, owner: str, content: str, part: str) -> StateId:
-        """An id of these three parts; `part` is a kind's word, or names an index."""
+        """Make an id of these three parts; `part` is a kind's word, or names an index."""
         made = super().__new__(cls, f"{owner}.{content}.{part}")
         made.owner, made.content, made.part = owner, content, part
         made.kind = _KINDS.get(part, StateKind.INDEX)
@@ -175,11 +175,11 @@ class StateId(str, Text):
 
     @property
     def is_base(self) -> bool:
-        """Whether it holds what nothing can compute again."""
+        """Whether the state holds what cannot be computed again."""
         return self.kind in (StateKind.ROWS, StateKind.QUEUE, StateKind.HELD)
 
     def same_content(self, other: StateId) -> bool:
-        """Whether both name the same combinations, perhaps under different indexes."""
+        """Return whether both name the same combinations, perhaps under different indexes."""
         return (self.owner, self.content) == (other.owner, other.content)
 
 

@@ -23,7 +23,7 @@ class StepTiming:
     threads: int | None = None
 
     def after(self, took: float | None, interval: float | None) -> StepTiming:
-        """What the same host has measured of another step."""
+        """Return what the same host has measured of another step."""
         if took is self.took and interval is self.interval:
             return self
         return StepTiming(self.workers, took, interval, self.threads)

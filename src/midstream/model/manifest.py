@@ -57,11 +57,11 @@ class ChunkRef(EncodedOnce):
     alive: int = 0
 
     def kept_as(self, name: str, bytes: int, checksum: int) -> ChunkRef:
-        """The chunk where a store has put it; `replace` takes its time, and this is done for every chunk."""
+        """Describe the chunk where a store has put it; faster than `replace`, because this is done for every chunk."""
         return ChunkRef(name, self.rows, bytes, checksum, self.first, self.lifetimes, self.born, self.slice, self.alive)
 
     def listed_as(self, slice: int, born: tuple[int, int], alive: int) -> ChunkRef:
-        """The chunk as a chain lists it."""
+        """Describe the chunk as a chain lists it."""
         return ChunkRef(self.name, self.rows, self.bytes, self.checksum, self.first, self.lifetimes, born, slice, alive)
 
 
@@ -111,13 +111,13 @@ class StateListing(EncodedOnce):
     """A store, and what this process has put the chunks into it from, in their order; no part of the value."""
 
     def made_of(self, runs: Sequence[Any], store: Keeps) -> StateListing:
-        """The listing, with what its chunks were put into a store from, so that few rows need not be read again."""
+        """Remember what the chunks were put into a store from, so that few rows need not be read again."""
         if self.live <= MOST_KNOWN and (not self.chunks or self.chunks[-1].name in store.in_memory):
             object.__setattr__(self, "known", (store, runs))
         return self
 
     def known_from(self, store: Keeps) -> Sequence[Any] | None:
-        """What the chunks in this store were made of, if that is known, and none is lost."""
+        """Return what the chunks in this store were made of, if that is known and none is lost."""
         if self.known is None or self.known[0] is not store:
             return None
         held = store.in_memory
@@ -128,7 +128,7 @@ class StateListing(EncodedOnce):
 
     @cached_property
     def ends(self) -> Mapping[Clock, int]:
-        """By clock the least end of a lifetime in any of the chunks; nothing of them dies before."""
+        """By clock the least end of a lifetime in any of the chunks; no row dies before."""
         found: dict[Clock, int] = {}
         for chunk in self.chunks:
             for clock, (least, _) in chunk.lifetimes.items():
@@ -235,11 +235,11 @@ class QueryEntry(EncodedOnce):
         return bool(self.demands)
 
     def unit(self, name: str) -> str:
-        """What runs the query of this name: its chain, or itself."""
+        """Return what runs the query of this name: its chain, or itself."""
         return self.chain if self.demands else name
 
     def counted(self, counters: Counters) -> QueryEntry:
-        """The entry with other counters; every step does this for every query, and `replace` takes its time."""
+        """Replace the counters; faster than `replace`, because every step does this for every query."""
         entry = object.__new__(QueryEntry)
         entry.__dict__.update(self.__dict__, counters=counters)
         entry.__dict__.pop(WRITTEN, None)
@@ -300,7 +300,7 @@ class Manifest(Complete):
 
     @property
     def shares(self) -> int:
-        """How many shares the state of a query is held in whose rows are spread over the job's lanes."""
+        """The number of shares that hold the state of a query whose rows are spread over the job's lanes."""
         return self.held_in or self.lanes
 
     @property
@@ -320,24 +320,24 @@ class Manifest(Complete):
 
     @property
     def time_line(self) -> TimeLine:
-        """Whose steps the job has done."""
+        """The epochs whose steps the job has done."""
         return TimeLine(self.job, self.epochs)
 
     def in_epoch(self, epoch: Epoch) -> Manifest:
-        """The manifest as an epoch goes on from it."""
+        """Return the manifest from which an epoch goes on."""
         return replace(self, epochs=self.time_line.after(epoch).epochs)
 
     @property
     def asked_queries(self) -> tuple[str, ...]:
-        """The names of the queries that a user wrote, in order; parts of them have names that nobody gave."""
+        """The names of the queries that a user wrote, in order; parts of them have generated names."""
         return tuple(sorted(name for name, entry in self.queries.items() if not entry.part))
 
     def without_refused(self, name: str) -> Manifest:
-        """The manifest without a note that a query was refused."""
+        """Remove the note that a query was refused."""
         if name not in self.refused:
             return self
         return replace(self, refused={other: one for other, one in self.refused.items() if other != name})
 
     def with_query(self, name: str, entry: QueryEntry) -> Manifest:
-        """The manifest with a query added or replaced."""
+        """Add or replace a query."""
         return replace(self, queries={**self.queries, name: entry})

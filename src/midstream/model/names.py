@@ -6,7 +6,7 @@ from midstream.model.errors import QueryError
 
 
 def check_name(what: str, name: object) -> None:
-    """Raise QueryError unless something of this kind can be called so: by a text that is not empty.
+    """Raise QueryError unless the name is a non-empty text.
 
     Folders, chunks and queries name it, and an empty one stands for all queries where there are settings of one.
 

@@ -79,12 +79,12 @@ class NodeSpread:
 
     @property
     def all(self) -> tuple[NodeSpread, ...]:
-        """This one, and those before it whose rows have not run out."""
+        """This spread, and those before it whose rows have not run out."""
         return (self, *(() if self.before is None else self.before.all))
 
     @property
     def reach(self) -> int:
-        """How many nodes may have rows: those it is spread over, and those that leave as their rows run out.
+        """The number of nodes that may have rows, including those that leave as their rows run out.
 
         >>> NodeSpread("psp", 2, 7, begins=90, before=NodeSpread("psp", 3, 0)).reach
         3

@@ -49,17 +49,17 @@ class OptimizerSettings:
 
     @property
     def counts_time_alone(self) -> bool:
-        """Whether plans cost nanoseconds of work a second, and not bytes of state too, or as much as weights say."""
+        """Whether plans cost nanoseconds of work a second only, without bytes of state and weights."""
         return self.objective != "memory" and not self.weights
 
     @property
     def lanes_mode(self) -> Mode:
-        """What a decision on the number of lanes does."""
+        """The mode of decisions on the number of lanes."""
         return self.mode if self.lanes is None else self.lanes
 
     @property
     def looks_at_lanes(self) -> bool:
-        """Whether the number of lanes is anything to decide on."""
+        """Whether the optimizer decides on the number of lanes."""
         return self.lanes_mode != "off"
 
 

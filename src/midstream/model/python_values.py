@@ -11,7 +11,7 @@ BEYOND_PYTHON = (ArithmeticError, ValueError, LookupError)
 
 
 def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """The values, and Arrow's text of those that Python has not: of far times, of unknown zones, of damaged texts.
+    """Convert values to Python; those that Python lacks (far times, unknown zones, damaged texts) to Arrow's text.
 
     >>> python_values(pa.array([2**62], pa.timestamp("s"))), python_values(pa.array([b"a"]))
     (['<value out of range: 4611686018427387904>'], [b'a'])

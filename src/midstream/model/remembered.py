@@ -12,7 +12,7 @@ Found = TypeVar("Found")
 
 
 def kept_with(value: Value, name: str, find: Callable[[Value], Found]) -> Found:
-    """Return what is found of a frozen value, and keep it beside the fields of the value.
+    """Return a value derived from a frozen value, and keep it with the fields of that value.
 
     Copies and pickles of the value must leave it out.
     """
@@ -24,7 +24,7 @@ def kept_with(value: Value, name: str, find: Callable[[Value], Found]) -> Found:
 
 
 def make_room(remembered: dict[Any, Any], most: int) -> None:
-    """Forget the oldest entries until there is room for one more; another thread may be forgetting the same.
+    """Forget the oldest entries until there is room for one more; other threads may do so at the same time.
 
     >>> found = {"a": 1, "b": 2, "c": 3}
     >>> make_room(found, most=2)

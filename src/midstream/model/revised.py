@@ -8,7 +8,7 @@ Value = TypeVar("Value")
 
 
 def revised(value: Value, **changes: Any) -> Value:
-    """What `dataclasses.replace` gives of a value that checks nothing; `replace` makes calls for every field.
+    """Replace fields of a value that checks nothing; `dataclasses.replace` makes calls for every field.
 
     >>> from midstream.model.counters import Counters
     >>> revised(Counters(rows_in=2), purged=1).purged

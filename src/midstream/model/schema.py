@@ -59,9 +59,7 @@ class StreamSchema(EncodedOnce):
 
     @cached_property
     def _identity(self) -> tuple[object, ...]:
-        """What two equal streams have in common: these are in the keys of what is compiled once, and Arrow takes its
-        time to hash or compare schemas.
-        """
+        # These are in the keys of what is compiled once, and Arrow is slow to hash or compare schemas.
         columns = pa.schema([field.remove_metadata() for field in self.columns]).serialize().to_pybytes()
         told = tuple((field.metadata or {}).get(b"midstream") for field in self.columns)
         return (columns, told, *(getattr(self, field.name) for field in fields(self) if field.name != "columns"))
@@ -113,19 +111,18 @@ class StreamSchema(EncodedOnce):
 
     @cached_property
     def with_texts(self) -> tuple[pa.Field, ...]:
-        """The columns that are texts, or have some in them."""
+        """The columns that are texts, or contain some."""
         return tuple(field for field in self.columns if has_texts(field.type))
 
     @property
     def time_unit(self) -> str:
-        """What an integer timestamp counts."""
+        """The unit that an integer timestamp counts."""
         return self.unit or "us"
 
     def in_unit(self) -> StreamSchema:
-        """This stream, which is declared now.
+        """Validate this stream as it is declared.
 
-        It has a name, nobody is to guess what an integer timestamp counts, and every column is of a type that can be
-        compared.
+        It has a name, the unit of an integer timestamp is given, and every column is of a type that can be compared.
         """
         check_name("stream", self.name)
         if pt.is_integer(self.columns.field(self.timestamp).type) and self.unit is None:
@@ -193,7 +190,7 @@ def uuids_of(texts: Any) -> Any:
 
 
 def is_uuid(field: pa.Field) -> bool:
-    """Tell whether a column holds UUIDs, and no other texts.
+    """Return whether a column holds UUIDs, and no other texts.
 
     >>> is_uuid(uuid_field("k")), is_uuid(pa.field("k", pa.string()))
     (True, False)
@@ -206,7 +203,7 @@ def _holds_uuid(field: pa.Field) -> bool:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type that values of a type are kept as: views, runs and days in milliseconds have plainer equals."""
+    """Return the type that values are kept as: views, runs and days in milliseconds have plainer equals."""
     if pt.is_run_end_encoded(kind):
         return plain_type(kind.value_type)
     if pt.is_string_view(kind):
@@ -217,7 +214,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def without_runs(table: pa.Table) -> pa.Table:
-    """The table with columns that are encoded as runs written out: Arrow casts and takes no others."""
+    """Decode run-end encoded columns of a table: Arrow casts and takes no others."""
     for at, field in enumerate(table.schema):
         if pt.is_run_end_encoded(field.type):
             table = table.set_column(at, field.name, pc.run_end_decode(table.column(at)))
@@ -225,7 +222,7 @@ def without_runs(table: pa.Table) -> pa.Table:
 
 
 def has_texts(kind: pa.DataType) -> bool:
-    """Whether values of a type are texts, or have some in them.
+    """Return whether values of a type are texts, or contain some.
 
     >>> has_texts(pa.list_(pa.string())), has_texts(pa.binary())
     (True, False)

@@ -26,7 +26,7 @@ class Extent:
 
     @property
     def exact_from(self) -> int:
-        """The event time from which on every row is kept, whenever it arrived."""
+        """The event time from which every row is kept, whenever it arrived."""
         return max(self.time, self.fresh)
 
     def within(self, other: Extent) -> Extent:
@@ -67,7 +67,7 @@ class SourceFilter:
 
     @property
     def text(self) -> str:
-        """Its conditions as one text, which identifies the filter: equal texts are one filter.
+        """The conditions as one text, which identifies the filter: equal texts are one filter.
 
         >>> SourceFilter(0, ("A.k > 1", "A.v < 9"), 5, since=0).text
         'A.k > 1 and A.v < 9'
@@ -92,7 +92,7 @@ class SharedSource(EncodedOnce):
 
     @cached_property
     def text(self) -> str:
-        """All it says; equal texts are of equal sources."""
+        """The text of all fields; equal texts are of equal sources."""
         return str(self)
 
 
@@ -136,5 +136,5 @@ class Chain(EncodedOnce):
 
     @cached_property
     def text(self) -> str:
-        """All it says; equal texts are of equal chains."""
+        """The text of all fields; equal texts are of equal chains."""
         return str(self)

@@ -19,7 +19,7 @@ LONGEST = 600
 
 
 def spark_cause(text: str) -> str:
-    r"""Of the text of an exception from Spark what says most: its own sentence, and the cause that lies beneath.
+    r"""Extract the most telling part of a Spark exception's text: its own sentence, and the underlying cause.
 
     >>> text = '''An error occurred while calling o55.collectToPython.
     ... : org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Cannot read file:///a.parquet.  SQLSTATE: KD001
@@ -41,7 +41,7 @@ def spark_cause(text: str) -> str:
 
 
 def _sentence(line: str, *, short: bool) -> str:
-    """A line that begins with an exception's class: the message, behind the class's own name unless that is `short`."""
+    # The class's own name comes before the message unless that is to be `short`.
     found = _CLASS.match(line)
     if found is None:
         return line.strip()

@@ -21,7 +21,7 @@ class StepTotals:
     migrations: int = 0
 
     def plus(self, steps: int, phases: Mapping[str, float], migrations: int) -> StepTotals:
-        """With more of each.
+        """Add steps, seconds by phase and migrations.
 
         >>> StepTotals(1, {"fold": 0.5}).plus(1, {"fold": 0.25}, 1)
         StepTotals(steps=2, phases={'fold': 0.75}, migrations=1)
@@ -65,7 +65,7 @@ class StepTime:
 
     @property
     def watermark_lag(self) -> float | None:
-        """Seconds of event time from the least watermark to the newest event: what a result may have to wait for."""
+        """Seconds of event time from the least watermark to the newest event: how long a result may have to wait."""
         return None if self.newest is None or self.watermark is None else (self.newest - self.watermark) / 1e6
 
     @property
@@ -83,7 +83,7 @@ class StepUnderWay:
     rows: int | None = None
 
     def sentence(self, now: float) -> str:
-        """Return how far it is at the time `now`, for a reader.
+        """Describe the progress of the step at the time `now`, for a reader.
 
         >>> StepUnderWay(0, 100.0, 1_036_222).sentence(112.0), StepUnderWay(7, 100.0).sentence(100.25)
         ('step 0: 1,036,222 rows, 12 s so far', 'step 7: 250 ms so far')
@@ -93,7 +93,7 @@ class StepUnderWay:
 
 
 def against_interval(seconds: float, interval: float | None) -> str:
-    """Return how a step's time stands to the trigger's interval, so that a longer step is not read as a part of it.
+    """Compare a step's time to the trigger's interval in words, as a multiple where the step is longer.
 
     >>> against_interval(0.25, 1.0), against_interval(4.2, 1.0), against_interval(0.25, None)
     ('one begins every 1 s', '4.2 times the interval of 1 s', '')
@@ -107,7 +107,7 @@ def against_interval(seconds: float, interval: float | None) -> str:
 
 
 def rows_per_second(times: Sequence[StepTime]) -> float | None:
-    """Return the rows that steps took in by the second of their own time; None without a step. Pauses do not count.
+    """Compute the rows taken in per second of the steps' own time; None without a step. Pauses do not count.
 
     >>> rows_per_second([StepTime(0, 10.0, 1.0, rows={"A": 30}), StepTime(1, 900.0, 2.0, rows={"A": 60})])
     30.0
@@ -117,7 +117,7 @@ def rows_per_second(times: Sequence[StepTime]) -> float | None:
 
 
 def time_summary(times: Sequence[StepTime]) -> dict[str, Any]:
-    """The newest step's times, and means over those that ended in the minute before it, as JSON values; {} for none.
+    """Summarize the newest step's times, and means over the minute before, as JSON values; {} for none.
 
     `seconds` and `phases` are means of a step; `last`, `ended`, `backlog` and the lags are the newest step's.
     """

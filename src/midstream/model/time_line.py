@@ -53,21 +53,21 @@ class TimeLine:
     epochs: tuple[Epoch, ...] = ()
 
     def epoch_of(self, step: int) -> Epoch | None:
-        """The epoch in which a step counts; None for a step before all that are remembered."""
+        """Return the epoch in which a step counts; None for a step before all that are remembered."""
         return next((epoch for epoch in reversed(self.epochs) if epoch.since <= step), None)
 
     def stamp(self, step: int) -> Stamp:
-        """The stamp of what a step leaves."""
+        """Return the stamp of what a step leaves."""
         epoch = self.epoch_of(step)
         return Stamp(self.job, epoch.token if epoch else "", step)
 
     def has(self, stamp: Stamp) -> bool:
-        """Whether what bears the stamp is of a step that counts."""
+        """Return whether a stamp belongs to a step that counts."""
         epoch = self.epoch_of(stamp.step)
         return stamp.job == self.job and (epoch is None or epoch.token == stamp.epoch)
 
     def gave_up(self, stamp: Stamp) -> bool:
-        """Whether what bears the stamp is of a step of a former epoch that the job gave up when it went back.
+        """Return whether a stamp belongs to a former epoch's step that the job gave up when it went back.
 
         Of an epoch that is not on the time line it is not: that may be a later one than this driver knows of.
         """
@@ -78,7 +78,7 @@ class TimeLine:
         return any(e.abandoned is not None and e.since <= stamp.step <= e.abandoned for e in later)
 
     def after(self, epoch: Epoch) -> TimeLine:
-        """The time line once another epoch has begun.
+        """Add an epoch to the time line.
 
         Of too many epochs those are forgotten first in which no step was done: a job may be started a hundred times
         before there is something to do, and must still know whose its newest step is.
@@ -90,6 +90,6 @@ class TimeLine:
 
 
 def _is_idle(epochs: list[Epoch], place: int) -> bool:
-    """Whether no step counts in an epoch, and none was given up when it began."""
+    # No step counts in the epoch, and none was given up when it began.
     one = epochs[place]
     return one.abandoned is None and min(later.since for later in epochs[place + 1 :]) <= one.since

@@ -44,7 +44,7 @@ class Clock(str, Text):
     stream: str | None
 
     def __new__(cls, stream: str | None = None) -> Clock:
-        """The clock that counts the arrivals of a stream; that of event time without one."""
+        """Make the clock that counts the arrivals of a stream, or that of event time without one."""
         made = super().__new__(cls, _TIME if stream is None else f"{_ROWS}{stream}")
         made.stream = stream
         return made

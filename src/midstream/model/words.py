@@ -14,7 +14,7 @@ FEW = 3
 
 
 def time_text(microseconds: int | None) -> str | None:
-    """An event time, to be read.
+    """Format an event time for people.
 
     >>> time_text(1357023600000000)
     '2013-01-01 07:00:00'
@@ -29,7 +29,7 @@ def time_text(microseconds: int | None) -> str | None:
 
 
 def span_text(microseconds: int) -> str:
-    """A length of time in the greatest unit that gives a whole number.
+    """Format a length of time in the greatest unit that gives a whole number.
 
     >>> span_text(0), span_text(5_000_000), span_text(90_000_000), span_text(7_200_000_000), span_text(1_500)
     ('0 s', '5 s', '90 s', '2 h', '1500 us')
@@ -40,7 +40,7 @@ def span_text(microseconds: int) -> str:
 
 
 def rough_span_text(seconds: float) -> str:
-    """A length of time to three digits, in a unit that a reader can picture.
+    """Format a length of time to three digits, in a unit that a reader can picture.
 
     >>> rough_span_text(9.68e6), rough_span_text(7_200), rough_span_text(1_000), rough_span_text(90)
     ('112 days', '2 h', '16.7 min', '90 s')
@@ -51,7 +51,7 @@ def rough_span_text(seconds: float) -> str:
 
 
 def brief_text(seconds: float) -> str:
-    """How long something took, to three digits.
+    """Format how long something took, to three digits.
 
     >>> brief_text(0.00042), brief_text(0.25), brief_text(2.5), brief_text(300)
     ('0.42 ms', '250 ms', '2.5 s', '300 s')
@@ -60,7 +60,7 @@ def brief_text(seconds: float) -> str:
 
 
 def window_text(kind: str, size: int) -> str:
-    """A window of so many microseconds (`range`) or so many rows (`rows`).
+    """Format a window of so many microseconds (`range`) or rows (`rows`).
 
     >>> window_text("range", 60_000_000), window_text("rows", 3)
     ('1 min', '3 rows')
@@ -69,7 +69,7 @@ def window_text(kind: str, size: int) -> str:
 
 
 def coverage_text(sees: str | int, from_step: int, exact_from: int | None) -> str:
-    """Return in words the rows that a query joins, and the event time from which on its answers are exact.
+    """Describe the rows that a query joins, and the event time from which on its answers are exact.
 
     `sees`, `from_step` and `exact_from` are as in the event `QueryAdded`.
 
@@ -91,7 +91,7 @@ def coverage_text(sees: str | int, from_step: int, exact_from: int | None) -> st
 
 
 def some(names: Sequence[str], count: int | None = None) -> str:
-    """The first few of many names, and how many more there are; `count` is how many there are if not all are given.
+    """List the first few of many names and count the others; `count` is the total if not all are given.
 
     >>> some(["a", "b"]), some(["a", "b", "c", "d", "e"]), some(["a", "b", "c", "d"], 1000)
     ('a, b', 'a, b, c and 2 more', 'a, b, c and 997 more')
@@ -101,7 +101,7 @@ def some(names: Sequence[str], count: int | None = None) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things.
+    """Format a number of things.
 
     >>> counted(1, "query"), counted(1000, "query"), counted(0, "row")
     ('1 query', '1,000 queries', '0 rows')
@@ -111,7 +111,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def suggest(name: str, names: Iterable[str]) -> str:
-    """The remedy for an unknown name.
+    """Format the remedy for an unknown name.
 
     >>> suggest("valeu", ["k", "value"])
     "use one of: k, value; did you mean 'value'?"
@@ -123,7 +123,7 @@ def suggest(name: str, names: Iterable[str]) -> str:
 
 
 def alike(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names that an unknown one may be a slip of, the most alike first.
+    """Return the names that an unknown one may be a slip of, the most similar first.
 
     >>> alike("sinks", ["sql", "sink"])
     ['sink']
@@ -132,7 +132,7 @@ def alike(name: str, names: Iterable[str]) -> list[str]:
 
 
 def wrapped(head: str, text: str, wide: int = 80) -> str:
-    """A text behind its head, broken between words; its further lines are set in as deep.
+    """Wrap a text behind its head, broken between words; further lines are indented as deep.
 
     >>> print(wrapped("filter  ", "A.v > 3 or A.v > 5", 20))
     filter  A.v > 3 or
@@ -143,7 +143,7 @@ def wrapped(head: str, text: str, wide: int = 80) -> str:
 
 
 def size_text(count: int) -> str:
-    """A number of bytes, to be read.
+    """Format a number of bytes for people.
 
     >>> size_text(999), size_text(1_500_000)
     ('999 B', '1.5 MB')
