@@ -40,7 +40,7 @@ class ChunkIndex:
 
     @staticmethod
     def of(on: JoinCondition, batch: pa.RecordBatch) -> ChunkIndex:
-        """The index of a chunk for a join condition, whose right side the chunk's rows are."""
+        """Build the index of a chunk for a join condition, whose right side the chunk's rows are."""
         ts = times(batch)
         codes, valid = codes_of(on, on.right_key, lambda column: batch.column(column.name), batch.num_rows)
         if (ts[1:] >= ts[:-1]).all():
@@ -53,8 +53,10 @@ class ChunkIndex:
         return ChunkIndex(order, codes[order], ts[order])
 
     def candidates(self, on: JoinCondition, codes: Codes, low: Words, high: Words) -> Iterator[tuple[Words, Words]]:
-        """Pairs of a visit and a place in the chunk that lie within the visit's bounds and, for a hash condition, have
-        equal codes, or lie in the range of a band.
+        """Find the pairs of a visit and a place in the chunk that may join.
+
+        The row lies within the visit's bounds and, for a hash condition, codes are equal; for a band they are in its
+        range.
         """
         if not len(self.order) or not len(codes):
             return
@@ -72,7 +74,7 @@ class ChunkIndex:
                 yield timely[left], right
 
     def _candidates(self, on: JoinCondition, codes: Codes, low: Words, high: Words) -> Iterator[tuple[Words, Words]]:
-        """The pairs of visits each of which may meet a row of the chunk by its times."""
+        # Each of these visits may meet a row of the chunk by its times.
         first, last = self._span
         if on.index == "scan":
             found = Ranges(self.ts.searchsorted(low, "left"), self.ts.searchsorted(high, "right"))
@@ -90,7 +92,7 @@ class ChunkIndex:
             yield left, self.order.take(right)
 
     def _timely(self, found: Ranges, low: Words, high: Words) -> Ranges:
-        """What of ranges of equal code lies between these times: both are searched for as one word of ranks."""
+        # Code and time are searched for as one word of ranks.
         moments, words = self._words
         base = self._rank[np.minimum(found.start, len(self.order) - 1)] * (len(moments) + 1)
         start = words.searchsorted(base + moments.searchsorted(low, "left"), "left")
@@ -107,13 +109,13 @@ class ChunkIndex:
 
     @cached_property
     def _words(self) -> tuple[Words, Words]:
-        """All times, ascending, and of each row a word that grows with its code and then with its time."""
+        # All times, ascending, and of each row a word that grows with its code and then with its time.
         moments = np.unique(self.ts)
         return moments, self._rank * (len(moments) + 1) + moments.searchsorted(self.ts)
 
 
 def codes_of(on: JoinCondition, key: Sequence[Expression], read: Columns, count: int) -> tuple[Codes, Mask | None]:
-    """The codes of one side of a join condition, and which of them are of no NULL; without a key all are equal."""
+    """Compute codes of one side of a join condition, and a mask of those without NULL; equal without a key."""
     if on.index == "scan":
         return np.zeros(count, np.int64), None
     values = [evaluate(expression, read, count) for expression in key]
@@ -127,7 +129,7 @@ _MADE: Made = {}
 
 
 def made_once(batch: pa.RecordBatch, what: object, make: Callable[[], Found]) -> Found:
-    """What `make` makes of a batch: made once while the batch lives."""
+    """Return what `make` makes of a batch, made once while the batch lives."""
     known = _MADE.get(id(batch))
     if known is None or known[0]() is not batch:
         known = _MADE[id(batch)] = weakref.ref(batch, partial(_forget, _MADE, id(batch))), {}

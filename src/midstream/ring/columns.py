@@ -54,12 +54,12 @@ class Copies:
 
     @staticmethod
     def single(node: Words) -> Copies:
-        """One copy of each row, the i-th at `node[i]`."""
+        """Place one copy of each row, the i-th at `node[i]`."""
         return Copies(np.arange(len(node)), node)
 
     @staticmethod
     def distinct(row: Words, node: Words, nodes: int) -> Copies:
-        """These copies, each pair once.
+        """Collect these copies, each pair once.
 
         >>> import numpy as np
         >>> found = Copies.distinct(np.array([0, 0, 1]), np.array([2, 2, 0]), nodes=3)
@@ -87,7 +87,7 @@ class Visits:
 
     @staticmethod
     def within(joinable: tuple[Words, Words], partial: Words, node: Words, bounds: tuple[Words, Words]) -> Visits:
-        """Visits to parts of a stream: what each partial may join, and what each visit has; none in vain.
+        """Restrict visits of parts of a stream to what each partial may join, without those that meet nothing.
 
         >>> import numpy as np
         >>> every, parts = np.array([0, 0, 0]), (np.array([0, 10, 20]), np.array([9, 19, 29]))
@@ -100,17 +100,17 @@ class Visits:
 
     @staticmethod
     def together(many: Sequence[Visits]) -> Visits:
-        """All of these visits, one behind the other; there is one at least."""
+        """Concatenate visits; there is one at least."""
         columns = ([getattr(one, each.name) for one in many] for each in fields(Visits))
         return Visits(*(np.concatenate(column) for column in columns))
 
     def not_in_vain(self) -> Visits:
-        """Those whose bounds have a time between them."""
+        """Select the visits whose bounds have a time between them."""
         met = self.low <= self.high
         return self if met.all() else self.where(met)
 
     def where(self, kept: npt.NDArray[np.bool_]) -> Visits:
-        """Those that are marked."""
+        """Select the visits that are marked."""
         return Visits(self.partial[kept], self.node[kept], self.low[kept], self.high[kept])
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ class Visits:
 
 
 def present(nodes: Words) -> Words:
-    """The nodes that are among these, each once, ascending; without the sort of `np.unique`.
+    """List the nodes that occur, each once, ascending; without the sort of `np.unique`.
 
     >>> present(np.array([3, 0, 3])).tolist()
     [0, 3]
@@ -127,7 +127,7 @@ def present(nodes: Words) -> Words:
 
 
 def expanded(first: Words, last: Words) -> tuple[Words, Words]:
-    """The whole numbers from `first[i]` to `last[i]` for every i, if any: the i of each, and the number.
+    """Enumerate the whole numbers from `first[i]` to `last[i]` for every i: the i of each, and the number.
 
     >>> import numpy as np
     >>> [found.tolist() for found in expanded(np.array([3, 9, 7]), np.array([4, 5, 7]))]

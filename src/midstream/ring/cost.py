@@ -55,39 +55,39 @@ class RingLoad:
 
     @staticmethod
     def alike(ways: int, rows: float, selectivity: float) -> RingLoad:
-        """Streams of equal rate, window and selectivity, as Eq. 13.2 assumes."""
+        """Build the load of streams of equal rate, window and selectivity, as Eq. 13.2 assumes."""
         return RingLoad((ProbingStep(rows, selectivity),) * (ways - 1))
 
     @property
     def ways(self) -> int:
-        """M, the streams that are joined."""
+        """M, the number of streams that are joined."""
         return len(self.steps) + 1
 
     @property
     def compared(self) -> float:
-        """Pairs compared for one row, over all steps."""
+        """The pairs compared for one row, over all steps."""
         return sum(partials * step.rows for partials, step in zip(_partials(self.steps), self.steps, strict=True))
 
     @property
     def sent(self) -> float:
-        """What goes once round the ring for one row: the row, and its partial results but for the complete ones."""
+        """The rows sent once round the ring for one row: itself, and its partial results except the complete ones."""
         return sum(_partials(self.steps))
 
 
 def result_latency(load: RingLoad, costs: RingCosts, nodes: int) -> float:
-    """The mean time from a row to one of its results, with the load balanced.
+    """Estimate the mean time from a row to one of its results, with the load balanced.
 
-    A result has come half round the ring for each step of the order (§12.2.2), and has waited for its share of a
-    node's work: all steps before the last, and half of the last one, along which results come out evenly.
+    A result has come half round the ring for each step of the order (§12.2.2), and has waited for its share of a node's
+    work: all steps before the last, and half of the last one, along which results come out evenly.
     """
     way = (load.ways - 1) * (nodes - 1) / 2 * (costs.hop + costs.send)
     return way + _before_a_result(load, costs) / nodes + costs.send * sum(_partials_of_a_result(load.steps))
 
 
 def length(load: RingLoad, costs: RingCosts, most: int) -> int:
-    """How many of at most `most` nodes a ring should have for the least `result_latency`.
+    """Compute how many of at most `most` nodes a ring should have for the least `result_latency`.
 
-    That is sqrt(2 L / ((M - 1) (T_n + T_s))), or a whole number beside it, where L is the work before a result.
+    That is sqrt(2 L / ((M - 1) (T_n + T_s))), or a whole number next to it, where L is the work before a result.
 
     >>> length(RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0, hop=1.0), most=100)
     14
@@ -99,19 +99,19 @@ def length(load: RingLoad, costs: RingCosts, most: int) -> int:
 
 
 def _before_a_result(load: RingLoad, costs: RingCosts) -> float:
-    """What one node would do for a row, on average over results, before a result comes out."""
+    # What one node would do for a row, on average over results, before a result comes out.
     work = [count * step.rows for count, step in zip(_partials_of_a_result(load.steps), load.steps, strict=True)]
     return costs.insert + costs.purge + costs.join * (sum(work) - work[-1] / 2)
 
 
 def check_network(costs: RingCosts) -> None:
-    """Raise where the network takes no time: then no ring is too long."""
+    """Raise if the network takes no time: then no ring is too long."""
     if costs.hop <= 0:
         raise PlanError("the network takes no time", place="T_n", remedy="measure it: without it no ring is too long")
 
 
 def _partials(steps: Sequence[ProbingStep], certain: int = 0) -> list[float]:
-    """With how many partial results each step begins: those expected, and so many that are there in any case."""
+    # The number of partial results with which each step begins: those expected, and those that exist in any case.
     found = [1.0]
     for step in steps[:-1]:
         found.append(certain + found[-1] * step.rows * step.selectivity)
@@ -119,5 +119,5 @@ def _partials(steps: Sequence[ProbingStep], certain: int = 0) -> list[float]:
 
 
 def _partials_of_a_result(steps: Sequence[ProbingStep]) -> list[float]:
-    """The same where there is a result: its own beside those expected anyway."""
+    # A result's own partial results come on top of those that are expected anyway.
     return _partials(steps, certain=1)

@@ -67,17 +67,17 @@ class Deployment:
                 )  # fmt: skip
 
     def ring(self, label: str) -> Words:
-        """The nodes of a source's ring, from the head on."""
+        """Return the nodes of a source's ring, from the head on."""
         return np.array(self.rings.get(label, range(self.nodes)), np.int64)
 
     def slice_ends(self, label: str) -> Words:
-        """The ages at which the slices of a source end, but for the last, which takes all older rows (Wang §13.3)."""
+        """Return the ages at which a source's slices end, except the last, which takes all older rows (Wang §13.3)."""
         if label in self.ages:
             return np.array(self.ages[label], np.int64)
         return np.arange(1, self.nodes) * self.windows[label] // self.nodes
 
     def joinable(self, partials: Partials, label: str) -> tuple[Words, Words]:
-        """Between which event times, both inclusive, a row of the source must lie for each partial result to meet it.
+        """Compute the event times, both inclusive, between which a row of the source meets each partial result.
 
         A result of time T has every component within its window: T - ts <= W. A row that is older than the partial
         result must not have left its own window yet; one that is newer must find all components in theirs. Where the

@@ -12,7 +12,8 @@ from midstream.ring.spreading import Spreading
 
 @lru_cache(maxsize=1)
 def spreadings() -> dict[str, Spreading]:
-    """Every spreading of the room and of other packages (entry points of `midstream.spreadings`), in order of name.
+    """Load every spreading of the room and of other packages (entry points of `midstream.spreadings`), in order of
+    name.
 
     >>> list(spreadings())
     ['atr', 'ctr', 'hash_hops', 'lanes', 'one_lane', 'psp', 'psp_d', 'psp_i']
@@ -21,7 +22,7 @@ def spreadings() -> dict[str, Spreading]:
 
 
 def spreading(name: object, place: str = "spread") -> Spreading:
-    """The spreading of a name; raises where there is none, naming the `place` where it is named.
+    """Return the spreading of a name; raises where there is none, naming the `place` where it is named.
 
     >>> spreading("psp").ages
     True

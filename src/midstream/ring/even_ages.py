@@ -9,7 +9,7 @@ GRID = 2048
 
 
 def even_ages(window: int, nodes: int, span: int) -> tuple[int, ...]:
-    """The ages, at the end of a step, at which the slices of all nodes but the last end; rows come steadily.
+    """Compute the ages, at the end of a step, at which all slices but the last end; rows come steadily.
 
     `span` is by how much event time goes on with a step, and the window is in microseconds as well. A step is one
     moment for all its rows. The first of them look for rows that are older by a step, at its end, than the window; and

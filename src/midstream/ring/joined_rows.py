@@ -37,16 +37,16 @@ class JoinedRows:
         return len(self.moment)
 
     def take(self, at: Words) -> JoinedRows:
-        """The partial results at these places."""
+        """Select the partial results at these places."""
         return JoinedRows({label: part.take(at) for label, part in self.parts.items()}, self.moment[at])
 
     def joined(self, at: Words, label: str, rows: LateRows) -> JoinedRows:
-        """The partial results at these places, each with a row of one more source."""
+        """Select the partial results at these places, and add a row of one more source to each."""
         found = self.take(at)
         return JoinedRows({**found.parts, label: rows}, found.moment)
 
     def read(self, column: Column) -> pa.Array:
-        """The values of a column."""
+        """Read a column."""
         return self.parts[column.alias].column(column.name)
 
     @cached_property
@@ -56,11 +56,11 @@ class JoinedRows:
         return found
 
     def size(self, at: Words) -> int:
-        """How many bytes the values of the partial results at these places are, however they are sent."""
+        """Count the bytes of the values of the partial results at these places, however they are sent."""
         return self.moment.itemsize * len(at) + sum(part.size(at) for part in self.parts.values())
 
     def partials(self, keys: Keys) -> Partials:
-        """What a spreading sees of them: event times, and the codes of the keys that they carry."""
+        """Extract what a spreading sees of them: event times, and the codes of the keys that they carry."""
         carried = {name: [part for label in self.parts if (part := _codes(one, label, self.parts[label])) is not None]
                    for name, one in keys.items()}  # fmt: skip
         return Partials(
@@ -71,7 +71,7 @@ class JoinedRows:
 
 
 def concatenated(pieces: Sequence[JoinedRows]) -> JoinedRows:
-    """The partial results of all pieces, in order; they have the same sources, in whatever order."""
+    """Concatenate partial results of equal sources, in any order of sources."""
     if len(pieces) == 1:
         return pieces[0]
     parts = {label: LateRows.together([piece.parts[label] for piece in pieces]) for label in pieces[0].parts}
@@ -79,18 +79,18 @@ def concatenated(pieces: Sequence[JoinedRows]) -> JoinedRows:
 
 
 def stream_rows(label: str, batch: pa.RecordBatch, keys: Keys) -> StreamRows:
-    """What a spreading sees of a source's rows."""
+    """Extract what a spreading sees of a source's rows."""
     codes = {name: found for name, one in keys.items() if (found := _codes(one, label, batch)) is not None}
     return StreamRows(times(batch), codes)
 
 
 def times(rows: pa.RecordBatch | LateRows) -> Words:
-    """The event times of rows."""
+    """Return the event times of rows."""
     return np.asarray(rows.column(TIME).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _codes(key: KeyClass, label: str, rows: pa.RecordBatch | LateRows) -> Words | None:
-    """The codes of a key class in rows of a source; None where the source has no part in it."""
+    # None where the source has no part in the key class.
     members = key.within((label,))
     if not members:
         return None

@@ -17,14 +17,14 @@ class NumberedBatches:
     """Batches of one source whose rows are numbered from 0, through all of them."""
 
     def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """These batches, one at least, which have the same columns."""
+        """Number the rows of batches, one at least, which have the same columns."""
         first = np.cumsum([0, *(batch.num_rows for batch in batches)]).tolist()
         *old, new = (RowRun(number, batch) for number, batch in zip(first, batches, strict=False))
         self.rows = BaseRows(old, new)
         self._first = {id(batch): number for number, batch in zip(first, batches, strict=False)}
 
     def at(self, batch: pa.RecordBatch, places: Words) -> LateRows:
-        """The rows at these places of one of the batches."""
+        """Refer to the rows at these places of one of the batches."""
         return LateRows(self.rows, places + self._first[id(batch)])
 
 
@@ -41,20 +41,20 @@ class LateRows:
     """
 
     def __init__(self, rows: BaseRows, numbers: Words) -> None:
-        """The rows of these `numbers`."""
+        """Refer to the rows of these `numbers`."""
         self._rows, self._numbers = rows, numbers
         self._columns: dict[str, pa.Array] = {}
 
     @staticmethod
     def of(batch: pa.RecordBatch) -> LateRows:
-        """All rows of a batch."""
+        """Refer to all rows of a batch."""
         found = LateRows(BaseRows((), RowRun(0, batch)), np.arange(batch.num_rows))
         found._columns.update(zip(batch.schema.names, batch.columns, strict=True))
         return found
 
     @staticmethod
     def together(pieces: Sequence[LateRows]) -> LateRows:
-        """The rows of all pieces, in order; they have the same columns."""
+        """Concatenate pieces that have the same columns."""
         distinct = {id(piece._rows): piece._rows for piece in pieces}
         if len(distinct) == 1:
             return LateRows(pieces[0]._rows, np.concatenate([piece._numbers for piece in pieces]))
@@ -74,11 +74,11 @@ class LateRows:
         return names
 
     def take(self, at: Words) -> LateRows:
-        """The rows at these places."""
+        """Select the rows at these places."""
         return LateRows(self._rows, self._numbers[at])
 
     def column(self, name: str) -> pa.Array:
-        """The values of a column."""
+        """Read a column."""
         if name not in self._columns:
             if name not in self.names:
                 raise KeyError(name)
@@ -86,17 +86,17 @@ class LateRows:
         return self._columns[name]
 
     def columns(self) -> list[pa.Array]:
-        """The values of all columns."""
+        """Read all columns."""
         return [self.column(name) for name in self.names]
 
     def size(self, at: Words) -> int:
-        """How many bytes the values of the rows at these places are, however they are sent."""
+        """Count the bytes of the values of the rows at these places, however they are sent."""
         fixed, varying = self._sizes
         return fixed * len(at) + (0 if varying is None else int(varying[at].sum()))
 
     @cached_property
     def _sizes(self) -> tuple[int, Words | None]:
-        """The bytes of every row's values of fixed size, and of each row's others; None where there are no others."""
+        # The bytes of every row's values of fixed size, and of each row's others; None where there are no others.
         known = {field.name: fixed_size(field.type) for field in self._rows.new.batch.schema}
         varying = [value_sizes(self.column(name)) for name, size in known.items() if size is None]
         return sum(size or 0 for size in known.values()), np.sum(varying, axis=0) if varying else None

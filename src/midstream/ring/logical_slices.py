@@ -25,17 +25,17 @@ Bitmaps = npt.NDArray[np.uint8]
 
 
 def bitmaps(served: npt.NDArray[np.bool_]) -> Bitmaps:
-    """Bitmaps from whether each thing (down) serves each query (across)."""
+    """Pack which thing (down) serves which query (across) into bitmaps."""
     return np.packbits(served, axis=1, bitorder="little")
 
 
 def queries(found: Bitmaps, count: int) -> npt.NDArray[np.bool_]:
-    """Whether each thing (down) serves each of so many queries (across): the inverse of `bitmaps`."""
+    """Unpack which thing (down) serves which of `count` queries (across): the inverse of `bitmaps`."""
     return np.unpackbits(found, axis=1, count=count, bitorder="little").astype(np.bool_)
 
 
 def serving(found: Bitmaps) -> npt.NDArray[np.bool_]:
-    """Which of these serve any query at all; the others are dropped (Lemma 9).
+    """Test which bitmaps serve any query at all; the others are dropped (Lemma 9).
 
     >>> serving(bitmaps(np.array([[False, True], [False, False]]))).tolist()
     [True, False]
@@ -56,7 +56,7 @@ class LogicalSlices:
 
     @staticmethod
     def by_windows(windows: Sequence[int]) -> LogicalSlices:
-        """Slices at the windows that the queries have on a stream: slice i serves those whose windows end no sooner.
+        """Cut slices at the queries' windows on a stream: slice i serves those whose windows end no sooner.
 
         >>> LogicalSlices.by_windows([30, 10, 20]).ends.tolist()
         [10, 20, 30]
@@ -67,16 +67,16 @@ class LogicalSlices:
         return LogicalSlices(ends, bitmaps(np.array(windows) >= np.append(ends, max(windows) + 1)[:, None]))
 
     def place(self, ages: Words) -> Words:
-        """The slice that rows of these ages lie in; rows older than every window have the number after the last."""
+        """Find the slice of rows of these ages; rows older than every window have the number after the last."""
         found: Words = np.searchsorted(self.ends, ages, "left")
         return found
 
     def reached(self, ages: Words) -> Bitmaps:
-        """The queries whose windows reach rows of these ages."""
+        """Return the queries whose windows reach rows of these ages."""
         return self.serves[self.place(ages)]
 
     def kept(self, ages: Words, passed: Bitmaps) -> npt.NDArray[np.bool_]:
-        """Which rows are kept, of those whose selections pass them: the least state (Theorem 12).
+        """Test which rows are kept, of those whose selections pass them: the least state (Theorem 12).
 
         >>> slices = LogicalSlices.by_windows([10, 20])
         >>> first, second = bitmaps(np.array([[True, False], [False, True]]))
@@ -86,7 +86,7 @@ class LogicalSlices:
         return serving(self.reached(ages) & passed)
 
     def compared(self, partials: Bitmaps, ages: Words, passed: Bitmaps) -> npt.NDArray[np.bool_]:
-        """Which partial results (down) are compared with which rows (across): the fewest (Theorem 13)."""
+        """Test which partial results (down) are compared with which rows (across): the fewest (Theorem 13)."""
         common = partials[:, None, :] & (self.reached(ages) & passed)[None, :, :]
         bits: npt.NDArray[np.bool_] = np.logical_or.reduce(common, axis=2)
         return bits

@@ -47,7 +47,7 @@ class Passive(Spreading):
         return Visits.together([before.not_in_vain(), after.not_in_vain()])
 
     def _formerly(self, deployment: Deployment) -> Deployment:
-        """The former nodes at the moments of the present ones, for rows of the same times."""
+        # The former nodes at the moments of the present ones, for rows of the same times.
         return replace(self.formerly, moments=deployment.moments, since=deployment.since, until=deployment.until)
 
 

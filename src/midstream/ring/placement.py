@@ -9,12 +9,12 @@ from midstream.plan.key_classes import KeyClass, key_classes
 
 
 def common_key(query: Query) -> KeyClass | None:
-    """A key class that ties all sources, the first by its text; None where there is none."""
+    """Find a key class that ties all sources, the first by its text; None where there is none."""
     return next((one for one in key_classes(query) if _sources(one) == set(query.aliases)), None)
 
 
 def placement(query: Query) -> dict[str, KeyClass]:
-    """For each source the key class to place it by: one that ties all sources, else that which ties most others.
+    """Choose each source's key class to place it by: one that ties all sources, else that which ties most.
 
     A source in no equality is left out. Wang's cost model says nothing of this; a class that ties more sources is
     carried by more of the partial results that visit.
@@ -29,7 +29,7 @@ def placement(query: Query) -> dict[str, KeyClass]:
 
 
 def always_carried(query: Query, orders: Sequence[Sequence[str]]) -> bool:
-    """Whether at every hop of these orders an equality ties the key that the next source is placed by."""
+    """Return whether at every hop of these orders an equality ties the key that places the next source."""
     placed = placement(query)
     return all(
         label in placed and bool(placed[label].within(order[:at]))

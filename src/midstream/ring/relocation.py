@@ -21,7 +21,7 @@ class Relocation:
     added: int
 
     def passed_on(self) -> list[Fraction]:
-        """Delta S_i for each node from the head on: what it passes on to the next old one, or to new ones between.
+        """Compute Delta S_i for each node from the head on: what it passes on to its next node, old or new.
 
         >>> [str(part) for part in Relocation(3, 1).passed_on()]
         ['1/3', '2/3', '0']
@@ -30,7 +30,7 @@ class Relocation:
         return [share - int(share) for share in shares]
 
     def behind(self) -> list[int]:
-        """For each new node the old one behind which it stands, counted from 1: the first that can fill it.
+        """Find for each new node the old one behind which it is inserted, the first that can fill it; counted from 1.
 
         >>> Relocation(3, 1).behind(), Relocation(2, 3).behind()
         ([3], [1, 2, 2])
@@ -38,7 +38,7 @@ class Relocation:
         return [-(-self.nodes * new // self.added) for new in range(1, self.added + 1)]
 
     def order(self) -> list[int | None]:
-        """The longer ring from head to tail: old nodes by their place, counted from 1, new ones as None.
+        """List the longer ring from head to tail: old nodes by their place, counted from 1, new ones as None.
 
         >>> Relocation(2, 3).order()
         [1, None, 2, None, None]
@@ -48,8 +48,9 @@ class Relocation:
 
 
 def ring_of(ring: Sequence[int], nodes: int) -> tuple[int, ...]:
-    """A ring, from the head on, once it has so many nodes: new ones stand where they can be filled, those leave whose
-    numbers are too high.
+    """Order a ring of `nodes` nodes, from the head on, after a change of their number.
+
+    New nodes are inserted where they can be filled; those leave whose numbers are too high.
 
     >>> ring_of((0, 1), 5), ring_of((0, 2, 1, 3, 4), 2)
     ((0, 2, 1, 3, 4), (0, 1))
@@ -64,11 +65,11 @@ def ring_of(ring: Sequence[int], nodes: int) -> tuple[int, ...]:
 def relocated(
     table: SliceTable, ring: Sequence[int], nodes: int, length: int, bounded: bool = False
 ) -> tuple[SliceTable, tuple[int, ...]]:
-    """A state slice table cut anew for so many nodes, and the ring of them: every node passes rows on to its neighbour.
+    """Cut a state slice table for another number of nodes: every node passes rows on to its neighbour.
 
     `ring` are the nodes until then and `length` is that of their slices, by which the head ends in time to come, but
-    where slices are `bounded` by count. The slices of a round of the ring become as many as there are nodes then,
-    each cut where its share of time is.
+    where slices are `bounded` by count. The slices of a round of the ring become as many as there are nodes then, each
+    cut where its share of time is.
 
     >>> table, ring = relocated(SliceTable((0, 40, 80), (2, 1, 0), newest=110), (0, 1, 2), 4, 40)
     >>> table.starts, table.nodes, ring

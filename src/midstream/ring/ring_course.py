@@ -34,21 +34,21 @@ class Hops:
         return len(self.routes) - 1
 
     def label(self, start: int, hop: int) -> str:
-        """The source that an input's partial results visit at a hop."""
+        """Return the source that an input's partial results visit at a hop."""
         return self._hop(start, hop).state.labels[0]
 
     def visits(self, start: int, hop: int, joined: JoinedRows) -> list[tuple[int, Visits]]:
-        """The visits of an input's partial results to each node at a hop."""
+        """Group the visits of an input's partial results at a hop by node."""
         partials = joined.partials(self.keys)
         return _by_node(self.spreading.visit(self.deployment, partials, self.label(start, hop)))
 
     def met(self, start: int, hop: int, node: RingNode, joined: JoinedRows, visits: Visits) -> Iterator[JoinedRows]:
-        """What these visits find at the node."""
+        """Find what these visits meet at the node."""
         label, on = self.label(start, hop), self._hop(start, hop).on
         return node.meet(joined, visits, label, on, new=label in self._earlier(start))
 
     def meets_new(self, label: str, hop: int) -> bool:
-        """Whether any input meets rows of the step in this source at a hop, or at a later one."""
+        """Return whether any input meets rows of the step in this source at this hop or a later one."""
         return any(
             self.label(start, later) == label and label in self._earlier(start)
             for start in range(len(self.routes))
@@ -74,7 +74,7 @@ class RingCourse:
         self.sent, self.bytes = [0] * len(hops), [0] * len(hops)
 
     def run(self, new: Mapping[str, JoinedRows]) -> JoinedRows:
-        """The step's results, from its new rows by source."""
+        """Compute the step's results from its new rows by source."""
         labels = [route.source.spec.label for route in self._hops.routes]
         under_way = [new[label] for label in labels]
         for hop in range(len(self._hops)):
@@ -94,12 +94,12 @@ class RingCourse:
 
 
 def nothing_joined(empty: Mapping[str, pa.RecordBatch]) -> JoinedRows:
-    """No results, with the columns of all sources."""
+    """Return no results, with the columns of all sources."""
     return JoinedRows({label: LateRows.of(batch) for label, batch in empty.items()}, np.zeros(0, np.int64))
 
 
 def _by_node(visits: Visits) -> list[tuple[int, Visits]]:
-    """The visits of each node, in order of the nodes."""
+    # In order of the nodes.
     if not len(visits):
         return []
     counts = np.bincount(visits.node)

@@ -50,7 +50,7 @@ class RingNode:
     def meet(
         self, joined: JoinedRows, visits: Visits, label: str, on: JoinCondition, *, new: bool
     ) -> Iterator[JoinedRows]:
-        """Partial results with each row of the source that they join here; with `new`, rows of the step as well.
+        """Join partial results with each matching row of the source here; with `new`, rows of the step as well.
 
         A row is met if its time is within the bounds of the visit, which windows are part of.
         """

@@ -20,7 +20,7 @@ Orders = npt.NDArray[np.uint8]
 
 
 def query_orders(windows: Mapping[str, Sequence[int]]) -> Orders:
-    """Matrix O: for each stream the queries in the order of their windows, the shortest first, one bit each.
+    """Build matrix O: for each stream the queries in the order of their windows, the shortest first, one bit each.
 
     >>> example = {"A": [30, 10, 20], "B": [10, 20, 30], "C": [20, 30, 10]}
     >>> [[f"{bits:03b}" for bits in row] for row in query_orders(example)[:, :, 0]]
@@ -32,7 +32,7 @@ def query_orders(windows: Mapping[str, Sequence[int]]) -> Orders:
 
 
 def entries(orders: Orders, stream: int, slices: Words) -> Bitmaps:
-    """T_j for rows of a stream in these slices, counted from 0: the queries from the slice's own on (Lemma 9).
+    """Look up T_j for rows of a stream in these slices, counted from 0: all queries from there on (Lemma 9).
 
     Slices are one for each query here, as in §20.1; of equal windows all but the first are empty.
 
@@ -46,7 +46,7 @@ def entries(orders: Orders, stream: int, slices: Words) -> Bitmaps:
 
 
 def routed(vector: Sequence[Bitmaps]) -> Bitmaps:
-    """The queries that each result goes to, by its vector T: what every component's entry has in common.
+    """Intersect the entries of vector T: the queries that each result goes to.
 
     The entry of the row that came last is all ones; selections are entries like those of slices (§20.2).
 

@@ -9,7 +9,7 @@ from midstream.ring.deployment import Deployment
 
 
 def check_segment(deployment: Deployment) -> None:
-    """Raise where a segment is shorter than the widest window: rows would be copied to more than their neighbours."""
+    """Raise if a segment is shorter than the widest window: rows would be copied to more than their neighbours."""
     widest = max(deployment.windows.values())
     if deployment.segment < max(widest, 1):
         raise PlanError(
@@ -20,6 +20,6 @@ def check_segment(deployment: Deployment) -> None:
 
 
 def bounds(deployment: Deployment, segments: Words) -> tuple[Words, Words]:
-    """The first and the last event time of these segments."""
+    """Compute the first and the last event time of these segments."""
     low = segments * deployment.segment
     return low, low + deployment.segment - 1

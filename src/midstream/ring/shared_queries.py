@@ -38,7 +38,7 @@ class RingQuery:
     since: int | None
 
     def text(self, label: str) -> str:
-        """Everything that a row's bit for it depends on."""
+        """Format everything that a row's bit for the query depends on."""
         return f"{self.name} {self.since} {filter_text(self.selections[label])}"
 
 
@@ -64,21 +64,21 @@ class SharedQueries:
 
     @cached_property
     def slices(self) -> Mapping[str, LogicalSlices]:
-        """The logical slices of each source's state: at the windows of all queries."""
+        """The logical slices of each source's state, at the windows of all queries."""
         labels = self.queries[0].windows
         return {label: LogicalSlices.by_windows([one.windows[label] for one in self.queries]) for label in labels}
 
     def marked(self, label: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of a source with their bitmaps; made once for rows that live on from step to step."""
+        """Add bitmaps to a source's rows, once for rows that live on from step to step."""
         what = ("serves", label, *(one.text(label) for one in self.queries))
         return made_once(rows, what, lambda: rows.append_column(SERVES, _column(bitmaps(self._passed(label, rows)))))
 
     def filters(self, label: str) -> int:
-        """How many selections a row of a source is tested by: each once, however many queries have it."""
+        """Count the selections that a row of a source is tested by: each once, however many queries have it."""
         return sum(len(conditions) for conditions in self._selections(label).values())
 
     def ends(self, label: str, rows: pa.RecordBatch) -> Words:
-        """The last moment of each row: that of the widest window among the queries that it serves."""
+        """Compute the last moment of each row: that of the widest window among the queries that it serves."""
         ts, found = times(rows), queries(bits_of(rows), len(self.queries))
         ends = np.full(len(ts), BEFORE, np.int64)
         for place, one in enumerate(self.queries):
@@ -86,12 +86,12 @@ class SharedQueries:
         return ends
 
     def served(self, results: JoinedRows) -> Bitmaps:
-        """The queries that each result, or partial result, serves: its vector T, and one AND."""
+        """Compute the queries that each result, or partial result, serves: its vector T, and one AND."""
         newest = results.newest
         return routed([self._entry(label, newest, times(part), bits_of(part)) for label, part in results.parts.items()])
 
     def met(self, joined: JoinedRows, partial: Words, label: str, rows: pa.RecordBatch, row: Words) -> Mask:
-        """Which of these pairs of a partial result and a row of a source, by their places, any query needs."""
+        """Test which pairs of a partial result and a source's row, by their places, any query needs."""
         ts, bits = times(rows)[row], bits_of(rows)[row]
         newest = np.maximum(joined.newest[partial], ts)
         vector = [self._entry(label, newest, ts, bits)]
@@ -119,7 +119,7 @@ class SharedQueries:
 
 
 def bits_of(rows: pa.RecordBatch | LateRows) -> Bitmaps:
-    """The bitmaps of rows that were marked."""
+    """Return the bitmaps of rows that were marked."""
     column = rows.column(SERVES)
     width, data = column.type.byte_width, column.buffers()[1]
     if not len(column) or data is None:
@@ -129,7 +129,7 @@ def bits_of(rows: pa.RecordBatch | LateRows) -> Bitmaps:
 
 
 def unmarked(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows without their bitmaps, as they are stored."""
+    """Remove the bitmaps of rows, as they are stored."""
     names: Sequence[str] = rows.schema.names
     return rows.select([name for name in names if name != SERVES]) if SERVES in names else rows
 

@@ -33,12 +33,12 @@ class SliceTable:
     newest: int = EARLIEST
 
     def place(self, ts: Words) -> Words:
-        """The slice that each event time lies in, counted from the tail."""
+        """Find the slice of each event time, counted from the tail."""
         found: Words = np.maximum(np.searchsorted(self.starts, ts, "right") - 1, 0)
         return found
 
     def bounds(self, places: Words) -> tuple[Words, Words]:
-        """The first and the last event time of these slices."""
+        """Return the first and the last event time of these slices."""
         starts = np.array(self.starts[1:], np.int64)
         return np.append(EARLIEST, starts)[places], np.append(starts - 1, LATEST)[places]
 
@@ -50,7 +50,7 @@ class SliceTable:
         most: int | None = None,
         ring: Sequence[int] = (),
     ) -> SliceTable:
-        """The table after these rows have come; no row that came before changes its slice.
+        """Extend the table by rows that have come; no row that came before changes its slice.
 
         Where the head spans `length`, or has `most` rows (workload smoothing, §14.1), it is full: the next row that is
         newer than any before moves the head to the next node in reverse direction of the ring, the present tail. Rows
@@ -75,6 +75,6 @@ class SliceTable:
         return SliceTable(tuple(starts), tuple(at), rows, newest)
 
     def trimmed(self, oldest: int) -> SliceTable:
-        """The table without the slices whose rows are all older than this: the tail moves on."""
+        """Drop the slices whose rows are all older than this: the tail moves on."""
         keep = int(self.place(np.array([oldest]))[0])
         return SliceTable(self.starts[keep:], self.nodes[keep:], self.rows, self.newest)

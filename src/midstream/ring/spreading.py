@@ -47,12 +47,12 @@ class Spreading(ABC):
 
     @abstractmethod
     def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:
-        """The nodes that keep each row of this source."""
+        """Choose the nodes that keep each row of this source."""
 
     @abstractmethod
     def visit(self, deployment: Deployment, partials: Partials, label: str) -> Visits:
-        """The nodes at which each partial result looks for its next source, `label`, and the event times it meets."""
+        """Choose the nodes where each partial result visits its next source, `label`, and the event times it meets."""
 
     def check(self, deployment: Deployment, orders: Sequence[Sequence[str]]) -> None:
-        """Raise a `PlanError` where the join cannot be spread so; an order is the sources as one's rows visit them."""
+        """Raise a `PlanError` if the join cannot be spread so; an order lists the sources as one's rows visit them."""
         return

@@ -11,7 +11,7 @@ from midstream.ring.columns import Words
 
 
 def value_sizes(column: pa.Array) -> Words:
-    """The bytes of each value: those of a text or a list are its own, a NULL of them has none.
+    """Compute the bytes of each value; texts and lists differ in size, and a NULL of them has none.
 
     >>> value_sizes(pa.array(["ab", None, ""])), value_sizes(pa.array([1, None])), value_sizes(pa.array([[1.0], []]))
     (array([2, 0, 0]), array([8, 8]), array([8, 0]))
@@ -32,7 +32,7 @@ def value_sizes(column: pa.Array) -> Words:
 
 
 def fixed_size(kind: pa.DataType) -> int | None:
-    """The bytes of a value of this type; None where values differ.
+    """Return the bytes of a value of this type; None where values differ.
 
     >>> fixed_size(pa.int32()), fixed_size(pa.null()), fixed_size(pa.string())
     (4, 0, None)

@@ -79,7 +79,7 @@ class Ctr(Spreading):
 
 
 def weighted_covers(holders: Words, nodes: int) -> Words:
-    """For each of several probes and each segment that it needs, one of the nodes that hold the segment.
+    """Choose for each probe and each segment that it needs one of the nodes that hold the segment.
 
     `holders` has the nodes by probe, segment and copy. Few nodes are visited (a greedy weighted set cover), and those
     rather that the probes before have put less on: a node weighs 1, and up to 1 more by the segments it answered for.
@@ -101,11 +101,8 @@ def weighted_covers(holders: Words, nodes: int) -> Words:
 
 
 def _holders(deployment: Deployment, label: str, segments: Words) -> Words:
-    """The nodes that hold each segment, one row for each.
-
-    N segments make a round. Nodes and distances are shuffled for each: the first copy of a round's i-th segment is at
-    the i-th node, the others are at their distances from there.
-    """
+    # N segments make a round. Nodes and distances are shuffled for each: the first copy of a round's i-th segment is at
+    # the i-th node, the others are at their distances from there.
     rounds, place = np.divmod(segments, deployment.nodes)
     distinct, at = np.unique(rounds, return_inverse=True)
     nodes = _shuffled(deployment, distinct, label, "node", range(deployment.nodes))
@@ -116,7 +113,7 @@ def _holders(deployment: Deployment, label: str, segments: Words) -> Words:
 
 
 def _shuffled(deployment: Deployment, rounds: Words, label: str, what: str, things: range) -> Words:
-    """For each round the places of these things in the order of their hashes."""
+    # For each round the places of these things in the order of their hashes.
     drawn = [hashes(rounds, salt(deployment.seed, label, what, str(thing))) for thing in things]
     if not drawn:
         return np.zeros((len(rounds), 0), np.int64)

@@ -35,18 +35,18 @@ class Psp(Spreading):
 
 
 def node_of(deployment: Deployment, label: str, ages: Words) -> Words:
-    """The node whose slice holds rows of these ages."""
+    """Return the node whose slice holds rows of these ages."""
     return deployment.ring(label)[slice_of(deployment, label, ages)]
 
 
 def slice_of(deployment: Deployment, label: str, ages: Words) -> Words:
-    """The slice that holds rows of these ages, counted from the head; rows newer than the moment are in the head."""
+    """Find the slice of rows of these ages, counted from the head, which also has rows newer than the moment."""
     found: Words = np.searchsorted(deployment.slice_ends(label), ages, "right")
     return found
 
 
 def visits_at(deployment: Deployment, partials: Partials, label: str, moments: Words) -> Visits:
-    """The visits of partial results to slices as they lie at the moment of each."""
+    """Compute the visits of partial results to slices as they lie at the moment of each."""
     low, high = joinable = deployment.joinable(partials, label)
     partial, place = expanded(slice_of(deployment, label, moments - high), slice_of(deployment, label, moments - low))
     ends, now = deployment.slice_ends(label), moments[partial]
