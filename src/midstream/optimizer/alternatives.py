@@ -68,7 +68,7 @@ class Alternatives:
 
     @cached_property
     def searched(self) -> Searched | None:
-        """The search for a tree over many sources, gone on with for `limit` trees; None where all trees are weighed."""
+        """The search for a tree over many sources, continued for `limit` trees; None where all trees are weighed."""
         sources = tuple(self.estimate.statistics.sources)
         if self.allowed or (len(sources) <= MOST_SOURCES and self.limit is None):
             return None
@@ -78,12 +78,12 @@ class Alternatives:
 
     @cached_property
     def weighing(self) -> PlansWeighed:
-        """What weighs one plan after the other, each join once."""
+        """The cost of one plan after the other, with each join weighed once."""
         return self.model.weighing(self.sizes, self.kept)
 
     @cached_property
     def found(self) -> tuple[WeighedPlan, ...]:
-        """All of them, the cheapest first."""
+        """All plans, the cheapest first."""
         if self.allowed:
             plans = _different((self.current, *self.allowed))
         elif self.searched is not None:
@@ -102,13 +102,13 @@ class Alternatives:
 
     @cached_property
     def kept(self) -> frozenset[Sources]:
-        """The sources of the states that are free: those that no plan which is given makes in another way."""
+        """The sources of the states that are free: no given plan makes them in another way."""
         given = [subplans(plan) for plan in (self.current, *self.allowed, *self.also)]
         made = {sources: [parts[sources] for parts in given if sources in parts] for sources in self.others_keep}
         return frozenset(s for s, parts in made.items() if all(same_shape(p, self.others_keep[s]) for p in parts))
 
     def _as_kept(self, plan: Plan) -> Plan:
-        """The plan with the states that other queries keep made as they make them: else they would be made twice."""
+        # A state that other queries keep would be made twice if it were made in another way here.
         match plan:
             case _ if plan != self.current and (found := frozenset(plan.aliases())) in self.kept and len(found) > 1:
                 return self.others_keep[found]
@@ -118,7 +118,7 @@ class Alternatives:
 
     @cached_property
     def sizes(self) -> Sizes:
-        """What all of them are weighed by."""
+        """The sizes by which all plans are weighed."""
         return Sizes(self.estimate)
 
     @cached_property
@@ -129,12 +129,12 @@ class Alternatives:
 
     @cached_property
     def others(self) -> tuple[WeighedPlan, ...]:
-        """The others, the cheapest first."""
+        """The other plans, the cheapest first."""
         own = self.current.notation()
         return tuple(one for one in self.found if one.plan != own)
 
     def sure_gain(self, plan: Plan) -> float:
-        """What a plan saves even if it joins as much, and the running one as little, as the figures leave open.
+        """Compute what a plan saves in the worst case of the figures: it joins most, the running one least.
 
         What both join they are mistaken of alike; so it is not the bounds of both costs that are compared.
         """
@@ -148,16 +148,16 @@ class Alternatives:
         return frozenset(join.sources for join in self.model.joins(plan, self.sizes, self.kept))
 
     def comparisons(self, plan: Plan) -> float:
-        """The comparisons that a plan makes in a second."""
+        """Sum the comparisons that a plan makes in a second."""
         return sum(joining.running for joining in self.estimate.joinings(plan))
 
     def real(self, comparisons: float) -> float:
-        """The cost of the running plan where it has really made so many comparisons a second."""
+        """Compute the cost of the running plan from the comparisons a second that it has really made."""
         more = (comparisons - self.comparisons(self.current)) * self.model.units.comparison
         return max(self.running.cost + self.model.weights.work * more, 0.0)
 
     def price(self, strategy: str, prediction: Prediction) -> SwitchCost:
-        """What a predicted migration costs, as plans are weighed: in each of its steps it takes an operator more."""
+        """Compute the cost of a predicted migration as plans are weighed; each of its steps runs one operator more."""
         units, step = self.model.units, self.estimate.statistics.step
         steps = 1 + prediction.duration / step if step else 1.0
         work = units.operator_step * steps + prediction.work * units.comparison + prediction.memory * units.insert
@@ -167,7 +167,7 @@ class Alternatives:
 
 
 def _different(plans: Iterable[Plan]) -> list[Plan]:
-    """Of plans that differ only in how they are written the first one."""
+    # Of plans that differ only in how they are written the first one is kept.
     found: list[Plan] = []
     for plan in plans:
         if not any(same_shape(plan, one) for one in found):
@@ -178,7 +178,7 @@ def _different(plans: Iterable[Plan]) -> list[Plan]:
 def cost_model(
     objective: str, weights: Mapping[str, float], units: Mapping[str, float] | None = None, slowness: float = 1.0
 ) -> CostModel:
-    """What plans cost by an objective; weights and unit costs that are given take the place of its own.
+    """Build the cost model of an objective; weights and unit costs that are given replace its own.
 
     Operations take so many times their unit costs as `slowness` says. That counts where work is weighed against bytes;
     else it would change no order, and what is decided shall not depend on what a host has measured.

@@ -20,7 +20,7 @@ class Origin(StrEnum):
 
     @staticmethod
     def least_sure(origins: Iterable[Origin]) -> Origin:
-        """What a figure that is made of others is known by.
+        """Return the origin of a figure that is made of others: that of the least sure one.
 
         >>> Origin.least_sure([Origin.SAMPLED, Origin.COUNTED])
         <Origin.SAMPLED: 'sampled'>
@@ -43,12 +43,12 @@ class Bounded:
 
     @staticmethod
     def exactly(value: float) -> Bounded:
-        """A figure that was counted."""
+        """Make a figure that was counted."""
         return Bounded(value, value, value, Origin.COUNTED)
 
     @staticmethod
     def sampled(value: float, variance: float) -> Bounded:
-        """An estimate from a sample: two standard deviations to either side, but never below nothing.
+        """Make an estimate from a sample: two standard deviations to either side, but never below nothing.
 
         >>> Bounded.sampled(10.0, 16.0)
         Bounded(value=10.0, low=2.0, high=18.0, origin=<Origin.SAMPLED: 'sampled'>)
@@ -62,7 +62,7 @@ class Bounded:
 
     @staticmethod
     def product(factors: Iterable[Bounded]) -> Bounded:
-        """The product of figures that have nothing to do with each other; 1 of none."""
+        """Multiply independent figures; 1 of none."""
         found = list(factors)
         origin = Origin.least_sure(f.origin for f in found)
         return Bounded(prod(f.value for f in found), prod(f.low for f in found), prod(f.high for f in found), origin)

@@ -36,7 +36,7 @@ class Considered:
     reason: str
 
     def to_json(self) -> dict[str, Any]:
-        """The candidate as JSON values."""
+        """Encode the candidate as JSON values."""
         foreseen = self.prediction and self.prediction.to_json()
         return {"strategy": self.strategy, "predicted": foreseen, "reason": self.reason}
 
@@ -56,7 +56,7 @@ def choose(
     candidates: Mapping[str, Predict],
     refused: Mapping[str, str] | None = None,
 ) -> StrategyChoice:
-    """The candidate that serves the objective best; `refused` has the reasons of those that cannot carry it.
+    """Choose the candidate that serves the objective best; `refused` has the reasons of those that cannot.
 
     >>> from midstream.optimizer.statistics import Statistics
     >>> from midstream.plan.tree import Leaf
@@ -82,7 +82,7 @@ def choose(
 
 
 def checked(objective: object) -> tuple[str, ...]:
-    """What an objective compares, in order; raises for an unknown one."""
+    """Return the figures that an objective compares, in order; raises for an unknown one."""
     if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise StrategyError(
             f"unknown objective {objective!r}", place="strategy auto", remedy=f"use one of: {', '.join(OBJECTIVES)}"
@@ -95,7 +95,7 @@ def _rounded(prediction: Prediction, order: tuple[str, ...]) -> tuple[float, ...
 
 
 def _lost(prediction: Prediction, best: Prediction, winner: str, order: tuple[str, ...]) -> str:
-    """Where a candidate is worse than the winner: the first figure that differs."""
+    # The first figure that differs decides.
     for name, mine, least in zip(order, _rounded(prediction, order), _rounded(best, order), strict=True):
         if mine != least:
             return f"more {name} than {winner}: {getattr(prediction, name):g} against {getattr(best, name):g}"

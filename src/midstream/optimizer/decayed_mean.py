@@ -35,7 +35,7 @@ class DecayedMean:
     decay: float = DECAY
 
     def observed(self, value: float) -> DecayedMean:
-        """The mean with one more round; of the rounds before it the last `rounds` are kept."""
+        """Add a round; of the rounds before it the last `rounds` are kept."""
         return replace(self, observations=(value, *self.observations)[: self.rounds + 1])
 
     @property
@@ -46,7 +46,7 @@ class DecayedMean:
 
 
 def decayed_means(observed: Numbers, rounds: int = ROUNDS, decay: float = DECAY) -> Numbers:
-    """For each row of observations the estimate from those before it; the first one is known.
+    """Estimate each row of observations from those before it; the first one is known.
 
     >>> decayed_means(np.array([[10.0], [20.0], [0.0]]), decay=0.0, rounds=1).ravel().tolist()
     [10.0, 10.0, 15.0]
@@ -59,6 +59,6 @@ def decayed_means(observed: Numbers, rounds: int = ROUNDS, decay: float = DECAY)
 
 
 def fading(count: int, decay: float) -> Numbers:
-    """OM's `G(r) = exp(-a r)` for r = 0 .. `count` - 1."""
+    """Compute OM's `G(r) = exp(-a r)` for r = 0 .. `count` - 1."""
     weights: Numbers = np.exp(-decay * np.arange(count))
     return weights

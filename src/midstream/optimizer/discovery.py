@@ -12,7 +12,7 @@ from midstream.optimizer.policies.base import Policy
 
 @lru_cache(maxsize=1)
 def policies() -> dict[str, Policy]:
-    """Every policy of the room and of other packages (entry points of `midstream.policies`), in order of name.
+    """Load every policy of the room and of other packages (entry points of `midstream.policies`), in order of name.
 
     >>> "adaptive" in policies()
     True
@@ -21,7 +21,7 @@ def policies() -> dict[str, Policy]:
 
 
 def policy(name: object, place: str = "optimize") -> Policy:
-    """The policy of a name; raises where there is none, naming the `place` where it is named."""
+    """Return the policy of a name; raises where there is none, naming the `place` where it is named."""
     found = policies().get(name) if isinstance(name, str) else None
     if found is None:
         raise QueryError(f"unknown policy {name!r}", place=place, remedy=f"use one of: {', '.join(policies())}")

@@ -58,7 +58,7 @@ class Estimate:
     statistics: Statistics
 
     def rows(self, sources: Sources) -> Bounded:
-        """The living combinations of any sources; those that nothing ties together are all combined.
+        """Estimate the living combinations of any sources; those that nothing ties together are all combined.
 
         >>> from midstream.optimizer.statistics import SourceStatistics
         >>> rows = {"A": SourceStatistics(1, 10, 10), "B": SourceStatistics(2, 20, 10)}
@@ -72,7 +72,7 @@ class Estimate:
         return self._known[sources]
 
     def joinings(self, plan: Plan) -> list[Joining]:
-        """The joins of a plan, children first."""
+        """List the joins of a plan, children first."""
         match plan:
             case Join():
                 return self._tree(plan)[1]
@@ -85,7 +85,7 @@ class Estimate:
         return []
 
     def matched(self, left: Sources, right: Sources) -> float:
-        """The share of pairs between two sets of sources that the index of their join lets through."""
+        """Estimate the share of pairs between two sets of sources that the index of their join lets through."""
         sampled = self._sampled(left, right)
         if sampled is not None:
             return sampled[0]
@@ -97,7 +97,7 @@ class Estimate:
         return min(share, 1.0)
 
     def passed(self, left: Sources, right: Sources) -> float:
-        """The share of compared pairs that satisfy what the index does not see: predicates and windows."""
+        """Estimate the share of compared pairs that satisfy what the index does not see: predicates and windows."""
         sampled = self._sampled(left, right)
         if sampled is not None:
             return sampled[1]
@@ -123,12 +123,12 @@ class Estimate:
         return here, []
 
     def source(self, alias: str) -> Flow:
-        """The rows of one source."""
+        """Return the rows of one source."""
         source = self.statistics.sources[alias]
         return Flow(frozenset({alias}), source.rows, source.rate)
 
     def joining(self, left: Flow, right: Flow) -> Joining:
-        """The join of two subplans."""
+        """Estimate the join of two subplans."""
         together = left.sources | right.sources
         share = self.matched(left.sources, right.sources)
         met = share * self.passed(left.sources, right.sources)
@@ -138,7 +138,7 @@ class Estimate:
         return Joining(left, right, output, pairs * share, probes * share, self._is_keyed(left.sources, right.sources))
 
     def hops(self, start: str, order: Iterable[str]) -> Iterator[Joining]:
-        """The hops of one source's new rows: what they have met so far probes the next base state."""
+        """Estimate the hops of one source's new rows: what they have met so far probes the next base state."""
         here = self.source(start)
         for depth, alias in enumerate(order, 1):
             there = self.source(alias)
@@ -152,7 +152,6 @@ class Estimate:
             here = output
 
     def _size(self, sources: Sources) -> Bounded:
-        """The living combinations of sources that are tied together."""
         if len(sources) == 1:
             return Bounded.exactly(self.statistics.sources[next(iter(sources))].rows)
         if sources in self.statistics.states:
@@ -162,7 +161,7 @@ class Estimate:
         return self._guessed(sources)
 
     def _guessed(self, sources: Sources) -> Bounded:
-        """Source by source from the greatest state that is counted; between nothing and everything."""
+        # Source by source from the greatest state that is counted; between nothing and everything.
         counted = [state for state in self.statistics.states if state < sources] or [frozenset({min(sources)})]
         start = max(counted, key=lambda state: (len(state), sorted(state)))
         here = Flow(start, self.rows(start).value, 0.0)
@@ -174,11 +173,9 @@ class Estimate:
         return Bounded(here.rows, 0.0, max(most, here.rows), Origin.GUESSED)
 
     def _ties(self, sources: Sources, alias: str) -> bool:
-        """Whether a condition ties one more source to others."""
         return any(condition.crosses(sources, frozenset({alias})) for condition in self.statistics.conditions)
 
     def _connected(self, sources: Sources) -> list[Sources]:
-        """The sources, in sets that conditions tie together, in order of name."""
         pieces = [frozenset({alias}) for alias in sorted(sources)]
         for condition in self.statistics.conditions:
             tied = condition.sources & sources if condition.kind == "hash" else condition.sources
@@ -189,7 +186,7 @@ class Estimate:
         return sorted(pieces, key=sorted)
 
     def _sampled(self, left: Sources, right: Sources) -> tuple[float, float] | None:
-        """The shares that the index lets through, and that satisfy the rest, by samples; None without them."""
+        # The shares that the index lets through, and that satisfy the rest; None without samples.
         samples = self.statistics.samples
         if samples is None:
             return None
@@ -200,7 +197,7 @@ class Estimate:
         return matched, min(found / (pairs * matched), 1.0) if pairs and matched else 1.0
 
     def _order(self, start: str, sources: tuple[str, ...]) -> tuple[str, ...]:
-        """Where an eddy sends a source's rows: where they meet least, once it has learnt that."""
+        # An eddy that has learnt sends rows where they meet least.
         order: list[str] = []
         left = [alias for alias in sources if alias != start]
         while left:
@@ -210,7 +207,7 @@ class Estimate:
         return tuple(order)
 
     def _index(self, left: Sources, right: Sources) -> list[Condition]:
-        """What a join's index is built on: all key classes that tie both sides, else a band, else nothing."""
+        # An index is built on all key classes that tie both sides, else on a band, else on nothing.
         crossing = [c for c in self.statistics.conditions if c.crosses(left, right)]
         return [c for c in crossing if c.kind == "hash"] or [c for c in crossing if c.kind == "band"][:1]
 
@@ -218,7 +215,6 @@ class Estimate:
         return any(condition.kind == "hash" for condition in self._index(left, right))
 
     def _share(self, condition: Condition, one: str, other: str) -> float:
-        """The share of pairs that a condition lets through between two sources."""
         between = self._between.get(condition, {}).get(_pair(one, other))
         if between is None:
             between = self._anywhere.get(condition)
@@ -234,7 +230,7 @@ class Estimate:
 
     @cached_property
     def _measured(self) -> list[tuple[Condition, Sources, Sources, float]]:
-        """Each condition that an index used in the running plan, between which sides, and what it let through."""
+        # Each condition that an index used in the running plan, between which sides, and the share that it let through.
         found = []
         for join in self.statistics.joins:
             used = self._index(join.left, join.right)

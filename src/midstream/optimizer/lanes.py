@@ -49,7 +49,7 @@ class GroupLoad:
     splits: bool = True
 
     def one_key(self, lanes: int) -> float:
-        """The share that is taken to be of one key: what makes the busiest lane of so many busier than the mean.
+        """Estimate the share of one key, which makes the busiest of `lanes` lanes busier than the mean.
 
         >>> round(GroupLoad(total=1.0, busiest=0.7).one_key(2), 6)
         0.4
@@ -57,7 +57,7 @@ class GroupLoad:
         return max((self.busiest * lanes - self.total) / (lanes - 1), 0.0) if lanes > 1 else 0.0
 
     def busiest_of(self, lanes: int, now: int) -> float:
-        """The share of the busiest of so many lanes, where there are `now` lanes; one key stays together.
+        """Predict the share of the busiest of `lanes` lanes, where there are `now` lanes; one key stays together.
 
         >>> round(GroupLoad(total=1.0, busiest=0.7).busiest_of(4, now=2), 6)
         0.55
@@ -90,12 +90,12 @@ class LaneFigures:
 
     @property
     def uneven(self) -> float:
-        """The busiest lane's work by the mean of its group."""
+        """The busiest lane's work divided by the mean of its group."""
         found = (group.busiest * self.lanes / group.total for group in self.groups if group.splits and group.total)
         return max(found, default=1.0)
 
     def waited_for(self, lanes: int) -> float:
-        """The share of a step's work that is waited for with so many lanes.
+        """Predict the share of a step's work that is waited for with `lanes` lanes.
 
         >>> LaneFigures(1, 2, (GroupLoad(1.0, 1.0),), 0.0, 0.0).waited_for(4)
         0.5
@@ -103,12 +103,12 @@ class LaneFigures:
         return max([1 / self.workers, *(group.busiest_of(lanes, self.lanes) for group in self.groups)])
 
     def shortened(self, lanes: int) -> float:
-        """How long a step takes with so many lanes, as a share of what it takes now."""
+        """Predict how long a step takes with `lanes` lanes, as a share of what it takes now."""
         return self.waited_for(lanes) / self.waited_for(self.lanes)
 
     @property
     def pace(self) -> float:
-        """What a unit of work takes: seconds where steps are timed, else the share of it that is waited for."""
+        """The seconds of a unit of work where steps are timed, else its share that is waited for."""
         return self.took / self.work if self.took is not None and self.work else self.waited_for(self.lanes)
 
 
@@ -121,7 +121,7 @@ class LaneDecision:
 
 
 def decided(figures: LaneFigures, trend: LaneTrend) -> tuple[LaneDecision, LaneTrend]:
-    """What a review decides, and what is to be remembered of it.
+    """Decide on the number of lanes at a review; returns also the trend to remember.
 
     >>> late = LaneFigures(1, 4, (GroupLoad(1.0, 1.0),), work=1e9, state=1e9, took=1.2, interval=1.0)
     >>> trend, found = LaneTrend(), []
@@ -147,7 +147,7 @@ def decided(figures: LaneFigures, trend: LaneTrend) -> tuple[LaneDecision, LaneT
 
 
 def changed(figures: LaneFigures, trend: LaneTrend, lanes: int) -> LaneTrend:
-    """The trend once the lanes have been set: a change that was taken back or reversed soon raises the bar."""
+    """Update the trend once the lanes have been set; a change that was soon reversed raises the bar."""
     bar = trend.bar
     if trend.set == figures.lanes:
         back = (trend.former > trend.set) == (lanes > trend.set)
@@ -162,13 +162,13 @@ def changed(figures: LaneFigures, trend: LaneTrend, lanes: int) -> LaneTrend:
 
 
 def _did_not_pay(figures: LaneFigures, trend: LaneTrend) -> bool:
-    """Whether the optimizer added lanes a while ago, and steps have not become shorter by half of what they should."""
+    # Added lanes pay if steps have become shorter by half of what they should.
     added = trend.set == figures.lanes > trend.former > 0
     return added and trend.since == IN_A_ROW and figures.pace > trend.pace * (1 - LEAST_GAIN / 2)
 
 
 def wanted(figures: LaneFigures) -> tuple[int, str]:
-    """The number of lanes that would suit, and why; the present one where it does, or where lanes cannot help."""
+    """Choose the number of lanes that would suit, with the reason; the present one where lanes cannot help."""
     if not any(group.splits and group.total for group in figures.groups):
         return figures.lanes, "no key ties all streams of a query: its rows are in one lane, whatever their number"
     if figures.busy is None:
@@ -183,7 +183,10 @@ def wanted(figures: LaneFigures) -> tuple[int, str]:
 
 
 def _share(busy: float) -> str:
-    """Return a share of an interval as a reader takes it right.
+    """Format a share of an interval for a reader.
+
+    >>> _share(0.5), _share(21.89)
+    ('50 % of', '21.9 times')
 
     >>> _share(0.5), _share(21.89)
     ('50 % of', '21.9 times')
@@ -220,7 +223,6 @@ def _fewer(figures: LaneFigures, load: str) -> tuple[int, str]:
 
 
 def _what_limits(figures: LaneFigures) -> str:
-    """Why more lanes would not shorten a step."""
     longest = max(figures.groups, key=lambda group: group.busiest_of(SLOTS, figures.lanes))
     if longest.busiest_of(SLOTS, figures.lanes) <= 1 / figures.workers:
         return f"all {figures.workers} workers are busy: more lanes would only wait for each other"

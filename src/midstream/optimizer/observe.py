@@ -51,7 +51,7 @@ class Observed:
 def statistics(
     manifest: Manifest, observed: Observed, speed: float = DEFAULT_SPEED, samples: Sampled | None = None
 ) -> Statistics:
-    """The figures of a running query, by the user's aliases; `speed` is the host's, in comparisons a second.
+    """Gather the figures of a running query, by the user's aliases; `speed` is the host's, in comparisons a second.
 
     With `samples` (`samples_of`) they also say what joins would hold that the plan does not run.
     """
@@ -66,7 +66,7 @@ class Gathering:
     observed: Observed
 
     def statistics(self) -> Statistics:
-        """All figures together."""
+        """Gather all figures."""
         sources = {alias: self._source(label) for alias, label in self.observed.labels.items()}
         joins = tuple(join for operator in self._operators for join in self._joins(operator))
         return Statistics(sources, self._conditions(), joins, self._states(sources), self._elapsed / self._steps)
@@ -108,7 +108,7 @@ class Gathering:
                     yield JoinStatistics(frozenset({one}), frozenset({other}), share, passed)
 
     def _matched(self, join: WindowJoin, counters: Counters, passed: float) -> float:
-        """The share of pairs that the index let through: by what is alive, else by what was counted."""
+        # By what is alive, else by what was counted.
         left, right = self._held(join.left.labels), self._held(join.right.labels)
         together = self._held(join.labels)
         if together and left and right and passed:
@@ -137,7 +137,6 @@ class Gathering:
 
     @cached_property
     def _intermediate(self) -> Mapping[frozenset[str], int]:
-        """The rows alive in each listed state over several sources, by its labels."""
         specs = {spec.id: spec for op in self._operators for _, spec in op.states() if len(spec.labels) > 1}
         return {frozenset(s.labels): self._live(s.id) for s in specs.values() if self._listings(s.id)}
 
@@ -156,7 +155,7 @@ class Gathering:
 
     @cached_property
     def _elapsed(self) -> float:
-        """The seconds of event time since the query began, by lifetimes where known; else a step is a second."""
+        # By lifetimes where these are known; else a step counts as a second.
         known = [(self._arrived(spec), rate) for spec in self._rows.values() if (rate := self._recent(spec))]
         return sum(rows for rows, _ in known) / sum(rate for _, rate in known) if known else float(self._steps)
 
@@ -165,7 +164,7 @@ class Gathering:
         return max(self.manifest.step - self.manifest.queries[self.observed.name].since, 1)
 
     def _recent(self, spec: RowsSpec) -> float | None:
-        """Rows a second among those that are listed; None where their lifetimes are not in time."""
+        # None where lifetimes are not in time.
         if spec.window is None or spec.window.kind != "range":
             return None
         refs = [ref for listing in self._listings(spec.id) for ref in listing.chunks if EVENT_TIME in ref.lifetimes]
@@ -193,7 +192,7 @@ class Gathering:
 
 
 def _lasts(window: Window | None, rate: float) -> float:
-    """The seconds for which a row is needed."""
+    # In seconds.
     if window is None:
         return inf
     if window.kind == "range":

@@ -30,13 +30,13 @@ class Situation:
 
     @property
     def pieces(self) -> tuple[Task, ...]:
-        """The tasks, or the whole as one where the options say so."""
+        """The tasks, or the whole as one where the options ask for that."""
         in_one = self.tasks and not self.options.get("decompose", True)
         return decompose(self.old, self.new, at=()) if in_one else self.tasks
 
     @cached_property
     def estimate(self) -> Estimate:
-        """What plans of the query would hold and do, by these figures."""
+        """The estimate of what plans of the query would hold and do, by these figures."""
         return Estimate(self.statistics)
 
 
@@ -58,5 +58,5 @@ class Prediction:
     duration: float = 0.0
 
     def to_json(self) -> dict[str, float]:
-        """The prediction as JSON values."""
+        """Encode the prediction as JSON values."""
         return {name: round(value, 6) for name, value in asdict(self).items()}

@@ -47,7 +47,7 @@ class Condition:
     sources: Sources
 
     def crosses(self, left: Sources, right: Sources) -> bool:
-        """Whether a join of these two sides is the first place where it can be tested.
+        """Return whether a join of these two sides is the first place where the condition can be tested.
 
         >>> Condition("hash", frozenset("ABC")).crosses(frozenset("AB"), frozenset("CD"))
         True
@@ -63,11 +63,12 @@ class Sampled(Protocol):
     """What samples of the rows that are alive say of joins, also of those that no plan runs."""
 
     def rows(self, sources: Sources) -> Bounded:
-        """The living combinations of connected sources: one row of each that satisfy all conditions among them."""
+        """Estimate the living combinations of connected sources: one row of each that satisfy all conditions among
+        them."""
         ...
 
     def compared(self, left: Sources, right: Sources) -> float:
-        """The pairs of living combinations of two sides that the index of their join lets through to be compared."""
+        """Estimate the pairs of living combinations of two sides that the index of their join lets through."""
         ...
 
 
@@ -94,7 +95,7 @@ class Statistics:
 
 
 def geometric_mean(shares: Iterable[float]) -> float:
-    """The geometric mean of some shares; one of nothing counts as a trillionth.
+    """Compute the geometric mean of some shares; a share of 0 counts as a trillionth.
 
     >>> round(geometric_mean([0.1, 0.001]), 6)
     0.01

@@ -41,13 +41,13 @@ class TaskFigures:
 
     @property
     def missing(self) -> list[Joining]:
-        """The joins whose output is a state of the new plan that the old one has not."""
+        """The joins whose output is a state that the new plan has and the old one lacks."""
         there = {j.output.sources for j in self.old if j.kept}
         return [j for j in self.new if j.kept and j.output.sources not in there | {self.sources}]
 
     @property
     def unmatched(self) -> float:
-        """The rows of the old plan's states that the new one has not."""
+        """The rows of the old plan's states that the new one lacks."""
         kept = {j.output.sources for j in self.new if j.kept} | {self.sources}
         return sum(j.output.rows for j in self.old if j.kept and j.output.sources not in kept)
 
@@ -59,7 +59,8 @@ class TaskFigures:
         return sum(rows for sources, rows in sides.items() if sources not in made)
 
     def left_to_old(self, lasts: float) -> float:
-        """The comparisons of the old plan while it serves only what the new one lacks (HybMig §3.2), for some seconds.
+        """Estimate the old plan's comparisons while it serves only what the new one lacks (HybMig §3.2), for some
+        seconds.
 
         A combination is looked at while its rows of some entry are all old. At time t a share 1 - t/W of each source's
         rows is, and only a new row of another source makes one.
@@ -76,7 +77,7 @@ class TaskFigures:
         return (len(here) - old) / len(here) * self.window * (1 - left ** (old + 1)) / (old + 1)
 
     def probed(self, joining: Joining) -> float:
-        """How often a second some row probes a missing state with a given key: the rows of the other side above it."""
+        """Estimate how often a second the rows of the other side probe a missing state with a given key."""
         for above in self.new:
             for here, there in ((above.left, above.right), (above.right, above.left)):
                 if here.sources == joining.output.sources:
@@ -84,7 +85,7 @@ class TaskFigures:
         return 0.0
 
     def all_probed(self, joining: Joining) -> float:
-        """The seconds until every key of a missing state has been probed, as in the coupon collector's problem."""
+        """Estimate the seconds until every key of a missing state is probed, as in the coupon collector's problem."""
         rate = self.probed(joining)
         above = [j for j in self.new if joining.output.sources in (j.left.sources, j.right.sources)]
         keys = 1 / max(_let_through(above[0]), 1e-12) if above else 1.0
@@ -92,12 +93,12 @@ class TaskFigures:
 
 
 def pieces(situation: Situation) -> list[TaskFigures]:
-    """The tasks of a migration in figures; one over a single source has no joins, and nothing to say."""
+    """Describe the tasks of a migration in figures, except those over a single source, which have no joins."""
     return [piece for task in situation.pieces if (piece := _piece(situation, task)).new]
 
 
 def share_probed(rate: float, window: float, sources: int) -> float:
-    """The share of a state's entries that are probed while they are alive, each `rate` times a second.
+    """Compute the share of a state's entries that are probed while they are alive, each `rate` times a second.
 
     >>> share_probed(0, 10, 2), round(share_probed(1e6, 10, 2), 2)
     (0.0, 0.98)
@@ -110,7 +111,7 @@ def share_probed(rate: float, window: float, sources: int) -> float:
 
 
 def lowest(joinings: list[Joining]) -> list[Sources]:
-    """The sources of each lowest join: an entry of the characteristics table (HybMig Fig. 9)."""
+    """List the sources of each lowest join: an entry of the characteristics table (HybMig Fig. 9)."""
     made = {j.output.sources for j in joinings}
     below = [j.output.sources for j in joinings if j.left.sources not in made and j.right.sources not in made]
     return [sources for sources in below if sources != joinings[-1].output.sources]
@@ -130,13 +131,13 @@ def _piece(situation: Situation, task: Task) -> TaskFigures:
 
 
 def _height(plan: Plan) -> int:
-    """The height of a query tree (Zhu §5.2): 1 for a single level of joins."""
+    # As in Zhu §5.2: 1 for a single level of joins.
     if isinstance(plan, Form):
         return _height(plan.tree)
     return 1 + max(_height(plan.left), _height(plan.right)) if isinstance(plan, Join) else 0
 
 
 def _let_through(joining: Joining) -> float:
-    """The share of probing rows that meet a given key; where there are no keys, a given row."""
+    # Where there are no keys, the share that meets a given row.
     pairs = joining.left.rows * joining.right.rows
     return min((joining.pairs if joining.keyed else joining.output.rows) / pairs, 1.0) if pairs else 1.0

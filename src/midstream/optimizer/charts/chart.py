@@ -48,12 +48,12 @@ class Axis:
             raise ValueError(f"an axis goes upwards, not from {self.low} to {self.high}")
 
     def partition(self, value: float, k: int) -> int:
-        """The partition that a value lies in; what lies outside counts to the nearest."""
+        """Find the partition of a value; what lies outside counts to the nearest."""
         place = int((value - self.low) / (self.high - self.low) * k)
         return min(max(place, 0), k - 1)
 
     def middles(self, k: int) -> Numbers:
-        """The centre of every partition."""
+        """Compute the centre of every partition."""
         return np.linspace(self.low, self.high, 2 * k + 1)[1::2].astype(np.float64)
 
 
@@ -73,32 +73,32 @@ class Chart:
     contested: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def region(self, point: Sequence[float]) -> Region:
-        """The region that bounds a point (Algorithm 2, step 1)."""
+        """Find the region that bounds a point (Algorithm 2, step 1)."""
         return tuple(axis.partition(value, self.k) for axis, value in zip(self.axes, point, strict=True))
 
     def plan(self, region: Region) -> str:
-        """The plan that is indexed at a region's centroid (Algorithm 2, steps 2 and 3)."""
+        """Look up the plan that is indexed at a region's centroid (Algorithm 2, steps 2 and 3)."""
         return self.plans[self.best[self.number(region)]]
 
     def rivals(self, region: Region) -> tuple[str, ...]:
-        """The plans that are best somewhere in a region, that of its centroid among them."""
+        """List the plans that are best somewhere in a region, including that of its centroid."""
         numbers = self.contested.get(str(self.number(region)), (self.best[self.number(region)],))
         return tuple(self.plans[i] for i in numbers)
 
     def number(self, region: Region) -> int:
-        """The place of a region among all."""
+        """Number a region by its place among all."""
         number = 0
         for partition in region:
             number = number * self.k + partition
         return number
 
     def grid(self) -> npt.NDArray[np.int64]:
-        """The number of the best plan, with a dimension for each axis."""
+        """Return the number of the best plan, with a dimension for each axis."""
         return np.array(self.best, np.int64).reshape((self.k,) * len(self.axes))
 
 
 def make_chart(axes: Sequence[Axis], plans: Sequence[str], cost: Callable[[Points], Numbers], k: int) -> Chart:
-    """Algorithm 1: divide the space into k regions a dimension, and find the cheapest plan at each region's centroid.
+    """Divide the space into k regions a dimension, and find the cheapest plan at each centroid (Algorithm 1).
 
     `cost` has for many points a row each with the cost of every plan. Of plans that cost the same the first is taken.
     Where k partitions a dimension would be too many regions, k is as great as it can be.
@@ -125,13 +125,12 @@ def make_chart(axes: Sequence[Axis], plans: Sequence[str], cost: Callable[[Point
 
 
 def _at_corners(axes: Sequence[Axis], cost: Callable[[Points], Numbers], k: int) -> list[npt.NDArray[np.int64]]:
-    """For each corner that a region has the number of the cheapest plan there, region by region."""
+    # One array for each corner that a region has.
     corners = _cheapest([np.linspace(axis.low, axis.high, k + 1) for axis in axes], cost)
     return [corners[tuple(slice(i, i + k) for i in offset)] for offset in product((0, 1), repeat=len(axes))]
 
 
 def _cheapest(grid: Sequence[Numbers], cost: Callable[[Points], Numbers]) -> npt.NDArray[np.int64]:
-    """The number of the cheapest plan at every point of a grid."""
     points = np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1)
     costs = cost(points.reshape(-1, len(grid)))
     found: npt.NDArray[np.int64] = np.argmin(comparable(costs), axis=1).reshape(points.shape[:-1])

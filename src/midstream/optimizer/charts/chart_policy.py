@@ -33,7 +33,7 @@ class ChartMemory:
 
 
 def charts_of(memory: Mapping[str, Any]) -> tuple[tuple[Chart, ChartCourse], ...]:
-    """The charts in what a policy remembers, with the streams' courses; none where that policy makes none."""
+    """Decode the charts that a policy remembers, with the streams' courses; none where the policy makes none."""
     if "charts" not in memory:
         return ()
     kept = decode(ChartMemory, memory)
@@ -52,11 +52,11 @@ class ChartPolicy(Policy):
 
     @abstractmethod
     def points(self, review: Review) -> tuple[tuple[float, ...], ...]:
-        """What the streams are like now: a point for each chart."""
+        """Describe the streams as they are now: a point for each chart."""
 
     @abstractmethod
     def dimensions(self, review: Review) -> tuple[tuple[Axis, ...], ...]:
-        """The axes of each chart, around the present point."""
+        """Choose the axes of each chart, around the present point."""
 
     @override
     def plans(self, aliases: Sequence[str]) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class ChartPolicy(Policy):
         return Decision(chosen, f"the plan of the region that the streams are in; {counted}", kept)
 
     def _chosen(self, review: Review, memory: ChartMemory, points: Sequence[Sequence[float]]) -> str | None:
-        """The plan of the present region; None where a chart would have one that may not be run now."""
+        # None where a chart has a plan for the region that may not be run now.
         ruling = _ruling(memory, points)
         chart, course = memory.charts[ruling], memory.courses[ruling]
         region = chart.region(points[ruling])
@@ -99,7 +99,6 @@ class ChartPolicy(Policy):
         return None if review.weighed(plan) is None else plan
 
     def _made(self, review: Review) -> ChartMemory:
-        """New charts, of the plans that are weighed now."""
         assert review.at_rates is not None
         plans = sorted({review.running.plan, *(one.plan for one in review.alternatives)})
         function = review.at_rates(plans)
@@ -125,7 +124,7 @@ class _CostAtPoints:
 
 
 def _reach(memory: ChartMemory, points: Sequence[Sequence[float]]) -> bool:
-    """Whether there are charts, and they reach to where the streams are."""
+    # The charts must contain the points where the streams are.
     return len(memory.charts) == len(points) and all(
         axis.low <= value <= axis.high
         for chart, point in zip(memory.charts, points, strict=True)
@@ -134,7 +133,7 @@ def _reach(memory: ChartMemory, points: Sequence[Sequence[float]]) -> bool:
 
 
 def _ruling(memory: ChartMemory, points: Sequence[Sequence[float]]) -> int:
-    """Of several charts the one decides on which its stream moved farthest; the first one at first."""
+    # The chart on which its stream moved farthest decides; the first one at first.
 
     def moved(number: int) -> int:
         here = memory.courses[number].here

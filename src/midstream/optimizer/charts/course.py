@@ -28,11 +28,11 @@ class ChartCourse:
 
     @property
     def fidelity(self) -> float:
-        """The share of rounds that were run by the best plan; 1 where none was judged yet."""
+        """The share of rounds that ran the best plan; 1 where none was judged yet."""
         return self.hits / self.judged if self.judged else 1.0
 
     def to(self, chart: Chart, point: Sequence[float], plan: str | None = None) -> ChartCourse:
-        """One round more, scheduled by what the stream is estimated to be like.
+        """Add a round, scheduled by what the stream is estimated to be like.
 
         The plan is that of the region's centroid, as in the paper, unless another one is given.
 
@@ -55,7 +55,7 @@ class ChartCourse:
         )
 
     def against(self, best: str) -> ChartCourse:
-        """The last round judged by the plan that was the best one, as is known afterwards.
+        """Judge the last round by the plan that turned out to be the best one.
 
         >>> ChartCourse(plan="a").against("a").against("b").fidelity
         0.5

@@ -29,11 +29,11 @@ class ChartPanel:
 
     @property
     def axes(self) -> tuple[Axis, Axis]:
-        """The axis across, and the one that goes up."""
+        """The horizontal and the vertical axis."""
         return self.chart.axes[self.across], self.chart.axes[self.up]
 
     def plans(self) -> npt.NDArray[np.int64]:
-        """The numbers of the plans over both axes, where the others are as in the last round; in the middle before it.
+        """Number the plans over both axes, with the others as in the last round; in the middle before it.
 
         >>> chart = Chart((Axis("rate", "A", 0, 9), Axis("rate", "B", 0, 9)), 2, ("few", "many"), (0, 1, 0, 1))
         >>> ChartPanel(chart, ChartCourse(), 0, 1).plans().tolist()
@@ -45,7 +45,7 @@ class ChartPanel:
         return self.chart.grid()[tuple(slice(None) if i in (self.across, self.up) else at for i, at in enumerate(here))]
 
     def rounds(self) -> dict[tuple[int, int], int]:
-        """How many rounds were spent where."""
+        """Count the rounds that were spent in each region."""
         found: dict[tuple[int, int], int] = {}
         for number, rounds in self.course.visits.items():
             region = np.unravel_index(int(number), (self.chart.k,) * len(self.chart.axes))
@@ -54,13 +54,13 @@ class ChartPanel:
         return found
 
     def here(self) -> tuple[int, int] | None:
-        """Where the last round was; None before the first."""
+        """Return the region of the last round; None before the first."""
         here = self.course.here
         return (here[self.across], here[self.up]) if here else None
 
 
 def panels(charts: Drawn, most: int = MOST_PANELS) -> list[ChartPanel]:
-    """A panel for each two axes of a chart, at most so many."""
+    """Make a panel for each two axes of a chart, at most `most`."""
     return [
         ChartPanel(chart, course, across, up)
         for chart, course in charts
@@ -69,7 +69,7 @@ def panels(charts: Drawn, most: int = MOST_PANELS) -> list[ChartPanel]:
 
 
 def axis_label(axis: Axis) -> str:
-    """What stands along an axis.
+    """Format the label of an axis.
 
     >>> axis_label(Axis("rate", "A", 0.0, 9.0))
     'rate of A (rows/s)'

@@ -29,12 +29,12 @@ class CostAtRates:
 
     @staticmethod
     def of(plans: Sequence[Plan], estimate: Estimate, cost: CostModel) -> CostAtRates:
-        """The functions of some plans, by live figures."""
+        """Derive the cost functions of some plans from live figures."""
         terms = tuple(_products(plan, estimate, cost) for plan in plans)
         return CostAtRates(tuple(estimate.statistics.sources), tuple(plans), terms)
 
     def values(self, rates: Mapping[str, Numbers], selectivities: Mapping[str, Numbers]) -> Numbers:
-        """What each plan costs, a row for each point; sources that are not named stay as they are."""
+        """Compute what each plan costs, a row for each point; sources that are not named stay as they are."""
         points = max((len(factors) for factors in (*rates.values(), *selectivities.values())), default=1)
         found = np.zeros((points, len(self.plans)))
         for column, terms in enumerate(self.terms):
@@ -49,7 +49,7 @@ class CostAtRates:
 
 
 def _products(plan: Plan, estimate: Estimate, cost: CostModel) -> dict[tuple[Sources, Sources], float]:
-    """A plan's weighed cost, by the sources whose rows and whose matches each part of it is proportional to."""
+    # Costs by the sources whose rows and whose matches each part is proportional to.
     found: dict[tuple[Sources, Sources], float] = {}
     for join in cost.joins(plan, estimate):
         joined = join.sources if len(join.sources) > 1 else frozenset()

@@ -48,7 +48,7 @@ BY_ANY_PLAN = ("steps", "outputs")
 
 
 def fitted(timings: Sequence[TimedWork], otherwise: JoinUnitCosts | None = None) -> JoinUnitCosts:
-    """The unit costs that explain the timings best: least squares of the relative errors, none below nothing.
+    """Fit the unit costs that explain the timings best: least squares of the relative errors, none below nothing.
 
     What was not done in any timing keeps its cost of `otherwise`; nothing else is taken from there.
 
@@ -69,7 +69,7 @@ def fitted(timings: Sequence[TimedWork], otherwise: JoinUnitCosts | None = None)
 
 
 def corrected(slowness: float, foreseen: float, real: float) -> float:
-    """What operations take as a multiple of their unit costs, after one more comparison of foreseen and real time.
+    """Update the multiple of unit costs that operations take, by one more comparison of foreseen and real time.
 
     What is compared is by how much a step took longer than another one, for what it did more: what a step takes by any
     plan is in both. All unit costs change by one factor, a little each time, so that a machine that is slower or busier
@@ -86,17 +86,17 @@ def corrected(slowness: float, foreseen: float, real: float) -> float:
 
 
 def slowed(units: JoinUnitCosts, slowness: float) -> JoinUnitCosts:
-    """The unit costs of time, so many times as high."""
+    """Multiply the unit costs of time by a factor."""
     return replace(units, **{unit: getattr(units, unit) * slowness for unit in OPERATIONS})
 
 
 def units_to_json(units: JoinUnitCosts) -> dict[str, float]:
-    """The unit costs as JSON values."""
+    """Encode the unit costs as JSON values."""
     return asdict(units)
 
 
 def units_from_json(values: object) -> JoinUnitCosts:
-    """The unit costs that `units_to_json` wrote; those that are missing are the defaults. Raises `ValueError`."""
+    """Decode what `units_to_json` wrote; missing unit costs are the defaults. Raises `ValueError`."""
     names = {field.name for field in fields(JoinUnitCosts)}
     if not isinstance(values, Mapping) or not values.keys() <= names:
         raise ValueError(f"unit costs are numbers under some of the names {', '.join(sorted(names))}")
@@ -106,7 +106,7 @@ def units_from_json(values: object) -> JoinUnitCosts:
 def _least_squares_of_none_below_zero(
     counts: np.ndarray[tuple[int, int], np.dtype[np.float64]], taken: np.ndarray[tuple[int], np.dtype[np.float64]]
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Lawson and Hanson's active set in its simplest form: what comes out below zero is taken out, one by one."""
+    # Lawson and Hanson's active set in its simplest form: what comes out below zero is taken out, one by one.
     free: list[int] = list(range(counts.shape[1]))
     found = np.zeros(counts.shape[1])
     while free:

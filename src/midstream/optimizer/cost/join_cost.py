@@ -32,7 +32,7 @@ class JoinCost(NamedTuple):
 
     @property
     def work(self) -> float:
-        """Nanoseconds a second, all shares."""
+        """Nanoseconds a second over all shares."""
         return sum([share.nanoseconds for share in self.shares])
 
 
@@ -51,7 +51,7 @@ class JoinMade(NamedTuple):
 
 
 def joins_made(plan: Plan, kept: frozenset[Sources], whole: Sources, routed: bool) -> Iterator[JoinMade]:
-    """What a plan is made of, children first, but for the states that are kept anyway."""
+    """Enumerate the joins of a plan, children first, except those whose states other queries keep."""
     match plan:
         case _ if kept and frozenset(plan.aliases()) in kept:
             return
@@ -80,7 +80,7 @@ class JoinCosts:
     sizes: Sizes
 
     def of(self, join: JoinMade) -> JoinCost:
-        """What a join takes."""
+        """Compute the cost of a join."""
         if not join.right:
             return self._base(join.left)
         return self._hop(join) if join.start else self._join(join)
@@ -99,7 +99,7 @@ class JoinCosts:
         return JoinCost(together, (*probes, _share(made, together), compared, self._at_every_step), memory)
 
     def _hop(self, join: JoinMade) -> JoinCost:
-        """What the new rows of one source do: what they have met so far probes the next base state."""
+        # What the new rows have met so far probes the next base state.
         units, sizes, there = self.units, self.sizes, join.left | join.right
         (alias,) = join.right
         probes = (units.probe + units.route * join.routed) * sizes.rate_of_new(join.start, join.left)

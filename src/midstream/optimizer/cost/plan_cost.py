@@ -48,20 +48,20 @@ class CostModel:
     weights: CostWeights = field(default_factory=CostWeights)
 
     def of(self, plan: Plan, estimate: Estimate | Sizes, kept: frozenset[Sources] = frozenset()) -> PlanCost:
-        """The cost of a plan beside states, named by their sources, that other queries keep anyway: those are free.
+        """Compute the cost of a plan; states that other queries keep, named by their sources, are free.
 
-        So is the subplan that makes them, for it runs already.
+        So is the subplan that makes them, because it runs already.
         """
         return self.weighing(estimate, kept).of(plan)
 
     def joins(
         self, plan: Plan, estimate: Estimate | Sizes, kept: frozenset[Sources] = frozenset(), bound: Bound = "value"
     ) -> list[JoinCost]:
-        """What each source, join or hop of a plan takes, children first."""
+        """Compute what each source, join or hop of a plan takes, children first."""
         return self.weighing(estimate, kept).joins(plan, bound)
 
     def weighing(self, estimate: Estimate | Sizes, kept: frozenset[Sources] = frozenset()) -> PlansWeighed:
-        """Many plans of a query weighed one after the other, as `of` does."""
+        """Weigh many plans of a query one after the other, as `of` does."""
         return PlansWeighed(self, Sizes.of(estimate), kept)
 
 
@@ -75,7 +75,7 @@ class PlansWeighed:
     _known: dict[Bound, dict[JoinMade, tuple[float, float]]] = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, plan: Plan) -> PlanCost:
-        """What a plan costs."""
+        """Compute the cost of a plan."""
         made = self._made(plan)
         work, memory, exact = self._added(made, "value")
         exactly = self.sizes.are_exact
@@ -84,11 +84,11 @@ class PlansWeighed:
         return PlanCost(work, memory, value, min(low, value), max(high, value))
 
     def of_joins(self, made: list[JoinMade]) -> float:
-        """The value of some joins."""
+        """Compute the value of some joins."""
         return float(comparable(self._added(made, "value")[2]))
 
     def joins(self, plan: Plan, bound: Bound = "value") -> list[JoinCost]:
-        """What each source, join or hop of a plan takes, children first."""
+        """Compute what each source, join or hop of a plan takes, children first."""
         costs = JoinCosts(self.model.units, self.sizes.by(bound))
         return [costs.of(join) for join in self._made(plan)]
 
@@ -108,7 +108,7 @@ class PlansWeighed:
 
 
 def _learnt(plan: Plan, sizes: Sizes) -> Plan:
-    """A plan as it is; an eddy as the probing orders that it follows once it has learnt."""
+    # An eddy follows these probing orders once it has learnt.
     if not isinstance(plan, Eddy):
         return plan
     return MultiJoin(tuple((start, sizes.eddy_order(start, plan.sources)) for start in plan.sources))

@@ -37,7 +37,7 @@ class Sizes:
 
     @staticmethod
     def of(given: Estimate | Sizes) -> Sizes:
-        """The sizes by an estimate; those that are given, where many plans are weighed by what is looked up once."""
+        """Wrap an estimate in sizes; given sizes are used again, so that each figure is looked up once."""
         return given if isinstance(given, Sizes) else Sizes(given)
 
     @property
@@ -47,7 +47,7 @@ class Sizes:
         return 1 / step if step > 0 else 0.0
 
     def rows(self, sources: Sources) -> float:
-        """Rows alive in the join of these sources."""
+        """Return the rows alive in the join of these sources."""
         if sources not in self._bounded:
             if sources not in self._rows:
                 self._rows[sources] = self.estimate.rows(sources)
@@ -56,32 +56,33 @@ class Sizes:
 
     @property
     def are_exact(self) -> bool:
-        """Whether none of those that were looked up leaves anything open."""
+        """Whether all sizes that were looked up are exact."""
         return all(found.low == found.value == found.high for found in self._rows.values())
 
     def rate(self, sources: Sources) -> float:
-        """Combinations of these sources that are made."""
+        """Compute how many combinations of these sources are made."""
         return self.rows(sources) * self._renewed(sources)
 
     def rate_of_new(self, start: str, sources: Sources) -> float:
-        """Combinations of these sources that are made by a new row of one of them."""
+        """Compute how many combinations of these sources a new row of one of them makes."""
         return self.rows(sources) * self.renewal[start]
 
     def comparisons(self, left: Sources, right: Sources) -> float:
-        """Candidate pairs that a join of two sides examines: those its index lets through."""
+        """Compute the candidate pairs that a join of two sides examines: those its index lets through."""
         return self.examined(left, right) * self._renewed(left | right)
 
     def hop(self, start: str, here: Sources, alias: str) -> float:
-        """Candidate pairs that the new rows of one source examine in a base state, once they have met the others."""
+        """Compute the candidate pairs that one source's new rows examine in a base state, once they have met the
+        others."""
         return self.examined(here, frozenset({alias})) * self.renewal[start]
 
     def examined(self, left: Sources, right: Sources) -> float:
-        """Of the pairs that are alive, those that the index lets through."""
+        """Compute how many of the living pairs the index lets through."""
         pairs, residual = self.rows(left) * self.rows(right), self.residual(left, right)
         return pairs if residual is None else min(self.rows(left | right) / residual, pairs)
 
     def residual(self, left: Sources, right: Sources) -> float | None:
-        """Of the pairs that the index lets through, the share that passes the other conditions; None without an index.
+        """Compute the share of the pairs let through that passes the other conditions; None without an index.
 
         An index is built on all keys that tie both sides, else on a band.
         """
@@ -90,7 +91,7 @@ class Sizes:
         return self._residuals[left, right]
 
     def by(self, bound: Bound) -> Sizes:
-        """The same by another figure of the estimates."""
+        """Return the sizes by another figure of the estimates."""
         if bound not in self._bounds:
             self._bounds[bound] = replace(self, bound=bound, _bounded={})
         return self._bounds[bound]
@@ -106,7 +107,7 @@ class Sizes:
         return prod(self.passing[c] for c in others)
 
     def eddy_order(self, start: str, sources: Iterable[str]) -> tuple[str, ...]:
-        """Where an eddy sends a source's rows once it has learnt: where they meet least, tied to them if can be."""
+        """Order sources as an eddy that has learnt visits them: the fewest matches first, tied ones if possible."""
         here, left, order = frozenset({start}), [alias for alias in sources if alias != start], list[str]()
         while left:
             tied = [alias for alias in left if self._ties(here, alias)] or left
@@ -123,7 +124,7 @@ class Sizes:
 
     @cached_property
     def passing(self) -> Mapping[Condition, float]:
-        """Of each condition that is no key, the share of pairs that satisfies it where it is not the index."""
+        """The share of pairs that satisfies each condition that is no key, where it is not the index."""
         conditions = self.estimate.statistics.conditions
         found = {}
         for condition in conditions:

@@ -16,7 +16,7 @@ SIGNIFICANT = 40
 
 
 def comparable(costs: Quantity) -> Quantity:
-    """Costs without their last bits: what adds up to the same in another order costs the same.
+    """Round costs to ignore their last bits: equal sums in another order are then equal.
 
     >>> bool(comparable(0.1 + 0.2) == comparable(0.3))
     True
@@ -52,7 +52,7 @@ class JoinUnitCosts:
                 raise ValueError(f"{field.name} must be a number of at least 0, not {getattr(self, field.name)}")
 
     def joining(self, probes: Quantity, comparisons: Quantity, results: Quantity) -> Quantity:
-        """Nanoseconds of a join that does so many of each, without what keeping its output takes.
+        """Compute the nanoseconds of a join from its counts, without keeping its output.
 
         >>> JoinUnitCosts(probe=3, comparison=1, result=2).joining(10.0, 100.0, 5.0)
         140.0
@@ -60,7 +60,7 @@ class JoinUnitCosts:
         return self.probe * probes + self.comparison * comparisons + self.result * results
 
     def bytes_of(self, rows: Quantity, sources: Quantity) -> Quantity:
-        """Bytes of a state of so many rows over so many sources.
+        """Compute the bytes of a state from its rows and the number of its sources.
 
         >>> JoinUnitCosts(row_bytes=24, reference_bytes=8).bytes_of(10.0, 2.0)
         400.0
@@ -84,7 +84,7 @@ class CostWeights:
             raise ValueError("weights are numbers of at least 0, and not both 0")
 
     def value(self, work: Quantity, memory: Quantity) -> Quantity:
-        """What is compared between plans: less is better."""
+        """Combine work and memory into the value that plans are compared by: less is better."""
         return self.work * work + self.memory * memory
 
 

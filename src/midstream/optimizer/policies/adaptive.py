@@ -63,7 +63,7 @@ class Bar:
     height: float
 
     def joins(self, plans: set[str]) -> bool:
-        """Whether it stands between these two plans."""
+        """Return whether the bar is between these two plans."""
         return {self.one, self.other} == plans
 
 
@@ -113,11 +113,11 @@ class Ledger:
     usual: tuple[UsualCost, ...] = ()
 
     def bar(self, one: str, other: str) -> float:
-        """The height of the bar between two plans."""
+        """Return the height of the bar between two plans."""
         return next((bar.height for bar in self.bars if bar.joins({one, other})), 1.0)
 
     def with_bar(self, one: str, other: str, height: float) -> Ledger:
-        """The same with another bar between two plans."""
+        """Set the bar between two plans."""
         others = tuple(bar for bar in self.bars if not bar.joins({one, other}))
         return replace(self, bars=others if height <= 1.0 else (*others, Bar(one, other, min(height, HIGHEST))))
 
@@ -158,11 +158,8 @@ class Adaptive(Policy):
         return Decision(best.plan, why, encode(decided), settled=True, rest=rest)
 
     def _better(self, review: Review, ledger: Ledger) -> Iterator[tuple[WeighedPlan, float]]:
-        """The plans that surely save more than the margin, with what they save, the cheapest first.
-
-        Of those that are as good as the cheapest one, that comes first which has cost least at the reviews so far: it
-        may be as good in the next season, too.
-        """
+        # Of those that are as good as the cheapest one, that comes first which has cost least at the reviews so far: it
+        # may be as good in the next season, too.
         margin = self.option(review, "margin")
         least = margin * review.running.cost
         found = [one for one in review.alternatives if review.running.cost - one.cost > least]
@@ -174,7 +171,7 @@ class Adaptive(Policy):
                 yield one, gain
 
     def _remembered(self, review: Review, ledger: Ledger) -> Ledger:
-        """The ledger with what each plan costs now in the mean of what it has cost so far."""
+        # Each plan's cost now enters the mean of what it has cost so far.
         before = {one.plan: one.cost for one in ledger.usual}
         shown = {one.plan: one.cost for one in (review.running, *review.alternatives)}
         others = ((plan, review.cost_of(plan)) for plan in before.keys() - shown.keys())
@@ -183,7 +180,7 @@ class Adaptive(Policy):
         return replace(ledger, usual=tuple(sorted(means, key=lambda one: (one.cost, one.plan))[:REMEMBERED]))
 
     def _brought_up(self, review: Review, ledger: Ledger) -> Ledger:
-        """The ledger with what ran since the last review: a switch that somebody made, or what the last one saved."""
+        # Since the last review a switch may have been made, or the last one may have saved something.
         plan = review.running.plan
         if ledger.plan and ledger.plan != plan:
             last = ledger.switch
@@ -203,7 +200,7 @@ class Adaptive(Policy):
         return replace(ledger, plan=plan)
 
     def _settled(self, review: Review, ledger: Ledger) -> Ledger:
-        """The ledger with a switch judged whose probation is over; one that has paid, after its rest, if not later."""
+        # A switch that has paid is judged after its rest, if not later.
         switch = ledger.switch
         if switch is None or not switch.seconds:
             return ledger
@@ -214,12 +211,12 @@ class Adaptive(Policy):
 
     @staticmethod
     def _probation(review: Review, switch: SwitchMade) -> float:
-        """The seconds until a switch is judged."""
+        # In seconds.
         return PROBATION * max(review.window, review.elapsed) - (review.time - switch.time) / SECOND
 
     @staticmethod
     def _judged(ledger: Ledger) -> Ledger:
-        """The ledger with the last switch judged by its balance: the bar between its plans is raised or lowered."""
+        # The balance decides whether the bar between the two plans is raised or lowered.
         if (switch := ledger.switch) is None:
             return ledger
         if switch.back and switch.balance >= 0:
@@ -230,7 +227,7 @@ class Adaptive(Policy):
         return replace(ledger.with_bar(switch.old, switch.new, height), switch=None)
 
     def _timed(self, review: Review, ledger: Ledger, best: WeighedPlan) -> Ledger:
-        """The ledger with a lifetime ended if another plan is the best one now, by more than the margin."""
+        # A lifetime ends if another plan is the best one now, by more than the margin.
         first = min((review.running, best), key=lambda one: one.cost)
         if ledger.best == first.plan:
             return ledger
@@ -244,7 +241,7 @@ class Adaptive(Policy):
         return replace(ledger, best=first.plan, since=review.time, lifetime=mean)
 
     def _horizon(self, review: Review, ledger: Ledger) -> float:
-        """For how many seconds a gain is expected to last: as long as plans stayed the best, or already have."""
+        # A gain is expected to last as long as plans stayed the best, or as long as this one already has.
         if review.horizon is not None:
             return review.horizon
         lived = (review.time - ledger.since) / SECOND
@@ -254,7 +251,7 @@ class Adaptive(Policy):
     def _too_early(
         self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost | None
     ) -> str:
-        """Why the reviews so far do not suffice for a switch; "" where they do, or where it pays at once."""
+        # "" where the reviews suffice, or where the switch pays at once.
         bar = ledger.bar(review.running.plan, best.plan)
         needed = ceil(self.option(review, "reviews") * bar)
         step = review.statistics.step
@@ -264,7 +261,7 @@ class Adaptive(Policy):
         return f"{best.plan} saves {_share(review.running, best):.0%}, at {ledger.beaten} reviews of {needed} in a row"
 
     def _too_dear(self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost) -> str:
-        """Why a switch does not pay; "" where it does."""
+        # "" where the switch pays.
         bar, horizon = ledger.bar(review.running.plan, best.plan), self._horizon(review, ledger)
         if gain * horizon > bar * price.work:
             return ""
@@ -276,7 +273,6 @@ class Adaptive(Policy):
         )
 
     def _why(self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost) -> str:
-        """Why the plan is to be switched to."""
         switch, before = ledger.switch, ""
         if switch is not None and switch.old == best.plan and switch.balance < 0:
             foreseen = _amount(review, switch.foreseen * switch.seconds)
@@ -291,7 +287,7 @@ class Adaptive(Policy):
 
 
 def _slack(review: Review) -> float:
-    """Seconds by which a review may come too soon: the last rows of two steps are never quite as far apart as those."""
+    # The last rows of two steps are never quite as far apart as the steps are.
     return review.window / 10
 
 
@@ -300,7 +296,7 @@ def _share(running: WeighedPlan, best: WeighedPlan) -> float:
 
 
 def _amount(review: Review, cost: float) -> str:
-    """A cost in words: time where plans are weighed by nothing but work."""
+    # Time where plans are weighed by nothing but work.
     # Costs are compared, and kept, without their last bits.
     is_work = isclose(review.running.cost, review.running.work, rel_tol=1e-9)
     return f"{cost / 1e6:.3g} ms of work" if is_work else f"{cost:.3g} of weighed cost"

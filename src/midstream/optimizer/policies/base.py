@@ -74,11 +74,11 @@ class Review:
     weigh: Callable[[str], float | None] | None = None
 
     def weighed(self, plan: str) -> WeighedPlan | None:
-        """A plan by its notation, if it was weighed."""
+        """Find a plan by its notation, if it was weighed."""
         return next((one for one in (self.running, *self.alternatives) if one.plan == plan), None)
 
     def cost_of(self, plan: str) -> float | None:
-        """What a plan would cost, shown or not; None where it is no plan of the query, or that is not known."""
+        """Return what a plan would cost, shown or not; None for a plan of another query or an unknown cost."""
         if (shown := self.weighed(plan)) is not None:
             return shown.cost
         return self.weigh(plan) if plan and self.weigh is not None else None
@@ -117,12 +117,12 @@ class Policy(ABC):
 
     @abstractmethod
     def decide(self, review: Review) -> Decision:
-        """The decision at a review."""
+        """Decide at a review."""
 
     def plans(self, aliases: Sequence[str]) -> tuple[str, ...]:
-        """Plans that it wants weighed beside those that are found by searching, over these sources."""
+        """List plans over these sources to weigh besides those that a search finds."""
         return ()
 
     def option(self, review: Review, name: str) -> float:
-        """The value of one of its options."""
+        """Return the value of one of the policy's options."""
         return review.options.get(name, self.options[name])

@@ -37,7 +37,7 @@ class SelLambdaChart(ChartPolicy):
 
 
 def selectivity(estimate: Estimate, alias: str) -> float:
-    """The share of pairs that join between a source and each that a condition ties it to: their geometric mean.
+    """Estimate the share of pairs that join between a source and each that a condition ties it to (geometric mean).
 
     >>> from midstream.optimizer.statistics import Condition, SourceStatistics, Statistics
     >>> sources = {name: SourceStatistics(rate=1, rows=10, window=10) for name in "AB"}

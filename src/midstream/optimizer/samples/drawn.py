@@ -35,7 +35,7 @@ class Drawn:
         return len(self.row_hashes)
 
     def take(self, mask: Mask) -> Drawn:
-        """The rows under a mask."""
+        """Select the rows under a mask."""
         if mask.all():
             return self
         at = np.flatnonzero(mask)
@@ -70,14 +70,14 @@ class ChunkSamples:
     _rows: int = 0
 
     def find(self, at: DrawnOf) -> tuple[tuple[float, ...], Drawn] | None:
-        """What was drawn, and by which shares; it is the newest now."""
+        """Return what was drawn and by which shares, and mark it as the newest."""
         found = self.drawn.pop(at, None)
         if found is not None:
             self.drawn[at] = found
         return found
 
     def keep(self, at: DrawnOf, drawn: tuple[tuple[float, ...], Drawn]) -> None:
-        """Remember what was drawn, and forget what was not looked at for longest where that is too much."""
+        """Remember what was drawn, and forget the entries unused for longest where there are too many."""
         self._forget(at)
         self.drawn[at] = drawn
         self._rows += len(drawn[1])
@@ -95,7 +95,7 @@ class ChunkSamples:
 
 
 def together(pieces: Sequence[Drawn]) -> Drawn:
-    """The rows of all pieces, of which there is one at least, in order."""
+    """Concatenate pieces, of which there is one at least."""
     if len(pieces) == 1:
         return pieces[0]
     first = pieces[0]

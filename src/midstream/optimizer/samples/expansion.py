@@ -49,13 +49,13 @@ class Combined:
         return len(self.weights)
 
     def take(self, at: Words | Mask) -> Combined:
-        """The combinations at these places."""
+        """Select the combinations at these places."""
         places = {alias: places[at] for alias, places in self.places.items()}
         lives = tuple([(begin[at], end[at]) for begin, end in self.lives])
         return replace(self, places=places, weights=self.weights[at], lives=lives)
 
     def thinned(self, most: float, seed: int) -> Combined:
-        """About so many of them at most, each standing for more."""
+        """Thin out the combinations to about `most` at most, each representing more."""
         if len(self) <= most:
             return self
         share = most / len(self)
@@ -73,13 +73,13 @@ class Expansion:
     seed: int
 
     def of(self, alias: str) -> Combined:
-        """The rows of one source."""
+        """Return the rows of one source."""
         source = self.strata.sources[alias]
         lives = [(begin, source.valid_to[clock]) for clock, begin in source.valid_from.items() if self.windows]
         return Combined({alias: np.arange(len(source.weights))}, source.weights, lives=tuple(lives))
 
     def joined(self, left: Combined, alias: str) -> Combined:
-        """What is there already, joined with one more source."""
+        """Join combinations with one more source."""
         on = join_condition(self.query, frozenset(left.places), frozenset({alias}))
         right = self.of(alias)
         if on.index == "scan":
@@ -103,7 +103,7 @@ class Expansion:
         return self._kept(left, right, equal_pairs(keys, others), on.residual)
 
     def size(self, found: Combined) -> Bounded:
-        """How many combinations these stand for, with the variance of keys, rows and combinations kept by chance."""
+        """Estimate how many combinations these represent, with the variance of what was kept by chance."""
         total = found.weights
         touched = [keys for keys in self.strata.keys.values() if keys.sources & found.places.keys()]
         by_key = []
@@ -144,10 +144,7 @@ class Expansion:
         return found.thinned(MOST_ROWS, self.seed)
 
     def _keys(self, side: Combined, *others: str) -> tuple[Words, Mask]:
-        """The keys of the classes that a side has in common with other sources, as one number, and where none is NULL.
-
-        The class's places stand for the keys; they are those of the first source of the side.
-        """
+        # The class's places stand for the keys; they are those of the first source of the side.
         codes, valid = np.zeros(len(side), np.int64), np.ones(len(side), np.bool_)
         for name, keys in sorted(self.strata.keys.items()):
             inside = sorted(keys.sources & side.places.keys())
@@ -163,7 +160,7 @@ class Expansion:
 
 
 def _ascending(side: Combined, codes: Codes, valid: Mask) -> tuple[Combined, Codes]:
-    """A side in the order of its codes, without the rows that have none."""
+    # Rows without a code are left out.
     if not valid.all():
         side, codes = side.take(valid), codes[valid]
     order, ascending = stable_sort(codes)
@@ -171,7 +168,7 @@ def _ascending(side: Combined, codes: Codes, valid: Mask) -> tuple[Combined, Cod
 
 
 def _thinned(side: Combined, codes: Codes, most: float, seed: int) -> tuple[Combined, Codes]:
-    """About so many rows of a side at most, still in order."""
+    # The rows stay in order.
     marked = replace(side, places={**side.places, _CODE: np.arange(len(side))})
     few = marked.thinned(most, seed)
     at = few.places[_CODE]

@@ -18,13 +18,13 @@ _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 
 @lru_cache(maxsize=4096)
 def salt(seed: int, *names: str) -> np.uint64:
-    """A word that makes hashes for one purpose independent of those for another."""
+    """Derive a word that makes hashes for one purpose independent of those for another."""
     text = "\0".join([str(seed), *names]).encode()
     return np.uint64(int.from_bytes(blake2b(text, digest_size=8).digest(), "little"))
 
 
 def hashes(words: Words, salted: np.uint64) -> Hashes:
-    """One uniform word per word (the finalizer of SplitMix64); equal words have equal hashes.
+    """Hash each word to a uniform word (the finalizer of SplitMix64); equal words have equal hashes.
 
     >>> import numpy as np
     >>> found = hashes(np.arange(10_000), salt(0, "k"))
@@ -41,7 +41,7 @@ def hashes(words: Words, salted: np.uint64) -> Hashes:
 
 
 def below(found: Hashes, share: float) -> Mask:
-    """Which hashes lie under the threshold that lets this share of all through."""
+    """Test which hashes lie under the threshold that lets this share of all through."""
     if share >= 1.0:
         return np.ones(len(found), np.bool_)
     return found < np.uint64(int(share * 2.0**64))

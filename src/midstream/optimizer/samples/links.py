@@ -37,7 +37,7 @@ class Link(Protocol):
         ...
 
     def found_by(self, alias: str, values: Numbers) -> Numbers:
-        """For each row of this source the sum of the values of the other's rows that it is paired with."""
+        """Sum for each row of this source the values of the other's rows that it is paired with."""
         ...
 
 
@@ -57,7 +57,7 @@ class BandLink:
     accepted: float
 
     def found_by(self, alias: str, values: Numbers) -> Numbers:
-        """For each row of this source the sum of the values of the other's rows within the band."""
+        """Sum for each row of this source the values of the other's rows within the band."""
         order = self._right_order if alias == self.left else self._left_order
         begin, end = self._right_ranges if alias == self.left else self._left_ranges
         sums = np.concatenate([np.zeros(1), np.cumsum(values[order])])
@@ -89,14 +89,14 @@ class MatrixLink:
     pairs: Table
 
     def found_by(self, alias: str, values: Numbers) -> Numbers:
-        """For each row of this source the sum of the values of the other's rows that satisfy the predicate."""
+        """Sum for each row of this source the values of the other's rows that satisfy the predicate."""
         table = self.pairs if alias == self.left else self.pairs.T
         # Not by `@`, whose last bits depend on the number of threads.
         return np.asarray(np.einsum("ij,j->i", table, values), np.float64)
 
 
 def link(predicate: Predicate, samples: Mapping[str, SampledSource]) -> Link:
-    """The link of a predicate over two sources."""
+    """Build the link of a predicate over two sources."""
     if isinstance(predicate, BandPredicate):
         return _band(predicate, samples)
     left, right = sorted(predicate.aliases())
@@ -111,18 +111,18 @@ def link(predicate: Predicate, samples: Mapping[str, SampledSource]) -> Link:
 
 
 def reader(samples: Mapping[str, SampledSource], at: Mapping[str, Words]) -> Callable[[Column], pa.Array]:
-    """How an expression reads sampled rows at these places of each source."""
+    """Return a function that reads sampled rows at these places of each source for an expression."""
     return lambda column: _values(samples, column).take(pa.array(at[column.alias]))
 
 
 def _values(samples: Mapping[str, SampledSource], column: Column) -> pa.Array:
-    """A column of sampled rows; rows of chunks that were written without it have NULL, which alone has no type."""
+    # Rows of chunks that were written without the column have NULL, which alone has no type.
     values = samples[column.alias].payload[column.name]
     return pa.nulls(len(values), column.type) if pa.types.is_null(values.type) else values
 
 
 def codes_of(alias: str, predicate: BandPredicate, samples: Mapping[str, SampledSource]) -> Numbers:
-    """One side of a band as numbers; NaN where it is NULL, which no band accepts."""
+    """Convert one side of a band to numbers; NaN where it is NULL, which no band accepts."""
     member = predicate.left if predicate.left.aliases() == {alias} else predicate.right
     count = len(samples[alias].weights)
     codes, valid = band_codes(evaluate(member, lambda column: _values(samples, column), count))
@@ -140,7 +140,7 @@ def _band(predicate: BandPredicate, samples: Mapping[str, SampledSource]) -> Ban
 
 
 def _accepted(predicate: BandPredicate, wide: BandLink, right: str, samples: Mapping[str, SampledSource]) -> float:
-    """The share of the pairs within the band's bounds that its predicate accepts, by every so many-th of them."""
+    # A regular sample of the pairs within the bounds is evaluated.
     begin, end = wide._right_ranges
     counts = end - begin
     total = int(counts.sum())
@@ -158,12 +158,12 @@ def _holds(predicate: Predicate, samples: Mapping[str, SampledSource], at: Mappi
 
 
 def _sorted(codes: Numbers) -> Words:
-    """The places in ascending order, without those that have no number."""
+    # NaN, which sorts last, is left out.
     return np.argsort(codes, kind="stable")[: len(codes) - int(np.isnan(codes).sum())]
 
 
 def _ranges(needles: Numbers, ascending: Numbers, low: float, high: float) -> tuple[Words, Words]:
-    """For each needle the range of a column between `needle + low` and `needle + high`; nothing for NaN."""
+    # Nothing is found for NaN.
     begin = np.searchsorted(ascending, needles + low, "left")
     end = np.searchsorted(ascending, needles + high, "right")
     missing = np.isnan(needles)

@@ -48,13 +48,13 @@ class Neighbours:
 
     @staticmethod
     def of(lane: str, chunks: Sequence[ChunkRef]) -> Neighbours:
-        """These chunks; of so few rows all are as good as a sample."""
+        """Group these chunks; of so few rows all are as good as a sample."""
         rows = sum([ref.rows for ref in chunks])
         return Neighbours(lane, tuple(chunks), tuple([ref.name for ref in chunks]), rows <= SMALL)
 
 
 def neighbours(lane: str, chunks: Sequence[ChunkRef]) -> list[Neighbours]:
-    """The chunks of a lane, small ones put together from the first on: those that stay are then together as before."""
+    """Group the chunks of a lane, small ones from the first on: those that stay are then together as before."""
     found, rows = list[list[ChunkRef]](), 0
     for ref in chunks:
         if found and rows + ref.rows <= SMALL:
@@ -104,12 +104,12 @@ class Living:
         return frozenset(ref.name for _, ref in self._chunks)
 
     def rows(self, share: float) -> Drawn:
-        """A uniform sample of the rows alive: those whose own hash lies under a threshold."""
+        """Draw a uniform sample of the rows alive: those whose own hash lies under a threshold."""
         drawn = (self._drawn(some, share, ()) for some in self._neighbours)
         return self._alive((one, below(one.row_hashes, share)) for one in drawn)
 
     def keyed(self, shares: Sequence[float], share: float) -> Drawn:
-        """A universe sample of the rows alive: those whose keys all lie under the threshold of their class.
+        """Draw a universe sample of the rows alive: those whose keys all lie under the threshold of their class.
 
         Of these keys' rows a share is kept, by chance.
         """
@@ -119,7 +119,6 @@ class Living:
         )
 
     def _alive(self, pieces: Iterable[tuple[Drawn, Mask]]) -> Drawn:
-        """The rows of all pieces that are under their masks and alive."""
         found = []
         for piece, mask in pieces:
             for clock, bound in self.bounds.items():
@@ -144,7 +143,7 @@ class Living:
         return [some for lane, pairs in by_lane for some in neighbours(lane, [ref for _, ref in pairs])]
 
     def _drawn(self, some: Neighbours, by_row: float, by_key: tuple[float, ...]) -> Drawn:
-        """More than is asked for: shares that are powers of two, so that each chunk is opened once."""
+        # Shares that are powers of two draw more than is asked for, so that each chunk is opened once.
         shares = tuple(1.0 if some.is_small else _wider(share) for share in (by_row, *by_key))
         if by_key and all(share == 1.0 for share in shares):
             whole = self._drawn(some, 1.0, ())
@@ -162,13 +161,13 @@ class Living:
 
     @cached_property
     def _read_columns(self) -> list[str]:
-        """What is read of a chunk, in order of name: other columns, however wide, are left where they are."""
+        # Other columns, however wide, are not read.
         times = {clock_column(clock) for clock in self.spec.clocks}
         keys = {column.name for member in self.keys.values() for column in member.columns()}
         return sorted({*times, *keys, *self.columns, *(() if self.spec.lineage is None else (LINEAGE,))})
 
     def _read(self, some: Neighbours, by_row: float, by_key: tuple[float, ...]) -> Drawn:
-        """The rows of chunks: what decides is hashed of all of them, the rest is read of those that are kept."""
+        # What decides is hashed of all rows, the rest is read of those that are kept.
         runs = [RowRun(ref.first, self.store.get(ref)) for ref in some.chunks]
         batch = united([self._narrow(run.batch) for run in runs], self._read_columns)
         numbers = runs[0].numbers if len(runs) == 1 else np.concatenate([run.numbers for run in runs])
@@ -199,15 +198,14 @@ class Living:
         )
 
     def _narrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns that are read, where a chunk has them all."""
         return batch.select(self._read_columns) if set(batch.schema.names).issuperset(self._read_columns) else batch
 
     def _of_a_key(self, row_hashes: Hashes, lane: str) -> Hashes:
-        """What decides which rows of a key are kept: independent of what decides which are in the uniform sample."""
+        # Which rows of a key are kept must be independent of which are in the uniform sample.
         return hashes(row_hashes.view(np.int64), salt(self.seed, "row of a key", self.alias, lane))
 
     def _key(self, name: str, member: Expression, batch: pa.RecordBatch, numbers: Words) -> tuple[Words, Mask, Hashes]:
-        """The codes of a key, where it is one, and its hashes; a NULL is as rare as its row."""
+        # A NULL is as rare as its row.
         codes, valid = key_codes([evaluate(member, _reader(batch), batch.num_rows)])
         salted = salt(self.seed, "key", name)
         found = hashes(codes, salted)
@@ -217,7 +215,7 @@ class Living:
 
     @cached_property
     def _lasting(self) -> RowsSpec:
-        """By what rows live: of shared ones, by the query's own filter and window."""
+        # Shared rows live by the query's own filter and window.
         lineage = self.spec.lineage
         if lineage is None or self.own_rows is None:
             return self.spec
@@ -249,7 +247,7 @@ def _under(found: Sequence[Hashes], shares: Sequence[float], rows: int) -> Mask:
 
 
 def _reader(batch: pa.RecordBatch) -> Callable[[Column], pa.Array]:
-    """How an expression reads the columns of a chunk; NULLs of one that no query read when it was stored."""
+    # A column that no query read when the chunk was stored is NULL.
     names = set(batch.schema.names)
     return lambda column: batch.column(column.name) if column.name in names else pa.nulls(batch.num_rows, column.type)
 

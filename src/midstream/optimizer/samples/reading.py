@@ -45,7 +45,7 @@ def samples_of(
     seed: int = 0,
     memory: ChunkSamples | None = None,
 ) -> Samples:
-    """Samples of the rows alive after a manifest's step, by the user's aliases; about `budget` rows of a source.
+    """Sample the rows alive after a manifest's step, by the user's aliases; about `budget` rows of a source.
 
     The same manifest and seed give the same samples. `memory` keeps what was drawn of chunks from one call to the next
     and changes no figure. Of rows that a chain's queries share, those count that this query sees.
@@ -99,7 +99,7 @@ def _living(
 
 
 def _bounds(manifest: Manifest, observed: Observed) -> Mapping[Clock, int]:
-    """For each clock the least end of lifetime that still matters, as the next step will have it."""
+    # The least end of lifetime that still matters, as the next step will have it.
     streams = {source.stream for source in observed.query.sources}
     marks = watermarks(manifest.streams, manifest.progress)
     found = {EVENT_TIME: max(min(marks[stream] for stream in streams), BEGINNING + 1)}
@@ -119,15 +119,15 @@ def _own_rows(manifest: Manifest, observed: Observed, spec: RowsSpec, label: str
 
 
 def _budget(query: Query, alias: str, budget: int) -> int:
-    """Fewer rows where every pair must be looked at."""
     for predicate in query.predicates:
         if not isinstance(predicate, EquiPredicate | BandPredicate) and alias in predicate.aliases():
+            # Every pair must be looked at.
             budget = min(budget, isqrt(ASKED if asks_user(predicate.expression) else PAIRS))
     return budget
 
 
 def _are_windows_needed(drawn: Strata) -> bool:
-    """Whether rows are alive that the newest rows of other sources no longer meet."""
+    # Rows may be alive that the newest rows of other sources no longer meet.
     samples = [source for source in drawn.sources.values() if len(source.weights)]
     for clock in samples[0].valid_from if samples else ():
         newest = max(int(source.valid_from[clock].max()) for source in samples)

@@ -46,11 +46,11 @@ class Samples:
     _combined: dict[tuple[Sources, Places], Combined] = field(default_factory=dict, compare=False, repr=False)
 
     def rows(self, sources: Sources) -> Bounded:
-        """The living combinations of any sources."""
+        """Estimate the living combinations of any sources."""
         return self._size(sources, self._within(sources))
 
     def compared(self, left: Sources, right: Sources) -> float:
-        """The pairs of living combinations of two sides that the index of their join lets through."""
+        """Estimate the pairs of living combinations of two sides that the index of their join lets through."""
         crossing = self._within(left | right) - self._within(left) - self._within(right)
         on = join_condition(self.query, left, right)
         searched: Places = frozenset()
@@ -106,10 +106,7 @@ class Samples:
         return self._combined[at]
 
     def _by_parts(self, sources: Sources, conditions: Places) -> float | None:
-        """What smaller joins let expect, where the samples have too few combinations: a source and what it is tied to.
-
-        Given the sources that it is tied to, the last one is taken to have nothing to do with the others.
-        """
+        # Given the sources that it is tied to, the last one is taken to be independent of the others.
         found = []
         # Of many sources one leaf is taken: all of them, and again all of what is left, would be all subsets.
         for last in islice(self._leaves(sources, conditions), 1 if len(sources) > MANY else None):
@@ -123,14 +120,13 @@ class Samples:
         return exp(sum(found) / len(found)) if found else None
 
     def _leaves(self, sources: Sources, conditions: Places) -> Iterator[str]:
-        """The sources without which the others are still tied together, last by name first."""
+        # Without a leaf the other sources are still tied together.
         for alias in sorted(sources, reverse=True):
             left = sources - {alias}
             if len(self._pieces(left, self._only(conditions, left))) == 1:
                 yield alias
 
     def _tied_to(self, source: str, conditions: Places) -> Sources:
-        """The sources that a key or a condition of two ties to one."""
         tied = [keys.sources for keys in self.strata.keys.values() if source in keys.sources]
         tied += [both for at in conditions if len(both := self.query.predicates[at].aliases()) == 2 and source in both]
         return frozenset[str]().union(*tied) - {source}
@@ -148,7 +144,6 @@ class Samples:
         return sorted(pieces, key=sorted)
 
     def _within(self, sources: Sources) -> Places:
-        """The predicates on these sources that are no equalities."""
         return frozenset(
             at
             for at, predicate in enumerate(self.query.predicates)

@@ -27,7 +27,7 @@ class SampledKeys:
 
     @property
     def uncertain(self) -> Numbers:
-        """The share of each key's square that is variance, for it was kept by chance."""
+        """The share of each key's square that is variance, because it was kept by chance."""
         return 1 - 1 / self.factors
 
 
@@ -44,7 +44,7 @@ class SampledSource:
 
     @cached_property
     def uncertain(self) -> Numbers | None:
-        """The share of each row's square that is variance; None where all rows are there."""
+        """The share of each row's square that is variance; None where all rows are present."""
         return None if bool((self.weights == 1).all()) else 1 - 1 / self.weights
 
 
@@ -57,12 +57,12 @@ class Strata:
 
 
 def sums(places: Words, values: Numbers, count: int) -> Numbers:
-    """For each of so many places the sum of the values that stand there."""
+    """Sum the values at each of `count` places."""
     return np.asarray(np.bincount(places, values, count), np.float64)
 
 
 def sum_of_squares(values: Numbers, weights: Numbers | float = 1.0) -> float:
-    """The weighed squares of some values added up, alike on every number of threads (`np.dot` is not).
+    """Add up the weighed squares of some values, alike on every number of threads (`np.dot` is not).
 
     >>> sum_of_squares(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
     3.0

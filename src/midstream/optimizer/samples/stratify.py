@@ -35,7 +35,7 @@ STEP = 1.05
 
 
 def stratified(livings: Mapping[str, Living], budget: Mapping[str, int]) -> Strata:
-    """Samples of about so many rows of each source, half of them by key where a source has one."""
+    """Draw samples of about `budget` rows of each source, half of them by key where a source has one."""
     if all(living.listed <= budget[alias] for alias, living in livings.items()):
         return _all_of_them(livings)
     shares = {}
@@ -67,7 +67,7 @@ def stratified(livings: Mapping[str, Living], budget: Mapping[str, int]) -> Stra
 
 
 def _all_of_them(livings: Mapping[str, Living]) -> Strata:
-    """All rows of all sources, where there is room for them: then no key need be looked at by itself."""
+    # Where there is room for all rows no key need be looked at by itself.
     rows = {alias: living.rows(1.0) for alias, living in livings.items()}
     classes = sorted({name for living in livings.values() for name in living.keys})
     drawn = {alias: (found, np.ones(len(found))) for alias, found in rows.items()}
@@ -79,10 +79,7 @@ def _all_of_them(livings: Mapping[str, Living]) -> Strata:
 def _thresholds(
     classes: Mapping[str, tuple[str, ...]], rows: Mapping[str, float], room: Mapping[str, float]
 ) -> dict[str, float]:
-    """The share of each class's keys, so that samples have as many rows as there is room for all together.
-
-    A source in several classes is left with the product of their shares: the others make room for it.
-    """
+    # A source in several classes is left with the product of their shares: the others make room for it.
     found: dict[str, float] = {}
     for alias, names in classes.items():
         for name in names:
@@ -97,15 +94,12 @@ def _thresholds(
 
 
 def _alive(sampled: int, share: float) -> Bounded:
-    """The rows alive, by those of a uniform sample."""
     return Bounded.sampled(sampled / share, sampled * (1 - share) / share**2)
 
 
 def _per_key(uniform: Drawn, is_rare: Mask, rows: float) -> float:
-    """The share of a rare key's rows that is enough: where keys have many rows each, more keys say more.
-
-    How many keys there are is told by those that a uniform sample has once (the GEE estimator of Charikar et al.).
-    """
+    # Where keys have many rows each, more keys say more. The number of keys is estimated from those that a uniform
+    # sample has once (the GEE estimator of Charikar et al.).
     most = 0.0
     for codes in uniform.codes:
         counts = np.unique(codes[is_rare], return_counts=True)[1]
@@ -117,7 +111,7 @@ def _per_key(uniform: Drawn, is_rare: Mask, rows: float) -> float:
 def _frequent(
     name: str, livings: Mapping[str, Living], uniform: Mapping[str, Drawn], first: Mapping[str, Mask]
 ) -> Words:
-    """The keys of a class that some stream has often, ascending; the first rows of its uniform sample say which."""
+    # The first rows of each uniform sample decide which keys are frequent.
     found = [np.zeros(0, np.int64)]
     for alias, living in livings.items():
         if name in living.keys:
@@ -129,7 +123,6 @@ def _frequent(
 
 
 def _rare(living: Living, rows: Drawn, frequent: Mapping[str, Words]) -> list[Mask]:
-    """For each class of a source where its key is none of the frequent ones."""
     return [
         ~_among(codes, frequent[name]) | ~valid
         for name, codes, valid in zip(living.keys, rows.codes, rows.valid, strict=True)
@@ -137,7 +130,6 @@ def _rare(living: Living, rows: Drawn, frequent: Mapping[str, Words]) -> list[Ma
 
 
 def _everywhere(masks: Sequence[Mask], rows: int) -> Mask:
-    """Where all masks are true."""
     found = np.ones(rows, np.bool_)
     for mask in masks:
         found &= mask
@@ -145,7 +137,6 @@ def _everywhere(masks: Sequence[Mask], rows: int) -> Mask:
 
 
 def _among(codes: Words, ascending: Words) -> Mask:
-    """Which codes are in a sorted list."""
     if not len(ascending):
         return np.zeros(len(codes), np.bool_)
     at = np.minimum(np.searchsorted(ascending, codes), len(ascending) - 1)
@@ -161,11 +152,9 @@ def _kept(
     frequent: Mapping[str, Words],
     thresholds: Mapping[str, float],
 ) -> tuple[Drawn, Numbers]:
-    """Rows of rare keys by their keys, rows with a frequent key by chance; for how many rows each stands.
-
-    `rare` says in which class the keys of the uniform sample are rare, `first` which rows have said what is frequent;
-    `shares` are those of the uniform sample and of the rows of a rare key.
-    """
+    # Rows of rare keys are chosen by their keys, rows with a frequent key by chance. `rare` marks by class where the
+    # keys of the uniform sample are rare, `first` the rows that have decided what is frequent; `shares` are those of
+    # the uniform sample and of the rows of a rare key.
     share, per_key = shares
     if not living.keys:
         return uniform, np.full(len(uniform), 1 / share)
@@ -188,7 +177,7 @@ def _coded(
     thresholds: Mapping[str, float],
     alive: Mapping[str, Bounded],
 ) -> Strata:
-    """The samples with keys as places in the class's list, for they are met with often."""
+    # Keys become places in the class's list, because they are met with often.
     places: dict[str, dict[str, Words]] = {alias: {} for alias in livings}
     keys = {}
     for name, share in thresholds.items():

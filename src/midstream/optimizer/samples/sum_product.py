@@ -26,17 +26,17 @@ class Network:
 
     @property
     def is_tree(self) -> bool:
-        """Whether the conditions form no circle; they are taken to tie all sources together."""
+        """Whether the conditions form no circle; they are assumed to tie all sources together."""
         ties = sum(len(keys.sources & self.sources) for keys in self.keys.values()) + 2 * len(self.links)
         return ties == len(self.sources) + len(self.keys) + len(self.links) - 1
 
     @property
     def keys(self) -> Mapping[str, SampledKeys]:
-        """The classes of which there are two sources or more."""
+        """The classes that have two sources or more here."""
         return {name: keys for name, keys in self.strata.keys.items() if len(keys.sources & self.sources) > 1}
 
     def size(self) -> Bounded:
-        """How many combinations there are, with the variance that keys and rows kept by chance have to first order."""
+        """Count the combinations, with the variance of keys and rows kept by chance to first order."""
         root = min(self.sources)
         per_row = {alias: self._rows(alias) for alias in sorted(self.sources) if self._varies(alias) or alias == root}
         variance = 0.0
@@ -60,7 +60,6 @@ class Network:
         return self.strata.sources[alias].uncertain is not None
 
     def _per_key(self, name: str) -> Numbers:
-        """For each key of a class how many combinations have it."""
         keys = self.strata.keys[name]
         found = keys.factors
         for alias in sorted(keys.sources & self.sources):
@@ -68,7 +67,7 @@ class Network:
         return found
 
     def _sum(self, alias: str, name: str) -> Numbers:
-        """For each key of a class the combinations of a source with what hangs on its other conditions."""
+        # Combinations of a source with what depends on its other conditions.
         at = (alias, name)
         if at not in self._sums:
             places = self.strata.sources[alias].places[name]
@@ -78,7 +77,7 @@ class Network:
         return self._sums[at]
 
     def _rows(self, alias: str, without: str | Link | None = None) -> Numbers:
-        """For each row of a source how many combinations hang on it, but for those of one condition."""
+        # Combinations that depend on each row, except those of one condition.
         source: SampledSource = self.strata.sources[alias]
         found = source.weights
         for name, places in source.places.items():

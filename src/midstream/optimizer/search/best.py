@@ -36,7 +36,7 @@ def best_plans(
     current: Plan | None = None,
     kept: frozenset[Sources] = frozenset(),
 ) -> tuple[Ranked, ...]:
-    """The `count` best plans, sorted by value: trees of any shape, probing orders, an eddy.
+    """Find the `count` best plans, sorted by value: trees of any shape, probing orders, an eddy.
 
     Up to `MOST_SOURCES` sources the trees and orders are the cheapest there are, without needless cross products;
     beyond that a tree is searched for, from the current one on. `current` is in the ranking however dear it is, as the
@@ -71,7 +71,7 @@ def ranked(
     current: Plan | None = None,
     kept: frozenset[Sources] = frozenset(),
 ) -> tuple[Ranked, ...]:
-    """These plans, sorted by value, the first `count` of them and the current one: where plans are given (`allow`)."""
+    """Sort given plans (`allow`) by value: the first `count` of them and the current one."""
     weighing = cost.weighing(estimate, kept)
     found = [(weighing.of(plan), plan) for plan in plans]
     found.sort(key=lambda pair: (pair[0].value, pair[1] != current, pair[1].notation()))

@@ -25,7 +25,7 @@ MOST_SOURCES = 12
 
 
 def cheapest_trees(subsets: Subsets, cost: CostModel, count: int, kept: frozenset[Sources] = frozenset()) -> list[Plan]:
-    """The `count` cheapest bushy trees without needless cross products, the cheapest first; equals in a fixed order."""
+    """Find the `count` cheapest bushy trees without needless cross products, cheapest first; ties in a fixed order."""
     return [plan for _, plan in islice(_Forest(subsets, cost, kept).trees(subsets.full), count)]
 
 
@@ -72,14 +72,13 @@ class _Forest:
                 self._best[masks] = np.where(self._free[masks], 0.0, self._values(left, right).min(axis=1))
 
     def trees(self, mask: int) -> Iterator[tuple[float, Plan]]:
-        """The trees of a set with their values, the cheapest first."""
+        """Enumerate the trees of a set with their values, the cheapest first."""
         place = 0
         while (tree := self._tree(mask, place)) is not None:
             yield tree
             place += 1
 
     def _values(self, left: Masks, right: Masks) -> Numbers:
-        """What the cheapest trees cost that are split so."""
         possible = self.subsets.joinable[left] & self.subsets.joinable[right]
         values: Numbers = np.full(left.shape, np.inf)
         one, other = left[possible], right[possible]
@@ -98,7 +97,6 @@ class _Forest:
         return self.cost.weights.value(work, memory)
 
     def _tree(self, mask: int, place: int) -> tuple[float, Plan] | None:
-        """The so-many-th cheapest tree of a set."""
         if mask.bit_count() == 1:
             return (float(self._best[mask]), Leaf(*self.subsets.sources(mask))) if place == 0 else None
         if mask not in self._found:

@@ -50,7 +50,7 @@ def searched_tree(begun: Searched, subsets: Subsets, weighing: PlansWeighed, lim
 
 
 def exchanges(plan: Plan) -> Iterator[tuple[Join, Join]]:
-    """Every pair of joins with three subplans below, and what it is with two of these exchanged.
+    """Enumerate the pairs of joins with three subplans below, each with two of these exchanged.
 
     >>> from midstream.plan.tree import Leaf
     >>> [other.notation() for _, other in exchanges(Join(Join(Leaf("A"), Leaf("B")), Leaf("C")))]
@@ -68,7 +68,7 @@ def exchanges(plan: Plan) -> Iterator[tuple[Join, Join]]:
 
 
 def _with(plan: Plan, pair: Join, other: Join) -> Plan:
-    """The plan with a pair of joins, whichever side of it is written first, replaced by another."""
+    # Either side of the pair may be written first.
     if not isinstance(plan, Join):
         return plan
     if plan in (pair, Join(pair.right, pair.left)):

@@ -12,7 +12,7 @@ Value = Callable[[Plan], float]
 
 
 def left_deep_order(aliases: Sequence[str], value: Value) -> Plan:
-    """The left-deep tree that no exchange of two sources makes cheaper, from the given order on.
+    """Find the left-deep tree that no exchange of two sources makes cheaper, from the given order on.
 
     The paper only says "a local search": here the best exchange is taken until none is better.
 
@@ -30,7 +30,7 @@ def left_deep_order(aliases: Sequence[str], value: Value) -> Plan:
 
 
 def left_deep(order: Sequence[str]) -> Plan:
-    """The left-deep tree of an order.
+    """Build the left-deep tree of an order.
 
     >>> left_deep("ABC").notation()
     '((A B) C)'

@@ -15,7 +15,7 @@ LARGEST = float(np.finfo(np.float64).max)
 
 
 def cheapest_orders(subsets: Subsets, cost: CostModel) -> MultiJoin:
-    """For each source the cheapest order to probe the others in, without needless cross products.
+    """Find for each source the cheapest order to probe the others in, without needless cross products.
 
     What a hop costs depends on the sets before and after it, and on the input only by a factor: the share of its rows
     that is new. So one pass over the sets, from the whole down, finds the orders of all inputs at once.
@@ -40,7 +40,7 @@ def cheapest_orders(subsets: Subsets, cost: CostModel) -> MultiJoin:
 
 
 def _hops(subsets: Subsets, cost: CostModel, here: Masks, probed: Masks) -> Numbers:
-    """What a hop costs for each living combination of the input's sources so far, were all of them new."""
+    # Costs are for each living combination of the input's sources so far, as if all of them were new.
     there = here | probed
     examined = subsets.examined(here, probed)
     value: Numbers = cost.weights.work * cost.units.joining(subsets.rows[here], examined, subsets.rows[there])

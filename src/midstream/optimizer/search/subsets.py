@@ -36,7 +36,7 @@ class Subsets:
 
     @property
     def count(self) -> int:
-        """How many sources there are."""
+        """The number of sources."""
         return len(self.aliases)
 
     @property
@@ -45,17 +45,17 @@ class Subsets:
         return (1 << self.count) - 1
 
     def sources(self, mask: int) -> Sources:
-        """The sources of a mask."""
+        """Return the sources of a mask."""
         return frozenset(alias for i, alias in enumerate(self.aliases) if mask >> i & 1)
 
     def mask(self, sources: Iterable[str]) -> int:
-        """The mask of some sources; those of other queries have no bit."""
+        """Return the mask of some sources; those of other queries have no bit."""
         chosen = set(sources)
         return sum(1 << i for i, alias in enumerate(self.aliases) if alias in chosen)
 
     @cached_property
     def neighbours(self) -> tuple[int, ...]:
-        """For each source the mask of those that a condition ties it to."""
+        """The mask of the sources that a condition ties each source to."""
         found = [0] * self.count
         for condition in self.conditions:
             tied = self.mask(condition.sources)
@@ -74,7 +74,7 @@ class Subsets:
         return tuple(found)
 
     def reached(self, start: int, within: int) -> int:
-        """What conditions tie to `start`, by way of sources `within` a set."""
+        """Find the sources `within` a set that conditions tie to `start`, directly or by way of others."""
         while True:
             grown = start
             for i, others in enumerate(self.neighbours):
@@ -85,7 +85,7 @@ class Subsets:
             start = grown
 
     def is_joinable(self, mask: int) -> bool:
-        """Whether a set is joined without a needless cross product."""
+        """Return whether a set is joined without a needless cross product."""
         whole = [component for component in self.components if component & mask]
         return self.reached(mask & -mask, mask) == mask or (
             len(whole) > 1 and all(component & mask == component for component in whole)
@@ -133,7 +133,7 @@ class Subsets:
         return found
 
     def _derive(self, found: Numbers, masks: Masks) -> None:
-        """The sizes of sets from those of smaller ones; of a set that cannot be taken apart so, as it is estimated."""
+        # A set that cannot be taken apart is estimated directly.
         left = np.ones(len(masks), bool)
         for i, j in combinations(range(self.count), 2):
             one, other = masks & ~(1 << i), masks & ~(1 << j)
@@ -153,7 +153,7 @@ class Subsets:
 
     @cached_property
     def members(self) -> Numbers:
-        """How many sources each set has."""
+        """The number of sources of each set."""
         return self._sums([1.0] * self.count)
 
     @cached_property
@@ -162,7 +162,7 @@ class Subsets:
         return self.rows * self.renewal
 
     def examined(self, left: Masks, right: Masks) -> Numbers:
-        """Of the living pairs of two sides those that the index lets through, for many joins: `Sizes.examined`."""
+        """Compute the living pairs of two sides that the index lets through, for many joins: `Sizes.examined`."""
         pairs = self.rows[left] * self.rows[right]
         keyed, banded, residual = np.zeros(left.shape, bool), np.zeros(left.shape, bool), np.ones(left.shape)
         by_band = np.ones(left.shape)
@@ -183,7 +183,7 @@ class Subsets:
         return np.where(keyed | banded, through, pairs)
 
     def splits(self, masks: Masks) -> tuple[Masks, Masks]:
-        """For sets of one size, a row each: all ways to split them, the side with the first source and the other."""
+        """Enumerate all splits of sets of one size, a row each: the side with the first source and the other."""
         size = int(masks[0]).bit_count()
         bits = np.array([[1 << i for i in range(self.count) if mask >> i & 1] for mask in masks.tolist()], np.int64)
         chosen = (np.arange((1 << (size - 1)) - 1)[:, None] >> np.arange(size - 1)) & 1
