@@ -29,7 +29,7 @@ class CalibrationRun:
 
     @property
     def workload(self) -> Workload:
-        """The streams and the query."""
+        """The streams and the query of the run."""
         conditions = [equal(one, other, nested=self.nested) for one, other in (("A.k", "B.k"), ("B.k", "C.k"))]
         streams = tuple(GeneratedStream(name, self.rate, {"k": self.keys}) for name in "ABC")
         return Workload(streams, query("ABC", conditions, f"RANGE {WINDOW} SECONDS"))
@@ -45,7 +45,7 @@ RUNS = (
 
 
 def timed_runs(clock: Callable[[], int], runs: Iterable[CalibrationRun] = RUNS) -> Iterator[TimedWork]:
-    """What each run did once its windows were full, and how long it took; `clock` gives nanoseconds."""
+    """Time each run once its windows are full, and count what it does; `clock` gives nanoseconds."""
     for run in runs:
         workload = run.workload
         with Engine() as engine:
@@ -70,7 +70,7 @@ def timed_runs(clock: Callable[[], int], runs: Iterable[CalibrationRun] = RUNS) 
 def _work(
     taken: int, outputs: int, before: Mapping[CounterKey, Counters], after: Mapping[CounterKey, Counters]
 ) -> TimedWork:
-    """What was done between two readings of an engine's counters, as the cost model counts it."""
+    # The cost model counts operations between two readings of an engine's counters.
     steps = STEPS - WARM
     probes = results = comparisons = inserts = routes = operators = 0
     for key, counters in after.items():

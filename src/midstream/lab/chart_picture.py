@@ -17,7 +17,7 @@ INCHES, DOTS = 3.4, 110
 
 
 def chart_picture(charts: Drawn, title: str, path: Path) -> None:
-    """Draw charts into a PNG file, whose folder is made if need be; equal charts and courses give equal files."""
+    """Draw charts into a PNG file, whose folder is created if missing; equal charts and courses give equal files."""
     need_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
@@ -36,7 +36,7 @@ def draw_charts(charts: Drawn, canvas: Canvas) -> None:
     """Draw charts onto an empty matplotlib figure: a panel for each two axes of a chart, a few at most.
 
     A panel is the cut through the region of the last round. Each plan has a colour; a dot for each region that the
-    stream has been in, the larger the longer, whatever its place along the other axes; a cross where it is.
+    stream has been in, the larger the longer, at any place along the other axes; a cross where it is.
     """
     from matplotlib import colormaps
     from matplotlib.colors import to_hex

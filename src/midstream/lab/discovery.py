@@ -12,7 +12,8 @@ from midstream.model.errors import QueryError
 
 @lru_cache(maxsize=1)
 def figures() -> dict[str, Figure]:
-    """Every figure of the room and of other packages (entry points of `midstream.figures`), paper by paper, in order.
+    """Load every figure of the room and of other packages (entry points of `midstream.figures`), paper by paper, in
+    order.
 
     >>> figures()["zhu_10"].source
     'Zhu §6.2, Fig. 10'
@@ -21,7 +22,7 @@ def figures() -> dict[str, Figure]:
 
 
 def figure(name: str) -> Figure:
-    """The figure of a name."""
+    """Return the figure of a name; raises `QueryError` where there is none."""
     if name not in figures():
         raise QueryError(f"unknown figure {name!r}", place="lab", remedy=f"use one of: {', '.join(figures())}")
     return figures()[name]

@@ -73,7 +73,7 @@ MARKS: Mapping[str, str] = {
 
 
 def lines(axes: Axes, data: pa.Table, x: str, y: str, case: str = "case", *, marks: bool = False) -> None:
-    """A line per case: `y` over `x`; with `marks` a point at each observation."""
+    """Draw a line per case: `y` over `x`; with `marks` a point at each observation."""
     for name in cases(data, case):
         axes.plot(
             column(data, x, **{case: name}),
@@ -88,7 +88,7 @@ def lines(axes: Axes, data: pa.Table, x: str, y: str, case: str = "case", *, mar
 
 
 def ink(case: str) -> str | None:
-    """The colour of a case: what stands before a comma, a colon or a stroke counts.
+    """Return the colour of a case, which depends on the part before a comma, a colon or a stroke.
 
     >>> ink("parallel_track, purge by watermark") == ink("parallel_track / jisc") == ink("parallel_track")
     True
@@ -97,7 +97,7 @@ def ink(case: str) -> str | None:
 
 
 def mark_of(case: str) -> str:
-    """The mark of a case's observations.
+    """Return the mark of a case's observations.
 
     >>> mark_of("jisc_stairs"), mark_of("what else")
     ('*', 'o')
@@ -110,7 +110,7 @@ def _strategy(case: str) -> str:
 
 
 def stroke(case: str) -> dict[str, Any]:
-    """How a case's line is drawn: variants dotted, models dashed, runs without a migration broad and beneath."""
+    """Choose the style of a case's line: variants dotted, models dashed, runs without a migration broad and beneath."""
     if case in ("old", "new"):
         return {"linewidth": 3.5, "alpha": 0.5, "zorder": 1}
     if case.startswith("model"):
@@ -119,7 +119,7 @@ def stroke(case: str) -> dict[str, Any]:
 
 
 def bars(axes: Axes, data: pa.Table, x: str, y: str, case: str = "case") -> None:
-    """A group of bars per `x`, one bar per case."""
+    """Draw a group of bars per `x`, one bar per case."""
     groups, names = cases(data, x), cases(data, case)
     width = 0.8 / len(names)
     for number, name in enumerate(names):
@@ -149,8 +149,9 @@ FEW_DECADES = 40
 
 
 def plain(canvas: Canvas) -> None:
-    """Numbers on all axes as people write them: 1,000 and 0.01, never 10 to a power, and no ticks between; panels whose
-    legends say the same get one below them.
+    """Format the numbers of all axes as people write them: 1,000 and 0.01, never 10 to a power.
+
+    Ticks between are removed; panels whose legends are equal get one below them.
     """
     from matplotlib.ticker import FuncFormatter, LogFormatter, LogLocator, NullFormatter, NullLocator, ScalarFormatter
 
@@ -169,7 +170,6 @@ def plain(canvas: Canvas) -> None:
 
 
 def _one_legend(canvas: Canvas) -> None:
-    """Put one legend below panels that all have the same, and below bars."""
     legends = [(axes, legend) for axes in canvas.axes if (legend := axes.get_legend()) is not None]
     texts = [[text.get_text() for text in legend.get_texts()] for _, legend in legends]
     # On bars it would stand in their way.
@@ -180,7 +180,7 @@ def _one_legend(canvas: Canvas) -> None:
 
 
 def number_text(value: float) -> str:
-    """A tick's number.
+    """Format a tick's number.
 
     >>> number_text(1_000_000.0), number_text(0.05), number_text(2.5), number_text(0.0)
     ('1,000,000', '0.05', '2.5', '0')
@@ -191,7 +191,7 @@ def number_text(value: float) -> str:
 
 
 def mark(axes: Axes, second: float, text: str = "migration") -> None:
-    """A vertical line at a moment."""
+    """Draw a vertical line at a moment."""
     axes.axvline(second, color="#bbbbbb", linewidth=0.8, linestyle=":")
     axes.annotate(text, (second, 0.98), xycoords=("data", "axes fraction"), fontsize="small", color="#888888",
                   rotation=90, va="top", ha="right")  # fmt: skip
@@ -202,7 +202,7 @@ if TYPE_CHECKING:
 
 
 def draw_panels(canvas: Canvas, data: pa.Table, panels: Iterable[str], drawn: str, **where: Any) -> None:
-    """Up to six panels; a title is broken after its first comma."""
+    """Draw up to six panels; a title is broken after its first comma."""
     grid = canvas.subplots(2, 3, sharex=True)
     free = list(grid.flat)
     for panel in panels:
@@ -223,7 +223,7 @@ def draw_panels(canvas: Canvas, data: pa.Table, panels: Iterable[str], drawn: st
 
 
 def draw_rows(canvas: Canvas, data: pa.Table, x: str, drawn: Iterable[str]) -> Iterator[tuple[str, str, Axes]]:
-    """A row of panels for each of `drawn`, over `x`; each with its name and its panel's, for what is to be added."""
+    """Draw a row of panels for each of `drawn`, over `x`; yields name, panel and axes of each, to add to it."""
     names, panels = list(drawn), cases(data, PANEL)
     grid = canvas.subplots(len(names), len(panels), sharex=True, squeeze=False)
     for axes, (y, panel) in zip(grid.flat, product(names, panels), strict=True):
@@ -238,7 +238,7 @@ def draw_rows(canvas: Canvas, data: pa.Table, x: str, drawn: Iterable[str]) -> I
 
 
 def draw_bars(canvas: Canvas, data: pa.Table, drawn: Iterable[str], columns: int = 4) -> list[Axes]:
-    """Bars for each of `drawn` beside one another, a group for each panel; the axes, for what is to be added."""
+    """Draw bars for each of `drawn` side by side, a group for each panel; returns the axes."""
     names = list(drawn)
     grid = list(canvas.subplots(1, len(names)))
     for axes, name in zip(grid, names, strict=True):
@@ -251,6 +251,6 @@ def draw_bars(canvas: Canvas, data: pa.Table, drawn: Iterable[str], columns: int
 
 
 def legend_below(canvas: Canvas, axes: Axes, columns: int = 4) -> None:
-    """One legend for all panels, that of these axes, below them."""
+    """Draw one legend for all panels, that of these axes, below them."""
     handles, labels = axes.get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize="small")

@@ -26,7 +26,7 @@ class Scale(Enum):
     FULL = "full"
 
     def pick(self, quick: T, full: T) -> T:
-        """The setting of this scale."""
+        """Choose the setting of this scale."""
         return quick if self is Scale.QUICK else full
 
 
@@ -38,27 +38,27 @@ class Claim:
     source: str
 
     def holds(self, numbers: str) -> Verdict:
-        """The verdict that the data bears the claim out; `numbers` says by how much."""
+        """Judge that the data supports the claim; `numbers` says by how much."""
         return Verdict(self, Judgement.HOLDS, numbers, "")
 
     def fails(self, numbers: str, reason: str) -> Verdict:
-        """The verdict that it does not: a finding, with the numbers and the reason."""
+        """Judge that the data contradicts the claim: a finding, with the numbers and the reason."""
         return Verdict(self, Judgement.FAILS, numbers, reason)
 
     def partly(self, numbers: str, reason: str) -> Verdict:
-        """The verdict that the data agree in direction and not in size; `numbers` has both."""
+        """Judge that the data agree in direction and not in size; `numbers` has both."""
         return Verdict(self, Judgement.DIRECTION, numbers, reason)
 
     def untested(self, numbers: str, reason: str) -> Verdict:
-        """The verdict that the set-up cannot bear the claim out or refute it, for a reason of ours."""
+        """Judge that the set-up can neither support nor refute the claim, for a reason of ours."""
         return Verdict(self, Judgement.UNTESTED, numbers, reason)
 
     def judged(self, holds: bool, numbers: str, reason: str) -> Verdict:
-        """The verdict by a check on the data; the reason is kept only where the claim does not hold."""
+        """Judge the claim by a check on the data; the reason is kept only where the claim does not hold."""
         return self.holds(numbers) if holds else self.fails(numbers, reason)
 
     def sized(self, direction: bool, size: bool, numbers: str, reason: str) -> Verdict:
-        """The verdict by two checks on the data: whether it goes the way the paper says, and as far."""
+        """Judge the claim by two checks on the data: direction, and size."""
         if direction and not size:
             return self.partly(numbers, reason)
         return self.judged(direction, numbers, reason)
@@ -124,7 +124,7 @@ class Figure(ABC):
 
     @abstractmethod
     def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
-        """Every claim that the paper's text makes of the figure, as a check on the data."""
+        """Check every claim that the paper's text makes of the figure against the data."""
 
     @abstractmethod
     def draw(self, data: pa.Table, canvas: Canvas) -> None:

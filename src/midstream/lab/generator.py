@@ -31,17 +31,17 @@ class Schedule:
 
     @staticmethod
     def of(value: float | Schedule) -> Schedule:
-        """The schedule that a plain number means: always the same."""
+        """Convert a plain number to a constant schedule."""
         return value if isinstance(value, Schedule) else Schedule(((0.0, float(value)),))
 
     def at(self, seconds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The value at each of these times."""
+        """Look up the value at each of these times."""
         starts, values = (np.array(side, np.float64) for side in zip(*self.pieces, strict=True))
         found: npt.NDArray[np.float64] = values[np.searchsorted(starts, seconds, "right") - 1]
         return found
 
     def spans(self, until: float) -> Iterable[tuple[float, float, float]]:
-        """The pieces (from, to, value) up to an end."""
+        """Enumerate the pieces (from, to, value) up to an end."""
         ends = [start for start, _ in self.pieces[1:]] + [until]
         for (start, value), end in zip(self.pieces, ends, strict=True):
             if start < min(end, until):
@@ -61,7 +61,7 @@ class GeneratedStream:
     columns: Mapping[str, float | Schedule]
 
     def rows(self, until: float, generator: np.random.Generator) -> pa.Table:
-        """The arrivals up to an end, in order, with their event time in `ts`."""
+        """Generate the arrivals up to an end, in order, with their event time in `ts`."""
         drawn = []
         for start, end, rate in Schedule.of(self.rate).spans(until):
             # A Poisson process over a span: a Poisson number of independent uniform times.
@@ -92,7 +92,7 @@ class Workload:
     seed: int = 0
 
     def arrivals(self, until: float) -> dict[str, Arrivals]:
-        """The rows of each stream up to an end."""
+        """Generate the rows of each stream up to an end."""
         return {
             source.name: Arrivals(source.rows(until, np.random.default_rng([self.seed, number])))
             for number, source in enumerate(self.sources)
@@ -112,17 +112,17 @@ class Arrivals:
         return found
 
     def before(self, second: float) -> int:
-        """How many rows arrive before a time."""
+        """Count the rows that arrive before a time."""
         return int(np.searchsorted(self.times, round(second * SECOND), "left"))
 
     def between(self, start: float, end: float) -> pa.Table:
-        """The rows that arrive from `start` on and before `end`."""
+        """Select the rows that arrive from `start` on and before `end`."""
         first = self.before(start)
         return self.rows.slice(first, self.before(end) - first)
 
 
 def equal(left: str, right: str, *, nested: bool = False) -> str:
-    """The SQL of a join predicate on two columns: by hash, or, as the papers' plans have it, a nested loop.
+    """Write the SQL of a join predicate on two columns, by hash or, as in the papers' plans, a nested loop.
 
     >>> equal("A.ab", "B.ab"), equal("A.ab", "B.ab", nested=True)
     ('A.ab = B.ab', 'NOT A.ab <> B.ab')
@@ -132,9 +132,9 @@ def equal(left: str, right: str, *, nested: bool = False) -> str:
 
 
 def query(names: Sequence[str], predicates: Sequence[str], window: str) -> str:
-    """The SQL of a join of streams that selects the result's time T, the greatest of its components', as `moment`.
+    """Write the SQL of a join that selects the result's time T, the greatest of its components', as `moment`.
 
-    `window` is what stands in brackets, for every stream: `RANGE 2 SECONDS`, `ROWS 100`.
+    `window` is the text in brackets, for every stream: `RANGE 2 SECONDS`, `ROWS 100`.
 
     >>> query("AB", [equal("A.k", "B.k")], "ROWS 9")
     'SELECT GREATEST(A.ts, B.ts) AS moment FROM A [ROWS 9], B [ROWS 9] WHERE A.k = B.k'
@@ -158,7 +158,7 @@ class Even(GeneratedStream):
         return self.spread(super().rows(until, generator), generator)
 
     def spread(self, found: pa.Table, generator: np.random.Generator) -> pa.Table:
-        """The rows with their keys so."""
+        """Replace the keys of rows by evenly spread ones."""
         seconds = found.column("ts").cast(pa.int64()).to_numpy() / SECOND
         for at, (name, size) in enumerate(self.columns.items()):
             sizes = Schedule.of(size).at(seconds).astype(np.int64)
@@ -167,7 +167,7 @@ class Even(GeneratedStream):
 
 
 def strides(sizes: npt.NDArray[np.int64], generator: np.random.Generator) -> npt.NDArray[np.int64]:
-    """A key below the domain's size for each row; as many rows as the size is large have every key once.
+    """Generate a key below the domain's size for each row; `size` consecutive rows have every key once.
 
     >>> sorted(strides(np.full(7, 7), np.random.default_rng(1)).tolist())
     [0, 1, 2, 3, 4, 5, 6]
@@ -180,7 +180,7 @@ def strides(sizes: npt.NDArray[np.int64], generator: np.random.Generator) -> npt
 
 
 def stride(size: int) -> int:
-    """The step that spreads keys most evenly over a domain and meets all of them (the golden ratio's part of it).
+    """Choose the step that spreads keys most evenly over a domain and meets all of them (by the golden ratio).
 
     >>> stride(5), stride(100)
     (3, 61)

@@ -46,7 +46,7 @@ class OverheadFigure(Figure):
 
     @abstractmethod
     def settings(self, scale: Scale) -> Sequence[tuple[float, dict[str, Any]]]:
-        """The values of the parameter, each with the changes it makes to the default task."""
+        """List the values of the parameter, each with the changes it makes to the default task."""
 
     @override
     def measure(self, scale: Scale) -> pa.Table:
@@ -75,7 +75,7 @@ class OverheadFigure(Figure):
         return tuple(self._outperforms(data, measure, rival) for measure in MEASURES for rival in NAMES)
 
     def _outperforms(self, data: pa.Table, measure: str, rival: str) -> Verdict:
-        """HybMig against a rival at every setting; the ratios are rival to HybMig."""
+        # The ratios are rival to HybMig.
         ratios = self._ratios(data, measure, rival)
         lost = [f"{shape} {value:g} ({ratio:.2f})" for (shape, value), ratio in ratios.items() if ratio <= 1]
         close = [f"{shape} {value:g} ({ratio:.2f})" for (shape, value), ratio in ratios.items() if 1 < ratio < WIDE]

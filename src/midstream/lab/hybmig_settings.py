@@ -66,12 +66,12 @@ class Machine:
 
     @staticmethod
     def of(scale: Scale) -> Machine:
-        """The machine of `SETTING`: PT at tau = 1.6 is a little too much for it, HybMig is not."""
+        """Choose the machine of `SETTING`: PT at tau = 1.6 is a little too much for it, HybMig is not."""
         return scale.pick(quick=Machine(12.0, 1 / 9, 3, 1_450_000.0), full=Machine(30.0, 1 / 3, 8, 8_300_000.0))
 
     @staticmethod
     def smooth(scale: Scale) -> Machine:
-        """The machine of `SMOOTH`: it can serve every plan, but is not much faster than that."""
+        """Choose the machine of `SMOOTH`: it can serve every plan, but is not much faster than that."""
         return scale.pick(quick=Machine(12.0, 1.0, 60, 1_000_000.0), full=Machine(30.0, 1.0, 45, 1_000_000.0))
 
 
@@ -95,12 +95,12 @@ class HybMigTask:
 
     @property
     def start(self) -> float:
-        """When the migration begins: after one window and a tick, when the states are as full as they get."""
+        """The second at which the migration begins: after one window and a tick, when the states are fullest."""
         return self.seconds + self.tick
 
     @property
     def tick(self) -> float:
-        """How often a step begins, `ticks` times a window."""
+        """The seconds between steps, of which there are `ticks` in a window."""
         return self.seconds / self.ticks
 
     @property
@@ -114,7 +114,7 @@ class HybMigTask:
         return "ABCDEFG"[: self.streams]
 
     def workload(self, *, nested: bool = True) -> Workload:
-        """A clique of nested-loop joins on one key; before the start A is rare, after it the last stream."""
+        """Build a clique of nested-loop joins on one key; before the start A is rare, after it the last stream."""
         common, rare = self.machine.domain, self.machine.domain * RARE
         key = {
             self.names[0]: Schedule(((0.0, rare), (self.start, common))),
@@ -125,7 +125,7 @@ class HybMigTask:
         return Workload(sources, query(self.names, self.predicates(nested), self.range), self.seed)
 
     def predicates(self, nested: bool) -> list[str]:
-        """A condition between each two streams."""
+        """Write a condition between each two streams."""
         return [equal(f"{one}.k", f"{other}.k", nested=nested) for one, other in combinations(self.names, 2)]
 
     @property
@@ -144,19 +144,19 @@ class HybMigTask:
         return {"right": right_deep, "bushy": bushy, "sharing": sharing}[self.shape](self.names)
 
     def play(self, strategy: str, options: Mapping[str, Any]) -> Trace:
-        """The run with this migration; equal runs are done once, however many figures show them."""
+        """Run this migration; equal runs are done once, however many figures show them."""
         return _played(self, strategy, tuple(sorted(options.items())))
 
     def method(self, name: str) -> Trace:
-        """The run with one of the `METHODS`."""
+        """Run one of the `METHODS`."""
         return self.play(*METHODS[name])
 
     def undisturbed(self) -> Trace:
-        """The run of the old plan alone on a processor that is never behind: when results are due."""
+        """Run the old plan alone on a processor that is never behind, which shows when results are due."""
         return _undisturbed(self)
 
     def at(self, **changes: Any) -> HybMigTask:
-        """The task with other parameters."""
+        """Change parameters of the task."""
         return replace(self, **changes)
 
 
@@ -173,7 +173,7 @@ def _undisturbed(task: HybMigTask) -> Trace:
 
 
 def left_deep(names: Sequence[str]) -> str:
-    """The extreme left-deep plan.
+    """Write the extreme left-deep plan.
 
     >>> left_deep("ABCD")
     '(((A B) C) D)'
@@ -185,7 +185,7 @@ def left_deep(names: Sequence[str]) -> str:
 
 
 def right_deep(names: Sequence[str]) -> str:
-    """The extreme right-deep plan.
+    """Write the extreme right-deep plan.
 
     >>> right_deep("ABCD")
     '(A (B (C D)))'
@@ -194,7 +194,7 @@ def right_deep(names: Sequence[str]) -> str:
 
 
 def bushy(names: Sequence[str]) -> str:
-    """The right-deep plan with the streams number n - 4 and n - 3, counted from 0, joined first (§5.1).
+    """Write the right-deep plan with streams n - 4 and n - 3, counted from 0, joined first (§5.1).
 
     >>> bushy("ABCD"), bushy("ABCDEF")
     ('((A B) (C D))', '(A (B ((C D) (E F))))')
@@ -206,7 +206,7 @@ def bushy(names: Sequence[str]) -> str:
 
 
 def sharing(names: Sequence[str]) -> str:
-    """The left-deep plan with its last two streams joined first (§5.2).
+    """Write the left-deep plan with its last two streams joined first (§5.2).
 
     >>> sharing("ABCDEF")
     '((((A B) C) D) (E F))'

@@ -65,7 +65,7 @@ class FrequencyFigure(Figure):
         return table(rows)
 
     def common(self, data: pa.Table) -> tuple[Verdict, ...]:
-        """The verdicts on what the text says of both figures."""
+        """Judge what the text says of both figures."""
         time = {case: self.of(data, case) for case in ("jisc", "parallel_track", "cacq")}
         ratios = {case: time[case] / time["jisc"] for case in ("parallel_track", "cacq")}
         periods = ", ".join(f"{p:g}" for p in column(data, PERIOD, case="jisc", transition=self.transition))
@@ -100,7 +100,7 @@ class FrequencyFigure(Figure):
         )
 
     def of(self, data: pa.Table, case: str, transition: str = "") -> Numbers:
-        """A case's operations by period."""
+        """Look up a case's operations by period."""
         found: Numbers = column(data, OPERATIONS, case=case, transition=transition or self.transition)
         return found
 

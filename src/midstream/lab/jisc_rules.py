@@ -51,14 +51,14 @@ class RuleCourse:
         return RuleCourse(names, plan(names, random), arrivals, {number: plan(names, random) for number in at})
 
     def due(self) -> Results:
-        """Every result: a row of each stream, all of one key."""
+        """Compute every result: a row of each stream, all of one key."""
         of_key: dict[int, dict[str, list[int]]] = defaultdict(lambda: {name: [] for name in self.names})
         for number, (stream, key) in enumerate(self.rows):
             of_key[key][stream].append(number)
         return Counter(frozenset(one) for rows in of_key.values() for one in product(*rows.values()))
 
     def by(self, rule: str) -> Results:
-        """The results that JISC finds by one of the `RULES`."""
+        """Compute the results that JISC finds by one of the `RULES`."""
         running = _Running(rule, self.plan)
         found: Results = Counter()
         for number, (stream, key) in enumerate(self.rows):
@@ -68,7 +68,7 @@ class RuleCourse:
         return found
 
     def by_engine(self) -> Results:
-        """The results of the engine's own JISC, a row a step."""
+        """Compute the results of the engine's own JISC, a row a step."""
         engine = Engine()
         for name in self.names:
             engine.create_stream(name, "k BIGINT, v BIGINT, ts TIMESTAMP", timestamp="ts")
@@ -88,7 +88,7 @@ class RuleCourse:
 
 
 def written(plan: Plan) -> str:
-    """The plan as the engine reads it.
+    """Write the plan as the engine reads it.
 
     >>> written((("A", "B"), "C"))
     '((A B) C)'
@@ -136,12 +136,12 @@ class _Running:
         self.root = self._built(plan, {})
 
     def obeys(self, rule: str) -> bool:
-        """Whether one of the paper's tests is made."""
+        # `PRINTED` makes all of the paper's tests.
         return self.rule in (rule, PRINTED)
 
     @property
     def by_value(self) -> bool:
-        """Whether attempts are kept by value, and not for each state."""
+        """Whether attempts are kept by value instead of for each state."""
         return self.obeys(FRESH) or self.rule == OF_STREAM
 
     def move(self, plan: Plan) -> None:
@@ -154,7 +154,7 @@ class _Running:
         self._detect()
 
     def process(self, stream: str, key: int, number: int) -> list[frozenset[int]]:
-        """Process a row to the root (Procedure 1); what it joins to there."""
+        # What the row joins to at the root (Procedure 1).
         # The definition says of any stream; the text below it looks into the hash table of the row's own stream.
         value = (stream if self.rule == OF_STREAM else "", key)
         fresh = value not in self.received
@@ -174,13 +174,13 @@ class _Running:
         return list(arrived)
 
     def _is_passed(self, opposite: _State, key: int, fresh: bool) -> bool:
-        """Whether an incomplete state is probed without being completed for the key."""
+        # Such a state is probed without being completed for the key.
         if self.obeys(PRESENT) and opposite.entries[key]:
             return True
         return not fresh if self.by_value else key in opposite.attempted
 
     def _complete(self, state: _State, key: int) -> None:
-        """Complete a state for a key from the states below (Procedure 2)."""
+        # Procedure 2.
         for child in state.children:
             passed = key in child.attempted or (self.obeys(PRESENT) and child.entries[key])
             if not child.complete and (self.by_value or not passed):
@@ -204,7 +204,7 @@ class _Running:
         return state
 
     def _count(self, state: _State) -> None:
-        """Begin the counter of an incomplete state (§4.3, cases 1 and 2)."""
+        # §4.3, cases 1 and 2.
         whole = [child for child in state.children if child.complete]
         state.left = None
         if whole:
@@ -213,7 +213,7 @@ class _Running:
             state.left = {key for key in range(64) if key not in state.attempted}
 
     def _detect(self) -> None:
-        """Mark states as complete: by their counters, and by their children where case 3 is obeyed."""
+        # By their counters, and by their children where case 3 is obeyed.
         for state in sorted(self.states.values(), key=lambda one: len(one.labels)):
             by_children = self.obeys(CASE_3) and state.left is None
             if not state.complete:

@@ -77,11 +77,11 @@ class JoinChain:
 
     @property
     def rows(self) -> int:
-        """The rows of all streams in a window."""
+        """The number of rows of all streams in a window."""
         return self.window * (self.joins + 1)
 
     def workload(self) -> Workload:
-        """The streams and the query."""
+        """Build the streams and the query."""
         sources = tuple(Regular(name, 1 / ROW, {"k": self.window}) for name in self.names)
         # Equalities imply each other; of other conditions every pair of streams needs its own, whatever the plan.
         pairs = combinations(self.names, 2) if self.nested else pairwise(self.names)
@@ -109,12 +109,12 @@ class JoinChain:
         return f"eddy({' '.join(self.names)})"
 
     def play(self, plan: str, windows: float, switches: Sequence[PlanSwitch] = ()) -> Trace:
-        """The run over so many windows; equal runs are done once."""
+        """Run for a number of windows; equal runs are done once."""
         return _played(self, plan, windows, tuple((s.at, s.plan, s.strategy) for s in switches))
 
 
 def switch(at: float, plan: str, strategy: str) -> PlanSwitch:
-    """A transition by one of the `METHODS`, at a second."""
+    """Plan a transition by one of the `METHODS`, at a second."""
     return PlanSwitch(at, plan, strategy, METHODS[strategy])
 
 

@@ -59,14 +59,16 @@ class TransitionFigure(Figure):
         return table(rows)
 
     def ratios(self, data: pa.Table, other: str, transition: str, measure: str = OPERATIONS) -> Mapping[int, float]:
-        """How many times JISC's measure another takes, by number of joins."""
+        """Divide another case's measure by JISC's, by number of joins."""
         mine = _by_joins(data, "jisc", transition, measure)
         theirs = _by_joins(data, other, transition, measure)
         return {joins: theirs[joins] / mine[joins] for joins in theirs}
 
     def checks(self, data: pa.Table, transition: str, factor: float) -> tuple[float, int]:
-        """How often PT would have to look through the old plan's states to take `factor` times JISC's operations, and
-        after how many rows each with the paper's windows.
+        """Compute how often PT would have to look through the old plan's states to take `factor` times JISC's
+        operations.
+
+        Returns also after how many rows each, with the paper's windows.
         """
         joins = max(_by_joins(data, "jisc", transition, OPERATIONS))
         jisc, pt = (_by_joins(data, case, transition, OPERATIONS)[joins] for case in METHODS)
@@ -91,12 +93,12 @@ class TransitionFigure(Figure):
 
 
 def stage(chain: JoinChain) -> float:
-    """How long PT takes, in windows: 2W and a step (Zhu's purge rule)."""
+    """Compute how long PT takes, in windows: 2W and a step (Zhu's purge rule)."""
     return 2 + 1 / chain.steps
 
 
 def listed(ratios: Mapping[int, float]) -> str:
-    """The ratios in words."""
+    """Format the ratios in words."""
     return ", ".join(f"{ratio:.2f} at {joins}" for joins, ratio in ratios.items())
 
 

@@ -57,12 +57,12 @@ class OmFigure(Figure, ABC):
     x: ClassVar[str]
 
     def fidelity(self, data: pa.Table, case: str) -> dict[float, float]:
-        """The fidelity of a contestant by the variable."""
+        """Look up the fidelity of a contestant by the variable."""
         values = zip(column(data, self.x, case=case), column(data, FIDELITY, case=case), strict=True)
         return {float(x): float(found) for x, found in values}
 
     def adaptive_verdict(self, found: Mapping[str, Mapping[float, float]]) -> Verdict:
-        """Whether `adaptive` is as right as it is to be, whatever the variation, and whether anybody could be."""
+        """Judge whether `adaptive` is as right as it should be at any variation, and whether anything could be."""
         text = "Ours, not the paper's: looking ahead, `adaptive` runs the best plan in at least 98 % of the rounds."
         ahead, bound = found[AHEAD], found[BOUND]
         beyond = " and ".join(f"{x:g}" for x in ahead if bound[x] < ADAPTIVE_AIM) or "no variation"
@@ -81,7 +81,7 @@ class OmFigure(Figure, ABC):
 
 
 def span(shares: Iterable[float]) -> str:
-    """The span of shares in whole percent.
+    """Format the span of shares in whole percent.
 
     >>> span([0.801, 0.85]), span([0.5, 0.5])
     ('80 % to 85 %', '50 %')

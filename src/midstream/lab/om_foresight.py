@@ -19,7 +19,7 @@ STEEPEST = 2.0
 
 
 def foreseen(observed: Numbers, means: Numbers) -> Numbers:
-    """For each row of observations the estimate from those before it: the mean, or straight on from the last two.
+    """Estimate each row of observations from those before it: the mean, or straight on from the last two.
 
     Each column by itself takes the one of the two whose errors so far, all rounds before together, are smaller.
 
@@ -36,7 +36,7 @@ def foreseen(observed: Numbers, means: Numbers) -> Numbers:
 
 
 def surest(drawn: Iterable[Numbers], best: Callable[[Numbers], npt.NDArray[np.intp]], plans: int) -> list[int]:
-    """The plan that is most often the best one, for each round, over drawings of what the rounds may be like.
+    """Choose for each round the plan that is most often the best, over drawings of the rounds.
 
     >>> surest([np.array([1.0, 8.0]), np.array([2.0, 9.0]), np.array([7.0, 1.0])], lambda x: (x > 5).astype(int), 2)
     [0, 1]
@@ -48,11 +48,11 @@ def surest(drawn: Iterable[Numbers], best: Callable[[Numbers], npt.NDArray[np.in
 
 
 def _before(values: Numbers) -> Numbers:
-    """For each row the one before it; the first stays."""
+    # The first row stays.
     return np.concatenate([values[:1], values[:-1]])
 
 
 def _erred(estimated: Numbers, observed: Numbers) -> Numbers:
-    """By how much the estimates of all rounds before have erred, together."""
+    # The errors of all rounds before, together.
     errors = np.abs(estimated - observed).cumsum(axis=0)
     return np.concatenate([np.zeros_like(errors[:1]), errors[:-1]])

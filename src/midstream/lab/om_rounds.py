@@ -56,18 +56,18 @@ class OmQuery:
     heuristic: Callable[[Sequence[float], OmWeights], str]
 
     def costs(self, points: Points, weights: OmWeights = WEIGHTS) -> Numbers:
-        """What the plans cost, a row for each point."""
+        """Compute the costs of the plans, a row for each point."""
         return np.array([self.cost(point, weights) for point in points.tolist()])
 
     def points(self, traffic: Traffic) -> Points:
-        """What the traffic is like in each round."""
+        """Describe the traffic in each round as a point."""
         if self.dimensions[0] == "selectivity":
             return np.stack([traffic.selectivity, traffic.rates[:, 0]], axis=1)
         return traffic.rates
 
 
 def single_costs(point: Sequence[float], weights: OmWeights, kept: float = KEPT_COLUMNS) -> tuple[float, ...]:
-    """What Q1 costs by its two plans at a selectivity and rate; a row that was projected is as wide as what is kept."""
+    """Compute the cost of Q1's two plans at a selectivity and rate; a projection narrows rows to what is kept."""
     stream = single_stream(point, kept)
     assert stream.projection is not None
     orders = ((*stream.selections, stream.projection), (stream.projection, *stream.selections))
@@ -75,20 +75,20 @@ def single_costs(point: Sequence[float], weights: OmWeights, kept: float = KEPT_
 
 
 def single_stream(point: Sequence[float], kept: float = KEPT_COLUMNS) -> OmStream:
-    """Q1's stream at a selectivity and rate."""
+    """Build Q1's stream at a selectivity and rate."""
     sel, rate = point
     selection = OmOperator("selection", sel, SELECTION_TPR)
     return OmStream(rate, (selection,), OmOperator("projection", 1.0, PROJECTION_TPR, width=kept))
 
 
 def single_plan(point: Sequence[float], weights: OmWeights) -> str:
-    """The plan of Q1 by OM's steps."""
+    """Find the plan of Q1 by OM's steps."""
     found = om_plan({"TCP": single_stream(point)}, lambda left, right: MATCH, WINDOW, JOIN_TPR, weights)
     return f"{found.pipelines['TCP'][0].name} first"
 
 
 def join_costs(point: Sequence[float], weights: OmWeights) -> tuple[float, ...]:
-    """What Q2 costs by its three left-deep plans at three rates."""
+    """Compute the cost of Q2's three left-deep plans at three rates."""
     found: list[OmCost] = [
         left_deep_cost([point[i] for i in order], [MATCH, MATCH], WINDOW, JOIN_TPR) for order in JOIN_ORDERS
     ]
@@ -96,7 +96,7 @@ def join_costs(point: Sequence[float], weights: OmWeights) -> tuple[float, ...]:
 
 
 def join_plan(point: Sequence[float], weights: OmWeights) -> str:
-    """The plan of Q2 by OM's steps: which of a tree's first two streams is named first makes no difference."""
+    """Find the plan of Q2 by OM's steps; the order of a tree's first two streams makes no difference."""
     names = ("TCP", "UDP", "SF")
     streams = {name: OmStream(rate) for name, rate in zip(names, point, strict=True)}
     *first, last = om_plan(streams, lambda left, right: MATCH, WINDOW, JOIN_TPR, weights).joins.aliases()
@@ -132,17 +132,17 @@ class Rounds:
 
     @cached_property
     def observed(self) -> Points:
-        """What each round is like."""
+        """The point of each round as observed."""
         return self.query.points(self.traffic)
 
     @cached_property
     def estimated(self) -> Points:
-        """What each round is expected to be like, from those before it (§4.3); the first one is known."""
+        """The point of each round as estimated from those before it (§4.3); the first one is known."""
         return decayed_means(self.observed, SEEN, DECAY)
 
     @cached_property
     def foreseen(self) -> Points:
-        """The same by an estimate that goes on as the stream last went, where that has erred less."""
+        """The estimate that goes on as the stream last went, where that has erred less."""
         return foreseen(self.observed, self.estimated)
 
     @cached_property
@@ -152,7 +152,7 @@ class Rounds:
 
     @cached_property
     def surest(self) -> list[str]:
-        """The plan of each round by whoever knows every second before it, and how the next one is drawn."""
+        """The plan of each round chosen with knowledge of all seconds before, and of how the next one is drawn."""
         again = self.traffic.drawn_again
         if again is None:
             raise ValueError("how these rounds were drawn is not known")
@@ -161,7 +161,7 @@ class Rounds:
         return [self.query.plans[i] for i in surest(drawn, self._cheapest, len(self.query.plans))]
 
     def chart(self, k: int = PARTITIONS) -> Chart:
-        """The chart over the range of what is observed."""
+        """Build the chart over the range of what is observed."""
         low, high = self.observed.min(axis=0), self.observed.max(axis=0)
         axes = [
             Axis("rate" if dimension == "rate" else "selectivity", f"{dimension} {i}", float(low[i]), float(high[i]))
@@ -170,7 +170,7 @@ class Rounds:
         return make_chart(axes, self.query.plans, lambda points: self.query.costs(points, self.weights), k)
 
     def course(self, contestant: str, chart: Chart, seed: int = 0) -> tuple[ChartCourse, list[str]]:
-        """How a contestant fares, and the plan that it ran in each round."""
+        """Run a contestant; returns its course and the plan that it ran in each round."""
         chosen = self._chosen(contestant, chart, seed)
         course, plans = ChartCourse(), list[str]()
         for point, plan, best in zip(self.estimated.tolist(), chosen, self.best, strict=True):
@@ -179,13 +179,13 @@ class Rounds:
         return course, plans
 
     def excess(self, chosen: Sequence[str]) -> float:
-        """By what share the plans that ran cost more than the best ones would have, all rounds together."""
+        """Compute the share by which the plans that ran cost more than the best ones, all rounds together."""
         costs = self.query.costs(self.observed, self.weights)
         paid = costs[np.arange(len(costs)), [self.query.plans.index(plan) for plan in chosen]]
         return float(paid.sum() / costs.min(axis=1).sum() - 1)
 
     def _chosen(self, contestant: str, chart: Chart, seed: int) -> list[str | None]:
-        """The plan of each round; None where the chart decides alone."""
+        # None where the chart decides alone.
         rounds = len(self.observed)
         if contestant == RAND:
             return [self.query.plans[i] for i in np.random.default_rng(seed).integers(0, len(self.query.plans), rounds)]
@@ -205,12 +205,11 @@ class Rounds:
         ]
 
     def _cheapest(self, points: Points) -> npt.NDArray[np.intp]:
-        """The place of the cheapest plan at each point."""
         places: npt.NDArray[np.intp] = self.query.costs(points, self.weights).argmin(axis=1)
         return places
 
     def _adapted(self, expected: Points) -> Iterator[str]:
-        """What `adaptive` runs, reviewed in each round; it begins with the plan that is the best one at first."""
+        # It begins with the plan that is the best one at first.
         memory: Mapping[str, Any] = {}
         running = self.best[0]
         for number, costs in enumerate(self.query.costs(expected, self.weights).tolist()):
@@ -220,7 +219,7 @@ class Rounds:
             yield running
 
     def _review(self, number: int, costs: Mapping[str, float], running: str, memory: Mapping[str, Any]) -> Review:
-        """What a policy is shown in a round: estimates without bounds, and switches that cost nothing."""
+        # Estimates have no bounds here, and switches cost nothing.
         plans = [WeighedPlan(plan, cost, cost, cost, cost) for plan, cost in costs.items() if plan != running]
         now = costs[running]
         return Review(

@@ -44,7 +44,7 @@ class Traffic:
 
 
 def real_single(rounds: int, variation: float, seed: int) -> Traffic:
-    """The TCP trace in two parts, what Q1 selects and the rest, both averaged alike: rate and selectivity both vary."""
+    """Generate the TCP trace in two parts averaged alike, what Q1 selects and the rest: rate and selectivity vary."""
     random = np.random.default_rng([seed, 1])
     stream = _filtered(random, rounds, np.array([SELECTED, 1 - SELECTED]) * MEAN, variation)
 
@@ -56,7 +56,7 @@ def real_single(rounds: int, variation: float, seed: int) -> Traffic:
 
 
 def with_burst(traffic: Traffic, begin: int, end: int, times: float, seed: int) -> Traffic:
-    """The same with a sudden burst between two rounds: so many times the rows, which nothing has averaged."""
+    """Add a sudden burst between two rounds: `times` as many rows, which nothing has averaged."""
     random = np.random.default_rng([seed, 3])
     rates, selectivity = traffic.rates.copy(), traffic.selectivity.copy()
     raw = np.stack([_raw(random, end - begin) * share for share in (SELECTED, 1 - SELECTED)], axis=1)
@@ -66,7 +66,7 @@ def with_burst(traffic: Traffic, begin: int, end: int, times: float, seed: int) 
 
 
 def real_joined(rounds: int, variation: float, seed: int) -> Traffic:
-    """TCP, UDP and SF, each averaged for itself."""
+    """Generate TCP, UDP and SF, each averaged for itself."""
     random = np.random.default_rng([seed, 2])
     streams = [_filtered(random, rounds, np.array([MEAN]), variation) for _ in range(3)]
 
@@ -78,7 +78,7 @@ def real_joined(rounds: int, variation: float, seed: int) -> Traffic:
 
 
 def urnd(rounds: int, variation: float, seed: int) -> Traffic:
-    """Three streams of independent rounds, uniformly distributed with that coefficient of variation."""
+    """Generate three streams of independent rounds, uniformly distributed with that coefficient of variation."""
     half = np.sqrt(3.0) * variation * MEAN
 
     def traffic(random: np.random.Generator) -> Traffic:
@@ -101,24 +101,24 @@ class FilteredStream:
     stretch: float
 
     def values(self, newest: Numbers) -> Numbers:
-        """What each round is like, given what its newest second adds."""
+        """Compute each round, given what its newest second adds."""
         center = self.averaged.mean(axis=0)
         stretched: Numbers = center + (self.averaged - center + (newest - self.newest)) * self.stretch
         return np.maximum(stretched, self.means / 100)
 
     def drawn_again(self, random: np.random.Generator) -> Numbers:
-        """What each round might have been like, by another newest second."""
+        """Draw each round again with another newest second."""
         raw = np.stack([mean * _raw(random, len(self.averaged)) for mean in self.means], axis=1)
         return self.values(raw / self.width**2)
 
 
 def _raw(random: np.random.Generator, rounds: int) -> Numbers:
-    """Independent rounds of mean 1 and standard deviation 1."""
+    # Mean 1 and standard deviation 1.
     return random.lognormal(-(RAW_WIDTH**2) / 2, RAW_WIDTH, rounds)
 
 
 def _filtered(random: np.random.Generator, rounds: int, means: Numbers, variation: float) -> FilteredStream:
-    """Parts of one stream, averaged until their sum varies as little as wanted."""
+    # The parts are averaged until their sum varies as little as wanted.
     raw = np.stack([mean * _raw(random, 2 * rounds) for mean in means], axis=1)
     for width in range(1, rounds // 2):
         averaged = np.stack([_averaged(column, width)[:rounds] for column in raw.T], axis=1)

@@ -40,7 +40,7 @@ class Prices:
     hop: float = 0.0
 
     def of(self, counted: Counters) -> float:
-        """The work of these counters.
+        """Price the work of these counters.
 
         >>> Prices(insert=2.0).of(Counters(comparisons=10, inserted=3))
         16.0
@@ -161,7 +161,7 @@ def _since(before: Counters, after: Counters) -> Counters:
 
 
 def _moments(results: pa.Table) -> npt.NDArray[np.int64]:
-    """The time of each result: the greatest of its timestamps; results without any have none."""
+    # Results without a timestamp have no time.
     moments = [
         results.column(at).cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
         for at, column in enumerate(results.schema)
@@ -171,7 +171,7 @@ def _moments(results: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def _intermediate(engine: Engine) -> int:
-    """The living combinations of two or more streams; a state under several indexes counts once."""
+    # A state under several indexes counts once.
     found: dict[str, int] = {}
     for lane, state in engine.manifest.lane_states.items():
         for state_id, listing in state.states.items():

@@ -45,7 +45,7 @@ LISTED: Mapping[Judgement, str] = {
 
 
 def report(outcomes: Sequence[FigureOutcome], scale: Scale, at: Path) -> str:
-    """The page about these figures, to be written to the file `at`; pictures are linked relative to it."""
+    """Write the page about these figures for the file `at`; pictures are linked relative to it."""
     return "\n".join(_lines(outcomes, scale, at.parent)) + "\n"
 
 

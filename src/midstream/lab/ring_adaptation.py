@@ -65,12 +65,11 @@ class AdaptiveRing(RingCluster):
         super()._admit(now)
 
     def _last_time(self) -> float:
-        """When the row came that was processed last."""
         (stream, number), _ = self._read[len(self._read) - 1] if self._read else ((0, 0), 0.0)
         return float(self.arrivals.times[stream][number]) if self._read else 0.0
 
     def _relocate(self, moment: float, now: float) -> tuple[int, float]:
-        """Set the slices anew: how many rows are sent for that, and when the ring goes on."""
+        # Returns how many rows are sent for that, and when the ring goes on.
         come, kept = list(self._at[0].high), list(self._at[-1].low)
         rows = sum(come) - sum(kept)
         if not rows:
@@ -92,7 +91,6 @@ class AdaptiveRing(RingCluster):
         return int(hops.sum()), now + pause
 
     def _places(self) -> dict[Row, int]:
-        """The node of every row that is kept."""
         return {
             (stream, number): node
             for node, at in enumerate(self._at)

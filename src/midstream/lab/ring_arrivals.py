@@ -28,12 +28,12 @@ class RingArrivals:
 
     @staticmethod
     def drawn(ways: int, rate: float, selectivity: float, seconds: float, seed: int) -> RingArrivals:
-        """Poisson arrivals, so many a second in each stream, and predicates that hold with this probability."""
+        """Draw Poisson arrivals at `rate` rows a second in each stream, and predicates of this selectivity."""
         return RingArrivals.paced(ways, [(rate, seconds)], selectivity, seed)
 
     @staticmethod
     def paced(ways: int, paces: Sequence[tuple[float, float]], selectivity: float, seed: int) -> RingArrivals:
-        """The same with a rate that changes: so many a second in each stream, for so many seconds, one after another.
+        """Draw arrivals at a changing rate: each pace is rows a second in each stream, and for how many seconds.
 
         >>> found = RingArrivals.paced(2, [(10, 1.0), (100, 1.0)], 0.5, seed=1)
         >>> [int((times < 1).sum()) < 30 < int((times > 1).sum()) for times in found.times]
@@ -54,11 +54,11 @@ class RingArrivals:
         return RingArrivals(times, tuple(rng.random((a, b)) < selectivity for a, b in pairwise(sizes)))
 
     def later(self, seconds: float) -> RingArrivals:
-        """The same rows, so much later."""
+        """Shift the rows in time."""
         return replace(self, times=tuple(times + seconds for times in self.times))
 
     def since(self, begin: float) -> list[tuple[float, int, int]]:
-        """The rows that come from `begin` on, in that order: when, of which stream, of which number."""
+        """List the rows that come from `begin` on, in that order: when, of which stream, of which number."""
         return sorted(
             (time, stream, number)
             for stream, times in enumerate(self.times)
@@ -67,7 +67,7 @@ class RingArrivals:
         )
 
     def processed(self, orders: Sequence[Words]) -> RingArrivals:
-        """The same rows, numbered in each stream as they are processed: the i-th is that of number `orders[...][i]`."""
+        """Number the rows of each stream as they are processed: the i-th is that of number `orders[...][i]`."""
         times = tuple(found[order] for found, order in zip(self.times, orders, strict=True))
         matches = tuple(
             found[np.ix_(down, across)] for found, (down, across) in zip(self.matches, pairwise(orders), strict=True)
@@ -76,20 +76,21 @@ class RingArrivals:
 
     @property
     def ways(self) -> int:
-        """How many streams there are."""
+        """The number of streams."""
         return len(self.times)
 
     def order(self, stream: int) -> list[tuple[int, int]]:
-        """The probing order of a stream's rows: each stream visited, and the one whose row decides about a match."""
+        """Return the probing order of a stream's rows: each stream visited, and the one whose row decides about a
+        match."""
         after = [(other, other - 1) for other in range(stream + 1, self.ways)]
         return after + [(other, other + 1) for other in range(stream - 1, -1, -1)]
 
     def orders(self) -> list[list[int]]:
-        """The streams as the rows of each visit them, their own first."""
+        """List the streams as the rows of each visit them, their own first."""
         return [[start, *(other for other, _ in self.order(start))] for start in range(self.ways)]
 
     def matching(self, row: Row, stream: int, low: int, high: int) -> Words:
-        """Which rows of a neighbouring stream, by number, match a row."""
+        """Find the rows of a neighbouring stream, by number, that match a row."""
         of, number = row
         found = self.matches[of][number, low:high] if of < stream else self.matches[stream][low:high, number]
         return found.nonzero()[0] + low

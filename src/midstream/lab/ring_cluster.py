@@ -92,7 +92,7 @@ class RingCluster:
         self._last_round: dict[int, int] = {}
 
     def run(self) -> RingCounts:
-        """Process every arrival, and say what was done."""
+        """Process every arrival, and return what was done."""
         for _ in range(max(self.concurrent, 1)):
             self._admit(0.0)
         while self._events:
@@ -110,7 +110,7 @@ class RingCluster:
         return self.counts
 
     def _sliced(self, moment: float, come: list[int]) -> list[ClusterNode]:
-        """The slices as the ages of rows say at a moment, where so many rows of each stream have come."""
+        # The ages of rows at the moment decide, where so many rows of each stream have come.
         at, high = [], come
         for end in self.ends:
             low = [int(np.searchsorted(times, moment - end, "right")) for times in self.arrivals.times]
@@ -119,7 +119,6 @@ class RingCluster:
         return at
 
     def _admit(self, now: float) -> None:
-        """Read in the next row."""
         if not self._waiting:
             return
         time, stream, number = self._waiting.pop()
@@ -151,7 +150,7 @@ class RingCluster:
         at.free += self.costs.insert
 
     def _probe(self, node: int, message: Message) -> None:
-        """Steps 1 to 3 of Fig. 12.3: insert at the head, purge, propagate, probe."""
+        # Steps 1 to 3 of Fig. 12.3: insert at the head, purge, propagate, probe.
         cycle, fresh, at = message.cycle, len(message.rows) == 1, self._at[node]
         row, _ = self._read[cycle]
         if fresh:
@@ -176,7 +175,6 @@ class RingCluster:
             self._next_round(cycle, 1)
 
     def _found(self, node: int, message: Message) -> list[tuple[Row, ...]]:
-        """Probe the slice of the next stream in the order."""
         at, (row, _) = self._at[node], self._read[message.cycle]
         stream, _ = self._orders[row[0]][len(message.rows) - 1]
         place = message.cycle, node, stream
@@ -190,7 +188,7 @@ class RingCluster:
         return self._compared(at, message, (low, high))
 
     def _compared(self, at: ClusterNode, message: Message, span: tuple[int, int]) -> list[tuple[Row, ...]]:
-        """Compare with rows of the next stream, by number, and give the matches."""
+        # Rows are compared by number.
         stream, by = self._orders[message.rows[0][0]][len(message.rows) - 1]
         self.counts.compared[message.cycle] += span[1] - span[0]
         at.free += self.costs.join * (span[1] - span[0])
@@ -199,14 +197,13 @@ class RingCluster:
         return [(*message.rows, (stream, number)) for number in numbers]
 
     def _slice(self, node: int, stream: int, time: float) -> tuple[int, int]:
-        """The rows whose age lies within the node's slice at this time."""
         times = self.arrivals.times[stream]
         age = self.ends[node - 1] if node else 0.0
         low = int(np.searchsorted(times, time - self.ends[node], "right"))
         return low, int(np.searchsorted(times, time - age, "right" if node else "left"))
 
     def _purge(self, node: int, cycle: int) -> None:
-        """Cross-purge: rows of the other streams that have outgrown the slice go to the next node, or out."""
+        # Cross-purge: rows of the other streams that have outgrown the slice go to the next node, or out.
         at, (row, _) = self._at[node], self._read[cycle]
         now = float(self.arrivals.times[row[0]][row[1]])
         if self.concurrent:
@@ -218,7 +215,7 @@ class RingCluster:
             self._move_on(node, cycle, stream, outgrown)
 
     def _move_on(self, node: int, cycle: int, stream: int, outgrown: int) -> None:
-        """Send the rows of a stream before this number to the next node; from the last one they leave the ring."""
+        # From the last node rows leave the ring.
         at = self._at[node]
         for number in range(at.moved[stream], min(outgrown, at.high[stream])):
             at.free += self.costs.purge
@@ -246,11 +243,11 @@ class RingCluster:
         self._admit(self._at[0].free)
 
     def _next_round(self, cycle: int, round_: int) -> None:
-        """Send the END behind all that the head has made of a schema; a ring of one node sends it to itself."""
+        # A ring of one node sends the END to itself.
         self._send(0, Message("END", cycle, round=round_))
 
     def _expire(self, node: int, cycle: int) -> None:
-        """Take the marks of a cycle away, and the rows that no other cycle under way still looks for (Fig. 12.5)."""
+        # Rows stay that another cycle under way still looks for (Fig. 12.5).
         at = self._at[node]
         mine = at.marks.pop(cycle)
         oldest = min(at.marks.values(), default=mine)

@@ -35,7 +35,7 @@ class OfRing(Figure, ABC):
 
     @abstractmethod
     def runs(self, scale: Scale) -> Iterator[Mapping[str, Any]]:
-        """The observations, one after another."""
+        """Yield the observations, one after another."""
 
     @override
     def measure(self, scale: Scale) -> pa.Table:
@@ -54,17 +54,17 @@ class OverNodes(OfRing):
                 self.mark(axes, data, panel)
 
     def mark(self, axes: Axes, data: pa.Table, panel: str) -> None:
-        """Add what belongs to the response times of a panel."""
+        """Add marks to the response times of a panel."""
         return
 
 
 def steps_of_spread(scale: Scale) -> int:
-    """The steps of a spreading over generated streams: a window that fills, then 5 or 30, ten steps each."""
+    """Count the steps of a spreading over generated streams: a window that fills, then 5 or 30, ten steps each."""
     return 10 + scale.pick(quick=50, full=300)
 
 
 def observed(panel: str, case: str, nodes: int, counts: RingCounts) -> dict[str, Any]:
-    """A run as an observation: the mean response time of results, the mean state at the ends of cycles."""
+    """Describe a run as an observation: the mean response time of results, the mean state at the ends of cycles."""
     return {
         PANEL: panel,
         CASE: case,
@@ -75,7 +75,7 @@ def observed(panel: str, case: str, nodes: int, counts: RingCounts) -> dict[str,
 
 
 def curves(data: pa.Table, name: str) -> Curves:
-    """A column of the data, for each panel and case that it has."""
+    """Split a column of the data by the panels and cases that it has."""
     return {
         (panel, case): found
         for panel in cases(data, PANEL)
@@ -85,7 +85,7 @@ def curves(data: pa.Table, name: str) -> Curves:
 
 
 def values(data: pa.Table, name: str) -> dict[tuple[str, str], float]:
-    """What a column has first for each panel and case: the figure itself, where they have one row each.
+    """Look up the first value of a column for each panel and case, of which figures may have one row each.
 
     >>> values(table([{PANEL: "small", CASE: "psp", ROWS: 3}, {PANEL: "small", CASE: "atr", ROWS: 5}]), ROWS)
     {('small', 'psp'): 3.0, ('small', 'atr'): 5.0}
@@ -94,18 +94,18 @@ def values(data: pa.Table, name: str) -> dict[tuple[str, str], float]:
 
 
 def lengths(data: pa.Table, at: tuple[str, str]) -> list[int]:
-    """The numbers of nodes of a curve."""
+    """List the numbers of nodes of a curve."""
     panel, case = at
     return [int(nodes) for nodes in column(data, NODES, **{PANEL: panel, CASE: case})]
 
 
 def best_lengths(data: pa.Table) -> dict[tuple[str, str], int]:
-    """For each curve the number of nodes with the least response time."""
+    """Find for each curve the number of nodes with the least response time."""
     return {at: lengths(data, at)[int(np.argmin(curve))] for at, curve in curves(data, RESPONSE).items()}
 
 
 def by_panel(told: Mapping[tuple[str, str], str]) -> str:
-    """What is told of each panel and case, panel by panel.
+    """Join the texts of each panel and case, panel by panel.
 
     >>> by_panel({("small", "psp"): "2 ms", ("small", "atr"): "3 ms", ("large", "psp"): "4 ms"})
     'small: 2 ms, 3 ms; large: 4 ms'
@@ -117,7 +117,7 @@ def by_panel(told: Mapping[tuple[str, str], str]) -> str:
 
 
 def listed(figures: Iterable[tuple[str, float]]) -> str:
-    """Cases with their figures.
+    """Format cases with their figures.
 
     >>> listed([("psp", 1.2345), ("atr", 244323.0)])
     'psp 1.23, atr 244,323'

@@ -26,7 +26,7 @@ class Execution(Enum):
     UNORDERED = "unordered"
 
     def drawn(self, arrivals: RingArrivals, seed: int) -> tuple[RingArrivals, list[Row]]:
-        """The rows, numbered in each stream as they are processed, and the order of all."""
+        """Number the rows of each stream as they are processed; returns them and the order of all."""
         rng = np.random.default_rng(seed)
         if self is Execution.UNORDERED:
             arrivals = arrivals.processed([rng.permutation(len(times)) for times in arrivals.times])
@@ -75,7 +75,7 @@ class OrderedRing(RingCluster):
 
     @override
     def _found(self, node: int, message: Message) -> list[tuple[Row, ...]]:
-        """Probe all that the node keeps of the next stream; nothing else keeps what is out of the window apart."""
+        # The node's rows include some that are out of the window, which nothing else keeps apart.
         at = self._at[node]
         stream, _ = self._orders[message.rows[0][0]][len(message.rows) - 1]
         times = [float(self.arrivals.times[of][number]) for of, number in message.rows]
@@ -87,7 +87,7 @@ class OrderedRing(RingCluster):
 
 
 def out_of_order(arrivals: RingArrivals, results: Sequence[tuple[Row, ...]]) -> int:
-    """How many pairs of one operator's results, in order of output, have no component that is older in the earlier one.
+    """Count the pairs of one operator's results, in output order, without an older component in the earlier one.
 
     Lemma 15.2 says that there are none.
     """

@@ -91,7 +91,6 @@ class OverTime(OfRing, ABC):
 
 
 def _by_second(panel: str, case: str, ring: AdaptiveRing) -> Iterator[dict[str, Any]]:
-    """A run as an observation for each second from the beginning on."""
     counts = ring.run()
     came = np.array([ring.arrivals.times[rows[0][0]][rows[0][1]] for rows in counts.results]) - WINDOW
     latencies = np.array(counts.latencies)

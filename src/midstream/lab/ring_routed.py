@@ -55,7 +55,7 @@ class RoutedCluster:
         self._coming = arrivals.since(begin)
 
     def run(self) -> RingCounts:
-        """Process every arrival, one after another, and say what was done."""
+        """Process every arrival, one after another, and return what was done."""
         now = 0.0
         for cycle, (time, stream, number) in enumerate(self._coming):
             begin = max(now, time)
@@ -70,7 +70,7 @@ class RoutedCluster:
         return self.counts
 
     def _homes(self, stream: int) -> npt.NDArray[np.bool_]:
-        """Which nodes (down) keep which rows (across)."""
+        # Nodes down, rows across.
         times = self._times[stream]
         copies = self.spreading.home(self.deployment, LABELS[stream], StreamRows(times, {}))
         found = np.zeros((self.deployment.nodes, len(times)), np.bool_)
@@ -78,7 +78,7 @@ class RoutedCluster:
         return found
 
     def _send_row(self, cycle: int, row: Row, begin: float) -> None:
-        """Send a row to its homes and to the nodes of its first visit; none needs it twice."""
+        # A node that is both a home and a first visit needs the row once.
         visited = self._visits([(row,)])[0]
         stream, number = row
         homes = set(np.flatnonzero(self._kept[stream][:, number]).tolist())
@@ -89,7 +89,7 @@ class RoutedCluster:
                 self._schedule(at, node, _Probe((row,), visited[node]))
 
     def _visits(self, found: list[tuple[Row, ...]]) -> list[Mapping[int, tuple[Bounds, ...]]]:
-        """For partial results of the same streams the nodes that each visits next, with the bounds there."""
+        # All partial results are of the same streams.
         start = found[0][0][0]
         stream = self.arrivals.order(start)[len(found[0]) - 1][0]
         ts: dict[str, Words] = {
@@ -109,7 +109,6 @@ class RoutedCluster:
         self._sequence += 1
 
     def _probe(self, cycle: int, node: int, probe: _Probe, time: float, begin: float) -> None:
-        """Compare with what the node keeps of the next stream; send what is found on, or give it out."""
         stream, by = self.arrivals.order(probe.rows[0][0])[len(probe.rows) - 1]
         low, high = self._present(stream, probe.rows[0])
         here = self._kept[stream][node, low:high]
@@ -139,12 +138,12 @@ class RoutedCluster:
             self._schedule(arrival, to, _Probe(rows, bounds))
 
     def _present(self, stream: int, row: Row) -> tuple[int, int]:
-        """By number, the rows of a stream that are kept when a row comes: within the window, and come before it."""
+        # Rows by number: within the window, and come before the given row.
         now, window = self._times[row[0]][row[1]], self.deployment.windows[LABELS[stream]]
         low, high = np.searchsorted(self._times[stream], [now - window, now], "left")
         return int(low), int(high) + (stream == row[0])
 
     def _state(self, stream: int, number: int) -> int:
-        """The rows that all nodes keep, a row once for each of its nodes."""
+        # A row counts once for each of its nodes.
         spans = ((of, self._present(of, (stream, number))) for of in range(self.arrivals.ways))
         return sum(int(self._kept[of][:, low:high].sum()) for of, (low, high) in spans)

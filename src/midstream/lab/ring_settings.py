@@ -40,29 +40,29 @@ SETTING = (
 
 
 def costs(join: str) -> RingCosts:
-    """What operations take with a join of this name."""
+    """Return the costs of operations with a join of this name."""
     return RingCosts(join=JOINS[join], send=SEND, hop=HOP)
 
 
 def arrivals(selectivity: float, scale: Scale, *, ways: int = WAYS, draw: int = 0) -> RingArrivals:
-    """Rows that fill the windows, and those of some seconds more, which are measured; of each draw others."""
+    """Draw rows that fill the windows, and some seconds more, which are measured; each draw has others."""
     seconds = WINDOW + scale.pick(quick=1.5, full=10.0)
     return RingArrivals.drawn(ways, RATE, selectivity, seconds, seed=16 + draw)
 
 
 def draws(selectivity: float, scale: Scale, count: int = 4) -> list[RingArrivals]:
-    """Such rows so many times, other ones each time."""
+    """Draw such rows `count` times, other ones each time."""
     return [arrivals(selectivity, scale, draw=draw) for draw in range(count)]
 
 
 def run(rows: RingArrivals, join: str, nodes: int, *, concurrent: int = 0, queued: bool = False) -> RingCounts:
-    """A ring of so many nodes over rows, from full windows on."""
+    """Run a ring of `nodes` nodes over rows, from full windows on."""
     ring = RingCluster(rows, WINDOW, nodes, costs(join), begin=WINDOW, concurrent=concurrent, queued=queued)
     return ring.run()
 
 
 def routed(name: str, join: str, nodes: int, drawn: Sequence[RingArrivals], **deployed: Any) -> RingCounts:
-    """A spreading whose rows are never moved, over rows, from full windows on; the middle stream is the master.
+    """Run a spreading whose rows are never moved, from full windows on; the middle stream is the master.
 
     The n-th draw comes n quarters of the longest segment later, for segments begin at fixed times.
     """
@@ -78,7 +78,7 @@ def routed(name: str, join: str, nodes: int, drawn: Sequence[RingArrivals], **de
 
 
 def merged(runs: Iterable[RingCounts]) -> RingCounts:
-    """Several runs as one: what was seen at the ends of cycles, and the latencies of all results."""
+    """Merge several runs: what was seen at the ends of cycles, and the latencies of all results."""
     found = RingCounts()
     for counts in runs:
         found.latencies += counts.latencies

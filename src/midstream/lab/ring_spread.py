@@ -31,14 +31,14 @@ class SpreadStreams:
 
     @staticmethod
     def drawn(labels: str, rows: int, selectivity: float, window: int, steps: int, seed: int) -> SpreadStreams:
-        """So many rows of each stream in a window, for so many steps of a tenth of a window."""
+        """Draw `rows` rows of each stream in a window, for `steps` steps of a tenth of a window."""
         return SpreadStreams.paced(labels, [(rows, steps)], selectivity, window, seed)
 
     @staticmethod
     def paced(
         labels: str, paces: Sequence[tuple[int, int]], selectivity: float, window: int, seed: int
     ) -> SpreadStreams:
-        """The same with a rate that changes: so many rows in a window for so many steps, one after another."""
+        """Draw rows at a changing rate: each pace is rows in a window, and for how many steps."""
         rng = np.random.default_rng(seed)
         step = window // 10
         begins = np.cumsum([0, *(steps for _, steps in paces)]) * step
@@ -58,7 +58,7 @@ class SpreadStreams:
 
     @staticmethod
     def keyed(classes: Mapping[str, str], rows: int, domain: int, window: int, steps: int, seed: int) -> SpreadStreams:
-        """Streams that match the first by equal keys: each other stream's key class; so many values of each."""
+        """Draw streams that match the first by equal keys of each other stream's class, with `domain` values."""
         first, *others = classes
         drawn = SpreadStreams.drawn("".join(classes), rows, 0.0, window, steps, seed)
         rng = np.random.default_rng(seed)
@@ -72,23 +72,23 @@ class SpreadStreams:
         return replace(drawn, matches=matches, keys=keys)
 
     def rows(self, label: str, numbers: Words) -> StreamRows:
-        """Rows of a stream, by number."""
+        """Select rows of a stream by number."""
         keys = {key: codes[numbers] for key, codes in self.keys.get(label, {}).items()}
         return StreamRows(self.times[label][numbers], keys)
 
     def partials(self, numbers: Mapping[str, Words], moment: int) -> Partials:
-        """Partial results, by the numbers of their rows in each stream."""
+        """Build partial results from the numbers of their rows in each stream."""
         found = {label: self.rows(label, here) for label, here in numbers.items()}
         count = len(next(iter(numbers.values())))
         keys = {key: codes for rows in found.values() for key, codes in rows.keys.items()}
         return Partials({label: rows.ts for label, rows in found.items()}, keys, np.full(count, moment))
 
     def order(self, label: str) -> list[str]:
-        """The first stream first, then the others."""
+        """List the other streams, the first stream first."""
         return [other for other in self.times if other != label]
 
     def matching(self, partials: Mapping[str, Words], label: str, rows: Words) -> Pairs:
-        """Which partial results (down) match which rows (across)."""
+        """Test which partial results (down) match which rows (across)."""
         first = next(iter(self.times))
         if label == first:
             (other,) = partials
@@ -124,7 +124,7 @@ class _Run:
         self.work = np.zeros(deployment.nodes, np.int64)
 
     def step(self, begin: int) -> tuple[float, float]:
-        """A step's copies of a row, and its busiest node over the mean."""
+        # Returns the step's copies of a row, and its busiest node over the mean.
         times, end = self.streams.times, begin + self.streams.step
         old = {label: np.flatnonzero((ts >= begin - self.streams.window) & (ts < begin)) for label, ts in times.items()}
         new = {label: np.flatnonzero((ts >= begin) & (ts < end)) for label, ts in times.items()}
@@ -176,7 +176,7 @@ class _Run:
         self.counts.results += count
 
     def _count(self, visits: Visits, together: Pairs, own: Words, copies: Copies, rows: int) -> None:
-        """Count a hop; `own` are the nodes where partial results are already, as the visits are numbered here."""
+        # `own` are the nodes where partial results are already, as the visits are numbered here.
         visited, once = np.unique(visits.partial * self.deployment.nodes + visits.node, return_index=True)
         pairs = together[once].sum(axis=1)
         np.add.at(self.work, visits.node[once], pairs)
@@ -190,10 +190,10 @@ class _Run:
 def spread(
     spreading: Spreading, streams: SpreadStreams, deployment: Deployment, steps: int, most: int | None = None
 ) -> SpreadCounts:
-    """Run a spreading over so many steps; means and sums are those of the steps after the first ten, a window.
+    """Run a spreading for `steps` steps; means and sums leave out the first ten steps, a window.
 
-    Slices of rows that stay where they came have at most `most` of them (§14.1). A row is sent to every node that
-    comes to keep it, a partial result to every node it visits but its own.
+    Slices of rows that stay where they came have at most `most` of them (§14.1). A row is sent to every node that comes
+    to keep it, a partial result to every node it visits but its own.
     """
     tables = {label: SliceTable((0,), (0,)) for label in streams.times}
     run = _Run(spreading, streams, replace(deployment, tables=tables), most)

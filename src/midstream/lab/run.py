@@ -29,7 +29,7 @@ class FigureOutcome:
 
 
 def run(figure: Figure, scale: Scale, out: Path) -> FigureOutcome:
-    """Measure, judge and draw a figure; `<name>.csv` and `<name>.png` go to `out`, which is made if need be."""
+    """Measure, judge and draw a figure; `<name>.csv` and `<name>.png` go to `out`, which is created if missing."""
     need_matplotlib()
     data = figure.measure(scale)
     out.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def run(figure: Figure, scale: Scale, out: Path) -> FigureOutcome:
 
 
 def picture(figure: Figure, data: pa.Table, path: Path) -> None:
-    """Draw a figure's data into a PNG file, and into an SVG file beside it."""
+    """Draw a figure's data into a PNG file, and into an SVG file next to it."""
     need_matplotlib()
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -59,7 +59,7 @@ def picture(figure: Figure, data: pa.Table, path: Path) -> None:
 
 
 def redrawn(figure: Figure, out: Path) -> FigureOutcome:
-    """A figure drawn and judged again from the data that `run` left in a folder; nothing is measured."""
+    """Draw and judge a figure again from the data that `run` left in a folder, without measuring."""
     csv, png = out / f"{figure.name}.csv", out / f"{figure.name}.png"
     if not csv.is_file():
         raise MidstreamError("there are no data of the figure", place=str(csv), remedy="measure it: without --redraw")
@@ -69,6 +69,6 @@ def redrawn(figure: Figure, out: Path) -> FigureOutcome:
 
 
 def need_matplotlib() -> None:
-    """Say what to install where the pictures cannot be drawn."""
+    """Raise an error that says what to install where the pictures cannot be drawn."""
     if importlib.util.find_spec("matplotlib") is None:
         raise MidstreamError("matplotlib is not installed", place="package matplotlib", remedy=install("lab"))

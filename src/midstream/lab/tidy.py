@@ -14,7 +14,7 @@ DIGITS = 6
 
 
 def table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """The observations as a table; all have the same fields, and floats keep `DIGITS` significant digits.
+    """Build a table of observations; all have the same fields, and floats keep `DIGITS` significant digits.
 
     >>> table([{"case": "MS", "W": 0.1 + 0.2}]).to_pylist()
     [{'case': 'MS', 'W': 0.3}]
@@ -23,7 +23,7 @@ def table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 def column(data: pa.Table, name: str, **where: Any) -> npt.NDArray[Any]:
-    """A column of the rows in which other columns have these values.
+    """Select a column of the rows in which other columns have these values.
 
     >>> data = table([{"case": "MS", "W": 1}, {"case": "PT", "W": 2}])
     >>> column(data, "W", case="PT").tolist()
@@ -37,7 +37,7 @@ def column(data: pa.Table, name: str, **where: Any) -> npt.NDArray[Any]:
 
 
 def cases(data: pa.Table, name: str) -> list[Any]:
-    """The distinct values of a column, in order of appearance."""
+    """List the distinct values of a column, in order of appearance."""
     return list(dict.fromkeys(data.column(name).to_pylist()))
 
 

@@ -68,30 +68,33 @@ class Trace:
     events: tuple[Event, ...]
 
     def column(self, name: str) -> Numbers:
-        """A field of the steps, in order, as numbers."""
+        """Collect a field of the steps, in order, as numbers."""
         return np.array([getattr(step, name) for step in self.steps], np.float64)
 
     def total(self, name: str, since: float = 0.0, until: float = float("inf")) -> float:
-        """The sum of a field over the steps that begin within a span: comparisons, results, rows."""
+        """Sum a field over the steps that begin within a span: comparisons, results, rows."""
         return float(self.column(name)[self._within(since, until)].sum())
 
     def peak(self, name: str, since: float = 0.0, until: float = float("inf")) -> float:
-        """The greatest value of a field over the steps that begin within a span; 0 without steps."""
+        """Find the greatest value of a field over the steps that begin within a span; 0 without steps."""
         return float(self.column(name)[self._within(since, until)].max(initial=0.0))
 
     def rate(self, width: float, until: float, name: str = "results") -> tuple[Numbers, Numbers]:
-        """The field a second, in bins of so many seconds: (middle of each bin, rate); results count where they end."""
+        """Compute a field a second, in bins of `width` seconds: (middle of each bin, rate).
+
+        Results count where they end.
+        """
         edges = np.arange(0.0, until + width / 2, width)
         found, _ = np.histogram(self.column("end"), edges, weights=self.column(name))
         return (edges[:-1] + edges[1:]) / 2, found / width
 
     def level(self, name: str, seconds: Numbers) -> Numbers:
-        """The value of a field at these times, as the last step that had ended left it; 0 before the first."""
+        """Look up a field at these times, as the last step that had ended left it; 0 before the first."""
         at = np.searchsorted(self.column("end"), seconds, "right")
         return np.concatenate([[0.0], self.column(name)])[at]
 
     def silence(self, since: float = 0.0, until: float = float("inf")) -> float:
-        """The longest time without a result in a span; the span's beginning counts as one, and the run's end."""
+        """Find the longest time without a result in a span; the span's beginning counts as one, and the run's end."""
         ends = self.column("end")
         until = min(until, float(ends[-1]))
         seconds = ends[(self.column("results") > 0) & (ends > since) & (ends <= until)]

@@ -36,11 +36,11 @@ class CpuOfTwo(Map):
 
     @abstractmethod
     def rival(self, q: TwoQueries) -> Cost:
-        """What the other way of sharing costs."""
+        """Compute the cost of the other way of sharing."""
 
     @abstractmethod
     def equation(self, rho: float, s_sigma: float, s_join: float) -> float:
-        """The saving by Equation 5.2."""
+        """Compute the saving by Equation 5.2."""
 
     @override
     def measure(self, scale: Scale) -> pa.Table:

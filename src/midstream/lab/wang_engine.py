@@ -51,7 +51,7 @@ class Tally:
 
 @lru_cache(maxsize=256)
 def tally(setting: WangSetting, sharing: str) -> Tally:
-    """Run the setting's arrivals through an engine that shares this way; figures that ask alike share the run."""
+    """Run the setting's arrivals through an engine that shares this way; figures with equal settings share the run."""
     engine = Engine(seed=SEED, sharing=sharing)
     for source in setting.sources:
         engine.create_stream(source.name, source.schema, timestamp="ts")
@@ -95,7 +95,7 @@ def _sum(operators: Mapping[OperatorId, Counters], kind: str) -> Counters:
 
 
 def _state_rows(engine: Engine) -> int:
-    """The rows in the states of the joins, which stand under their index; the base rows below them do not count."""
+    # Join states are kept under their index; the base rows below them do not count.
     return sum(
         listing.live
         for lane in engine.manifest.lane_states.values()

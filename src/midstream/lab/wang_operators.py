@@ -16,7 +16,7 @@ from midstream.lab.wang_engine import Tally
 
 
 def pull_up(run: Tally, filtered: int) -> Cost:
-    """One join, a router, filters behind it (Equation 4.1)."""
+    """Price one join, a router, and filters behind it (Equation 4.1)."""
     windows = run.found * len(run.delivered)
     return _cost(
         run,
@@ -29,7 +29,7 @@ def pull_up(run: Tally, filtered: int) -> Cost:
 
 
 def push_down(run: Tally, filtered: int) -> Cost:
-    """A split, a join for each part, a router behind the wide one, a merging union for Q_1 (Equation 4.2)."""
+    """Price a split, a join for each part, a router behind the wide one, a union for Q_1 (Equation 4.2)."""
     return _cost(
         run,
         split=run.tested,
@@ -41,7 +41,7 @@ def push_down(run: Tally, filtered: int) -> Cost:
 
 
 def mem_opt(run: Tally, filtered: int, probed: int) -> Cost:
-    """A slice per query, the filter behind the first, a union by punctuation for each later query (Equation 5.1).
+    """Price a slice per query, a filter behind the first, a union by punctuation per later query (Equation 5.1).
 
     `probed` are the pairs that some query selects, which is what push-down's joins probe (Equations 4.2 and 5.1 agree);
     the engine lets a new row meet all old ones. Of A only the rows that pass enter the slices behind the filter, where
@@ -59,7 +59,7 @@ def mem_opt(run: Tally, filtered: int, probed: int) -> Cost:
 
 
 def chain(run: Tally, cuts: Sequence[int], c_sys: float) -> Cost:
-    """Slices that end with the windows of these numbers, counted from 1; no filters (§7.2, Fig. 7.2).
+    """Price slices that end with the windows of these numbers, counted from 1; no filters (§7.2, Fig. 7.2).
 
     A row pays C_sys in each slice. A merged slice has a router over the windows inside it; the queries that end in the
     first slice need no union.

@@ -56,11 +56,11 @@ class WangSetting:
 
     @property
     def filtered(self) -> int:
-        """How many queries have the filter."""
+        """The number of queries that have the filter."""
         return len(self.windows) - 1 if self.s_sigma < 1 else 0
 
     def queries(self, bound: int) -> dict[str, str]:
-        """The queries by name, in order of window; a row of A passes the filter if its v is below the bound."""
+        """Write the queries by name, in order of window; rows of A pass the filter if v is below the bound."""
         # A sum modulo of uniform numbers is uniform whatever one of them is: every pair is as likely to join.
         join = f"(A.u + B.u) % {PARTS} < {round(self.s_join * PARTS)}"
         keep = f" AND A.v < {bound}" if self.filtered else ""
@@ -73,7 +73,7 @@ class WangSetting:
 
 
 def small_large(queries: int) -> tuple[float, ...]:
-    """Small-Large of Table 8.2 for so many queries: one half evenly up to 6 s, the other from 24 s to 30 s.
+    """List the windows of Small-Large (Table 8.2): one half evenly up to 6 s, the other from 24 s to 30 s.
 
     >>> small_large(12)
     (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 25.0, 26.0, 27.0, 28.0, 29.0, 30.0)

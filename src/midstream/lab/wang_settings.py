@@ -31,7 +31,7 @@ WIDE = 30.0
 
 
 def middles(scale: Scale) -> list[float]:
-    """Middles of equal parts of the unit interval: their mean is that over the interval, without its ends."""
+    """List the middles of equal parts of the unit interval: their mean is that over the interval, without its ends."""
     parts = scale.pick(quick=16, full=50)
     return [(at + 0.5) / parts for at in range(parts)]
 
@@ -51,7 +51,7 @@ class Map(Figure, ABC):
     panels: ClassVar[tuple[str, ...]]
 
     def over_all(self, data: pa.Table, case: str, saved: str = "") -> Numbers:
-        """The savings of a case at all inner points: neither ratio is 1."""
+        """Select the savings of a case at all inner points: neither ratio is 1."""
         found: Numbers = column(data, saved or self.saved, case=case)
         inner: npt.NDArray[np.bool_] = (column(data, self.x, case=case) < 1) & (column(data, self.y, case=case) < 1)
         return found[inner]
@@ -79,7 +79,7 @@ class Map(Figure, ABC):
 
 
 def percent(shares: Sequence[float] | npt.NDArray[Any]) -> str:
-    """The span of shares in percent.
+    """Format the span of shares in percent.
 
     >>> percent([0.123, 0.5]), percent([0.2, 0.2])
     ('12.30% to 50.00%', '20.00%')
@@ -89,7 +89,7 @@ def percent(shares: Sequence[float] | npt.NDArray[Any]) -> str:
 
 
 def _levels(grid: Numbers) -> Numbers:
-    """Some five round levels inside a panel's values."""
+    # Some five round levels inside a panel's values.
     low, high = float(grid.min()), float(grid.max())
     step = next(s for s in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if (high - low) / s <= 8)
     inside = np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step

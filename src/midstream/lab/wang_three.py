@@ -34,7 +34,7 @@ class OfThree(Figure, ABC):
     panels: ClassVar[Mapping[str, tuple[str, float, float]]]
 
     def runs(self, scale: Scale) -> Iterator[tuple[dict[str, Any], WangSetting]]:
-        """Every setting, with what it is called in the data."""
+        """Enumerate every setting, with its name in the data."""
         for panel, (windows, s_sigma, s_join) in self.panels.items():
             for rate in scale.pick(quick=(RATES[0], RATES[1], RATES[-1]), full=RATES):
                 pace, run = scale.pick(quick=(0.5, 60.0), full=(1.0, RUN))
@@ -46,7 +46,7 @@ class OfThree(Figure, ABC):
 
 
 def shared(setting: WangSetting) -> dict[str, tuple[Tally, Cost]]:
-    """What each way of sharing took, by its name."""
+    """Compute what each way of sharing took, by its name."""
     runs = {case: tally(setting, case) for case in (MEM_OPT, PULL_UP, PUSH_DOWN)}
     costs = {
         MEM_OPT: mem_opt(runs[MEM_OPT], setting.filtered, runs[PUSH_DOWN].probed),
@@ -57,7 +57,7 @@ def shared(setting: WangSetting) -> dict[str, tuple[Tally, Cost]]:
 
 
 def named(windows: str, s_sigma: float, s_join: float) -> str:
-    """What a panel is called.
+    """Name a panel.
 
     >>> named("Uniform", 0.5, 0.1)
     'Uniform, S_sigma 0.5, S_join 0.1'

@@ -37,7 +37,7 @@ class OfTree(Map):
 
     @abstractmethod
     def ratios(self, t: JoinTree, m: float, n: float) -> dict[str, float]:
-        """State-slice over its rival at these windows, case by case."""
+        """Compute state-slice over its rival at these windows, case by case."""
 
     @override
     def measure(self, scale: Scale) -> pa.Table:
@@ -54,5 +54,5 @@ class OfTree(Map):
         return table([*rows, {"case": TABLE_6_2, self.x: m, self.y: n, self.saved: 1 - worked}])
 
     def worked(self, data: pa.Table) -> float:
-        """State-slice over its rival in the text's example."""
+        """Compute the saving of state-slice over its rival in the text's example."""
         return 1 - float(column(data, self.saved, case=TABLE_6_2)[0])

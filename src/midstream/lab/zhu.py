@@ -35,11 +35,11 @@ class ZhuSetting:
         return self.window * MILLI
 
     def rate(self, stream: str) -> float:
-        """lambda of a stream, in rows a second."""
+        """Compute lambda of a stream, in rows a second."""
         return 1 / (self.inter_arrival[stream] * MILLI)
 
     def workload(self, seed: int = 4) -> Workload:
-        """Poisson streams, a column per predicate, every join a nested loop as in the paper's cost model (§5.1)."""
+        """Build Poisson streams, a column per predicate, joined by nested loops as in the paper's cost model (§5.1)."""
         size = {pair: 1 / factor for pair, factor in self.sigma.items()}
         sources = tuple(
             GeneratedStream(name, self.rate(name), {pair.lower(): round(n) for pair, n in size.items() if name in pair})
@@ -57,17 +57,17 @@ SPEED = 200_000
 
 
 def set_1(window: float) -> ZhuSetting:
-    """Table 2, §6.2 set 1: W varies."""
+    """Build set 1 of Table 2, §6.2: W varies."""
     return ZhuSetting(window, dict.fromkeys("ABCD", 100.0), {"AB": 0.1, "BC": 0.05, "CD": 0.02})
 
 
 def set_2(inter_arrival_b: float) -> ZhuSetting:
-    """Table 2, §6.2 set 2: I_B varies."""
+    """Build set 2 of Table 2, §6.2: I_B varies."""
     return ZhuSetting(1000, {"A": 50, "B": inter_arrival_b, "C": 50, "D": 50}, {"AB": 0.1, "BC": 0.05, "CD": 0.02})
 
 
 def set_3(window: float) -> ZhuSetting:
-    """Table 2, §6.2 set 3: W varies, rates and reduction factors are high."""
+    """Build set 3 of Table 2, §6.2: W varies, rates and reduction factors are high."""
     return ZhuSetting(window, {"A": 100, "B": 12, "C": 12, "D": 12}, dict.fromkeys(("AB", "BC", "CD"), 0.1))
 
 
@@ -85,7 +85,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 def stage(setting: ZhuSetting, strategy: str, speed: float, seed: int, steps: int = 20, **options: Any) -> TraceStage:
-    """The migration stage of a run, in so many steps a window, that migrates at 2W: states full, queues empty.
+    """Run a migration at 2W, states full and queues empty, with `steps` steps a window; returns its stage.
 
     Until then the processor is as fast as need be, so that what it lacks shows in the stage alone.
     """
@@ -99,7 +99,7 @@ def stage(setting: ZhuSetting, strategy: str, speed: float, seed: int, steps: in
 
 @lru_cache(maxsize=4)
 def four_cases(setting: ZhuSetting, speed: float, tick: float, until: float) -> Mapping[str, Trace]:
-    """The cases of §6.3: new plan only, old plan only, and both strategies, begun at `MIGRATED`."""
+    """Run the cases of §6.3: new plan only, old plan only, and both strategies, begun at `MIGRATED`."""
     processor, workload = Processor(speed, tick), setting.workload()
     never = {"new": processor.play(workload, NEW, until), "old": processor.play(workload, OLD, until)}
     return never | {
@@ -113,7 +113,7 @@ MIGRATED = 10.0
 
 
 def predicted(model: Callable[..., float], setting: ZhuSetting, speed: float) -> float:
-    """A model of T_MS for the migration from `OLD` to `NEW`, with T_j as the processor has it and T_s = 0."""
+    """Evaluate a model of T_MS for the migration from `OLD` to `NEW`, with the processor's T_j and T_s = 0."""
     return model(
         lambda_b=setting.rate("B"),
         lambda_c=setting.rate("C"),

@@ -88,16 +88,16 @@ class Course:
     run_ends: float
 
     def within(self, line: Numbers, since: float, until: float) -> Numbers:
-        """The part of a line within a span."""
+        """Select the part of a line within a span."""
         return line[(self.seconds >= since) & (self.seconds < until)]
 
     def caught_up(self, waiting: float) -> float:
-        """The last second after the migration's begin with more tuples waiting than so many; its begin if none."""
+        """Find the last second of the migration with more than `waiting` tuples waiting; its begin if none."""
         return float(self.seconds[(self.waiting > waiting) & (self.seconds >= MIGRATED)].max(initial=MIGRATED))
 
 
 def courses(data: pa.Table) -> dict[str, Course]:
-    """The four cases: `new`, `old`, `moving_state`, `parallel_track`."""
+    """Read the four cases: `new`, `old`, `moving_state`, `parallel_track`."""
     found = {}
     for case in ("new", "old", "moving_state", "parallel_track"):
         time, intermediate, waiting, rate = (

@@ -25,7 +25,7 @@ class Tuples:
     key: Numbers
 
     def join(self, other: Tuples, own_key: Numbers, window: float) -> Tuples:
-        """The pairs of equal key whose timestamps lie within a window, with the other's `own_key` to go on with."""
+        """Join pairs of equal key whose timestamps lie within a window, with the other's `own_key` to go on with."""
         least = np.minimum.outer(self.least, other.least)
         greatest = np.maximum.outer(self.greatest, other.greatest)
         at = (self.key[:, None] == other.key[None, :]) & (greatest - least <= window)
@@ -33,7 +33,7 @@ class Tuples:
 
 
 def t_pt_by_lemma(setting: ZhuSetting, seed: int, start: float) -> float:
-    """Seconds from `start` until every state of (((A B) C) D) holds only new tuples."""
+    """Compute the seconds from `start` until every state of (((A B) C) D) holds only new tuples."""
     window = setting.seconds
     rows = setting.workload(seed).arrivals(start + 5 * window)
     a, b, c, d = (_singletons(rows[name], start - window) for name in "ABCD")
@@ -44,7 +44,7 @@ def t_pt_by_lemma(setting: ZhuSetting, seed: int, start: float) -> float:
 
 
 def _empty(state: Tuples, purging: Tuples, start: float, window: float) -> float:
-    """When a state's last old tuple is purged: a tuple t_L purges t_R if min(t_L) - max(t_R) > W (Lemma 2.2)."""
+    # A tuple t_L purges t_R if min(t_L) - max(t_R) > W (Lemma 2.2).
     old = state.greatest[state.least < start]
     if not len(old):
         return start

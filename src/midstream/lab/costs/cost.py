@@ -19,10 +19,10 @@ class Cost:
 
     @property
     def c_m(self) -> float:
-        """State memory C_m, all terms."""
+        """State memory C_m, the sum of all terms."""
         return sum(self.memory.values())
 
     @property
     def c_p(self) -> float:
-        """CPU cost C_p, all terms."""
+        """CPU cost C_p, the sum of all terms."""
         return sum(self.cpu.values())

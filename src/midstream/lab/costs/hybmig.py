@@ -10,7 +10,7 @@ from math import inf
 
 
 def duration_hybmig(w: float, bsc_finish: float = inf) -> float:
-    """Length of a migration by HybMig, by PT too: w, or sooner when the background has all states (§3.5).
+    """Compute the length of a migration by HybMig or PT: w, or less if the background finishes (§3.5).
 
     `bsc_finish` is the time after the start when background state computation is done.
 
@@ -21,7 +21,7 @@ def duration_hybmig(w: float, bsc_finish: float = inf) -> float:
 
 
 def duration_gms(tau_prime: float, n: float, w: float, t_new_prime: float) -> float:
-    """Length and CPU time of GMS: the old tuples of one window, replayed (§4.4: Duration_GMS = CPU_GMS).
+    """Compute length and CPU time of GMS: one window's old tuples, replayed (§4.4: Duration_GMS = CPU_GMS).
 
     The text expects T'_new >= T_new, the new plan being made for the new data. Where the data stay as they are it is
     the other way round: replayed tuples meet states that fill up, new ones full states.
@@ -33,7 +33,7 @@ def duration_gms(tau_prime: float, n: float, w: float, t_new_prime: float) -> fl
 
 
 def spike_len_gms(tau: float, tau_prime: float, n: float, w: float, t_new: float, t_new_prime: float) -> float:
-    """How long the output spikes after GMS, while what arrived during the silence is worked off (§4.4).
+    """Compute how long the output spikes after GMS, until what arrived during the silence is processed (§4.4).
 
     Infinite where the new plan cannot keep up, `tau n t_new >= 1`: the equation turns negative there.
 
@@ -46,7 +46,7 @@ def spike_len_gms(tau: float, tau_prime: float, n: float, w: float, t_new: float
 
 
 def duration_gpt(w: float) -> float:
-    """Length of GPT: one window (§4.4).
+    """Compute the length of GPT: one window (§4.4).
 
     >>> duration_gpt(w=180)
     180
@@ -55,7 +55,7 @@ def duration_gpt(w: float) -> float:
 
 
 def cpu_gpt(tau: float, n: float, w: float, t_old: float, t_new: float) -> float:
-    """CPU time of GPT: both plans see every tuple of one window (§4.4: CPU_GPT).
+    """Compute the CPU time of GPT: both plans see every tuple of one window (§4.4: CPU_GPT).
 
     The new plan's states are empty at first, so this is what it costs at most.
 
@@ -66,7 +66,7 @@ def cpu_gpt(tau: float, n: float, w: float, t_old: float, t_new: float) -> float
 
 
 def d_1(tau: float, tau_prime: float, n: float, w: float, t_old: float, t_new_prime: float) -> float:
-    """First phase of GHM: the new plan replays the old tuples while the old plan serves the new ones (§4.4: d_1).
+    """Compute the first phase of GHM: the new plan replays old tuples, the old one serves new ones (§4.4: d_1).
 
     The text says that an old tuple costs T_new, the equation has T'_new; the equation is meant, as in GMS. Infinite
     where the old plan alone takes all the time there is.
@@ -79,7 +79,7 @@ def d_1(tau: float, tau_prime: float, n: float, w: float, t_old: float, t_new_pr
 
 
 def d_2(tau: float, tau_prime: float, n: float, w: float, t_old: float, t_new: float, t_new_prime: float) -> float:
-    """Second phase of GHM: the new plan catches up with what arrived since the start (§4.4: d_2).
+    """Compute the second phase of GHM: the new plan catches up with what arrived since the start (§4.4: d_2).
 
     >>> round(d_2(tau=1, tau_prime=1, n=5, w=100, t_old=0.1, t_new=0.05, t_new_prime=0.1))
     100
@@ -91,7 +91,7 @@ def d_2(tau: float, tau_prime: float, n: float, w: float, t_old: float, t_new: f
 def duration_ghm(
     tau: float, tau_prime: float, n: float, w: float, t_old: float, t_new: float, t_new_prime: float
 ) -> float:
-    """Length, and CPU time, of GHM (§4.4: Duration_GHM = d_1 + d_2).
+    """Compute the length, and CPU time, of GHM (§4.4: Duration_GHM = d_1 + d_2).
 
     The sum is `tau_prime n w t_new_prime / (1 - tau n (t_old + t_new))`: GMS's work in the time both plans leave over.
     Where the text writes the sum out, its first term reads `tau n d_1 T_new (1 - tau n T_old)`, which is not d_1; it is
@@ -105,7 +105,7 @@ def duration_ghm(
 
 
 def delay_gpt(t_old: float) -> float:
-    """Average delay of a result under GPT and GHM: the old plan has priority (§4.4).
+    """Compute the average delay of a result under GPT and GHM: the old plan has priority (§4.4).
 
     >>> delay_gpt(t_old=0.5)
     0.5

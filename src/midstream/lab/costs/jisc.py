@@ -14,7 +14,7 @@ from math import log
 
 
 def harmonic(n: int) -> float:
-    """The n-th harmonic number, H_n = 1 + 1/2 + ... + 1/n (§5.2).
+    """Compute the n-th harmonic number, H_n = 1 + 1/2 + ... + 1/n (§5.2).
 
     >>> harmonic(2)
     1.5
@@ -23,7 +23,9 @@ def harmonic(n: int) -> float:
 
 
 def alpha(n: int) -> float:
-    """The factor that makes the probabilities sum to one (§5.2, Equation 2: alpha_n = 1 / (n H_n - n)); n >= 2.
+    """Compute the factor that makes the probabilities sum to one, for n >= 2 (§5.2, Equation 2).
+
+    alpha_n = 1 / (n H_n - n)
 
     >>> alpha(2)
     1.0
@@ -32,7 +34,7 @@ def alpha(n: int) -> float:
 
 
 def prob(i: int, j: int, n: int) -> float:
-    """Probability that the streams at positions i < j are exchanged (§5.2, Equation 1).
+    """Compute the probability that the streams at positions i < j are exchanged (§5.2, Equation 1).
 
     >>> sum(prob(i, j, 5) for i in range(1, 6) for j in range(i + 1, 6)) - 1 < 1e-12
     True
@@ -41,7 +43,7 @@ def prob(i: int, j: int, n: int) -> float:
 
 
 def c(i: int, j: int, n: int) -> int:
-    """Complete states after the streams at positions i < j were exchanged (§5.2, Equation 3: C_n).
+    """Count the complete states after the streams at positions i < j were exchanged (§5.2, Equation 3: C_n).
 
     >>> c(i=2, j=3, n=20)
     19
@@ -50,7 +52,7 @@ def c(i: int, j: int, n: int) -> int:
 
 
 def mean_c(n: int) -> float:
-    """Expected number of complete states (§5.2, Proposition 1: E[C_n]).
+    """Compute the expected number of complete states (§5.2, Proposition 1: E[C_n]).
 
     >>> mean_c(2)
     1.0
@@ -60,7 +62,7 @@ def mean_c(n: int) -> float:
 
 
 def var_c(n: int) -> float:
-    """Variance of the number of complete states (§5.2, Proposition 1: Var[C_n]).
+    """Compute the variance of the number of complete states (§5.2, Proposition 1: Var[C_n]).
 
     >>> abs(var_c(2)) < 1e-12
     True
@@ -70,10 +72,10 @@ def var_c(n: int) -> float:
 
 
 def mean_c_asymptotic(n: int) -> float:
-    """The leading terms of E[C_n] (§5.2, Proposition 2): n - n / (2 ln n).
+    """Compute the leading terms of E[C_n] (§5.2, Proposition 2): n - n / (2 ln n).
 
     The remainder is printed as O(1 / ln n); by the proof's own H_n = ln n + gamma + O(1/n) it is of the order n / ln² n
-    and grows with n. Proposition 3 stands all the same, for n / ln² n is small against n.
+    and grows with n. Proposition 3 holds nevertheless, because n / ln² n is small against n.
 
     >>> round(mean_c_asymptotic(1000), 1)
     927.6
@@ -82,7 +84,7 @@ def mean_c_asymptotic(n: int) -> float:
 
 
 def var_c_asymptotic(n: int) -> float:
-    """The leading term of Var[C_n] (§5.2, Proposition 2): n² / (6 ln n), up to O(n² / ln² n).
+    """Compute the leading term of Var[C_n] (§5.2, Proposition 2): n² / (6 ln n), up to O(n² / ln² n).
 
     >>> round(var_c_asymptotic(1000))
     24127
@@ -91,7 +93,9 @@ def var_c_asymptotic(n: int) -> float:
 
 
 def concentration(n: int, epsilon: float) -> float:
-    """Chebyshev's bound on Prob(|C_n / E[C_n] - 1| > ε), which goes to 0 as 1 / ln n (§5.2, proof of Proposition 3).
+    """Compute Chebyshev's bound on Prob(|C_n / E[C_n] - 1| > ε) (§5.2, Proposition 3).
+
+    It goes to 0 as 1 / ln n.
 
     >>> concentration(100, 0.5) > concentration(10_000, 0.5)
     True

@@ -61,7 +61,7 @@ class JoinTree:
 
 
 def scaled(m: float, n: float) -> JoinTree:
-    """Table 6.2 with m = W_AB^1 / W_AB^2 and n = W_BC^2 / W_BC^1 (§6.3.4).
+    """Scale Table 6.2 to m = W_AB^1 / W_AB^2 and n = W_BC^2 / W_BC^1 (§6.3.4).
 
     The text has W_BC^1 = n·30 and W_BC^2 = 60, of which n is not the ratio; W_BC^1 = 30 and W_BC^2 = n·30 are meant, as
     Table 6.2 (n = 1/2) and Equations 6.4 and 6.8 have it.
@@ -73,7 +73,7 @@ def scaled(m: float, n: float) -> JoinTree:
 
 
 def isolated(t: JoinTree, q: TreeQuery) -> Cost:
-    """One of the queries by itself (§6.3.1, Equation 6.1; §6.4.1, Equation 6.5).
+    """Compute the cost of one query by itself (§6.3.1, Equation 6.1; §6.4.1, Equation 6.5).
 
     >>> round(isolated(JoinTree(), JoinTree().q_1).c_m)
     75800
@@ -97,7 +97,7 @@ def isolated(t: JoinTree, q: TreeQuery) -> Cost:
 
 
 def pull_up(t: JoinTree) -> Cost:
-    """One tree with the larger window at each level, filters above it and a router (§6.3.2, 6.2; §6.4.2, 6.6).
+    """Compute the cost of one tree with the larger windows, filters above it and a router (§6.3.2, 6.2; §6.4.2, 6.6).
 
     The streams are filtered by the disjunction first. Equation 6.6 counts one comparison for it, where §6.4 has one per
     primary predicate and Equation 6.7 counts two.
@@ -127,7 +127,7 @@ def pull_up(t: JoinTree) -> Cost:
 
 
 def state_slice(t: JoinTree) -> Cost:
-    """Three chains: A ⋈ B in two slices, each joined with C in slices of its own (§6.3.3, 6.3; §6.4.3, 6.7).
+    """Compute the cost of three chains: A ⋈ B in two slices, each joined with C in slices (§6.3.3, 6.3; §6.4.3, 6.7).
 
     Two things are the text's and not the engine's: C is held twice where the upper chains overlap (C1 and C3), and the
     union is paid per result, though §5.3 shows that it costs by the punctuations alone.

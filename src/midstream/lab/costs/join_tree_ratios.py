@@ -30,12 +30,12 @@ class Ratios:
 
     @classmethod
     def at(cls, m: float, n: float) -> Ratios:
-        """The ratios at windows in proportions m and n."""
+        """Compute the ratios at windows in proportions m and n."""
         return cls.of(scaled(m, n))
 
     @classmethod
     def of(cls, t: JoinTree) -> Ratios:
-        """The ratios of any two queries of this form."""
+        """Compute the ratios of any two queries of this form."""
         one, two, pulled, sliced = isolated(t, t.q_1), isolated(t, t.q_2), pull_up(t), state_slice(t)
         return cls(
             memory_over_isolated=sliced.c_m / (one.c_m + two.c_m),
@@ -46,7 +46,7 @@ class Ratios:
 
 
 def memory_over_isolated(m: float, n: float) -> float:
-    """C_m^3 / C_m^1 (§6.3.4, Equation 6.4).
+    """Compute C_m^3 / C_m^1 (§6.3.4, Equation 6.4).
 
     >>> round(memory_over_isolated(m=1, n=1), 2)
     0.72
@@ -55,7 +55,7 @@ def memory_over_isolated(m: float, n: float) -> float:
 
 
 def memory_over_pull_up(m: float, n: float) -> float:
-    """C_m^3 / C_m^2 (§6.3.4, Equation 6.4).
+    """Compute C_m^3 / C_m^2 (§6.3.4, Equation 6.4).
 
     >>> memory_over_pull_up(m=1, n=1)
     1.0
@@ -64,7 +64,7 @@ def memory_over_pull_up(m: float, n: float) -> float:
 
 
 def cpu_over_isolated_as_printed(m: float, n: float) -> float:
-    """C_p^3 / C_p^1 to the letter (§6.4.4, Equation 6.8): the probes of AB3 ⋈ C3, 187.5 n (1 - m), are missing.
+    """Compute C_p^3 / C_p^1 as printed (§6.4.4, Equation 6.8), without the probes of AB3 ⋈ C3, 187.5 n (1 - m).
 
     The text calls just those probes the ones that dominate, two paragraphs above.
 
@@ -75,7 +75,7 @@ def cpu_over_isolated_as_printed(m: float, n: float) -> float:
 
 
 def cpu_over_pull_up_as_printed(m: float, n: float) -> float:
-    """C_p^3 / C_p^2 to the letter (§6.4.4, Equation 6.8), with the same probes missing.
+    """Compute C_p^3 / C_p^2 as printed (§6.4.4, Equation 6.8), with the same probes missing.
 
     >>> round(cpu_over_pull_up_as_printed(m=1 / 60, n=1 / 2), 3)
     0.033

@@ -6,7 +6,7 @@ from midstream.sharing.chain_cost import ChainLoad, UnitCosts, edge_lengths
 
 
 def saved_by_merging(load: ChainLoad, units: UnitCosts, i: int, j: int) -> float:
-    """C_p^(a) - C_p^(b): slices J_i, ..., J_j, counted from 1, against one slice in their place (§7.2, Fig. 7.2).
+    """Compute C_p^(a) - C_p^(b): slices J_i, ..., J_j, counted from 1, against one slice (§7.2, Fig. 7.2).
 
     >>> load = ChainLoad(w=(10, 30), lambda_a=20, lambda_b=20, s_join=0.1)
     >>> saved_by_merging(load, UnitCosts(), i=1, j=2)
@@ -17,7 +17,7 @@ def saved_by_merging(load: ChainLoad, units: UnitCosts, i: int, j: int) -> float
 
 
 def saved_by_merging_as_printed(load: ChainLoad, c_sys: float, i: int, j: int) -> float:
-    """The difference to the letter (§7.2): no filters, no unions, every cost but C_sys one comparison.
+    """Compute the difference as printed (§7.2): no filters, no unions, every cost but C_sys one comparison.
 
     It saves j - i + 1 operators, where j - i + 1 slices become one: merging nothing would gain C_sys a row.
 

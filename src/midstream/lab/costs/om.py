@@ -56,12 +56,12 @@ class OmCost:
     c_m: float
 
     def weighted(self, weights: OmWeights) -> float:
-        """Cost(C_r, C_m) = w_r / C_r + w_m C_m (§3.2): without output, infinite."""
+        """Compute Cost(C_r, C_m) = w_r / C_r + w_m C_m (§3.2): infinite without output."""
         return (weights.w_r / self.c_r if self.c_r > 0 else float("inf")) + weights.w_m * self.c_m
 
 
 def input_buffer(lambda_: float, w: float, tpr: float) -> float:
-    """c_inp: the rows that arrive while an operator works on a window (§4.1).
+    """Compute c_inp: the rows that arrive while an operator works on a window (§4.1).
 
     >>> input_buffer(lambda_=500, w=1, tpr=500)
     500.0
@@ -70,17 +70,17 @@ def input_buffer(lambda_: float, w: float, tpr: float) -> float:
 
 
 def selection_rate(sel: float, lambda_: float) -> float:
-    """Output rate of a selection (§4.1); of a projection with `sel` 1."""
+    """Compute the output rate of a selection (§4.1), or of a projection with `sel` 1."""
     return sel * lambda_
 
 
 def aggregate_rate(c_omega: float, lambda_: float, w: float) -> float:
-    """Output rate of an aggregate that takes `c_omega` seconds a row (§4.1)."""
+    """Compute the output rate of an aggregate that takes `c_omega` seconds a row (§4.1)."""
     return 1 / (c_omega * lambda_ * w)
 
 
 def join_rate(sel: float, lambda_l: float, lambda_r: float, w: float, c_l: float, c_r: float) -> float:
-    """Output rate of a join, where a row takes `c_l` seconds with the left window, `c_r` with the right (§4.1).
+    """Compute the output rate of a join; rows take `c_l` seconds with the left window, `c_r` with the right (§4.1).
 
     >>> round(join_rate(sel=0.01, lambda_l=10, lambda_r=10, w=1, c_l=0.1, c_r=0.1), 6)
     0.5
@@ -92,7 +92,7 @@ def join_rate(sel: float, lambda_l: float, lambda_r: float, w: float, c_l: float
 def pipeline_cost(
     operators: Sequence[OmOperator], lambda_: float, w: float, queueing: Queueing = Queueing.SECTION_4_1
 ) -> OmCost:
-    """The cost of operators over one stream, the first of them next to the stream.
+    """Compute the cost of operators over one stream, the first of them next to the stream.
 
     >>> o_1, o_2 = OmOperator("o_1", 0.5, 500), OmOperator("o_2", 0.1, 50)
     >>> pipeline_cost([o_1, o_2], 500, 1, Queueing.EXAMPLE), pipeline_cost([o_2, o_1], 500, 1, Queueing.EXAMPLE)
@@ -113,7 +113,7 @@ def pipeline_cost(
 def left_deep_cost(
     rates: Sequence[float], selectivities: Sequence[float], w: float, tpr: float, sel_in: Sequence[float] = ()
 ) -> OmCost:
-    """The cost of a left-deep tree over streams in this order, its i-th join of selectivity `selectivities[i]` (§4.1).
+    """Compute the cost of a left-deep tree over streams in this order, its i-th join of `selectivities[i]` (§4.1).
 
     A join's input arrival rate is the mean of its inputs' (§3). Both windows take 1 / tpr a row, which is what "tpr is
     a constant for each operator type" leaves. `sel_in` are the streams' own selections, at the bottom (§4.2, step 2).

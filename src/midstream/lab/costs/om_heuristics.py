@@ -77,7 +77,7 @@ def om_plan(
 
 
 def grouped(selections: Sequence[OmOperator]) -> tuple[OmOperator, ...]:
-    """All selections of a stream as one, which looks at a row once and is as slow as the slowest of them (step 1).
+    """Merge a stream's selections into one, which looks at a row once, at the slowest one's rate (step 1).
 
     >>> grouped([OmOperator("a > 5", 0.5, 400), OmOperator("a < 10", 0.2, 500)])
     (OmOperator(name='a > 5 AND a < 10', sel=0.1, tpr=400, width=1.0),)
@@ -89,7 +89,7 @@ def grouped(selections: Sequence[OmOperator]) -> tuple[OmOperator, ...]:
 
 
 def _pipeline(stream: OmStream, w: float, weights: OmWeights) -> tuple[OmOperator, ...]:
-    """The cheaper of both orders at the bottom, selection first where they cost the same (step 2)."""
+    # The cheaper of both orders at the bottom, selection first where they cost the same (step 2).
     operators = (*grouped(stream.selections), *((stream.projection,) if stream.projection else ()))
     return min(
         permutations(operators),

@@ -12,7 +12,7 @@ from midstream.ring.cost import ProbingStep, RingCosts, RingLoad, check_network
 
 
 def selected(load: RingLoad, shares: Sequence[float]) -> RingLoad:
-    """The load where selections pushed into the ring keep only these shares of the states (Eq. 21.1).
+    """Reduce the load to the shares of the states that selections pushed into the ring keep (Eq. 21.1).
 
     >>> selected(RingLoad((ProbingStep(50, 0.1), ProbingStep(50, 0.1))), [1.0, 0.5]).compared
     175.0
@@ -22,17 +22,17 @@ def selected(load: RingLoad, shares: Sequence[float]) -> RingLoad:
 
 
 def central_workload(load: RingLoad, costs: RingCosts) -> float:
-    """L_C: the time that one node takes for one row (Eq. 13.1)."""
+    """Compute L_C: the time that one node takes for one row (Eq. 13.1)."""
     return costs.insert + costs.purge + costs.join * load.compared
 
 
 def ring_workload(load: RingLoad, costs: RingCosts, nodes: int) -> float:
-    """L_PSP: the time that all nodes take for one row (Eq. 13.1); its inverse is the service rate (Eq. 13.3)."""
+    """Compute L_PSP: the time of all nodes for one row (Eq. 13.1), the inverse of the service rate (Eq. 13.3)."""
     return central_workload(load, costs) + costs.send * nodes * load.sent
 
 
 def output_gain(load: RingLoad, costs: RingCosts, nodes: int) -> float:
-    """O_PSP / O_S: how many times the output rate of one node a ring has whose nodes are never idle (Eq. 13.4).
+    """Compute O_PSP / O_S: the output rate of a ring that is never idle over one node's (Eq. 13.4).
 
     >>> load = RingLoad.alike(3, 50, 0.1)
     >>> [round(output_gain(load, RingCosts(join=1e-3, send=1e-3), nodes), 3) for nodes in (1, 10, 100)]
@@ -42,7 +42,7 @@ def output_gain(load: RingLoad, costs: RingCosts, nodes: int) -> float:
 
 
 def latency(load: RingLoad, costs: RingCosts, nodes: int) -> float:
-    """The mean time from a row to its results, with the load balanced (Eq. 13.5).
+    """Compute the mean time from a row to its results, with the load balanced (Eq. 13.5).
 
     The nodes work while rows are on the way, so that the longer of both counts; and a row comes to the i-th node i - 1
     hops late.
@@ -52,7 +52,7 @@ def latency(load: RingLoad, costs: RingCosts, nodes: int) -> float:
 
 
 def best_length(load: RingLoad, costs: RingCosts) -> float:
-    """N of Theorem 9: min(N_1, N_2), of which N_1 has the nodes work as long as rows are on the way.
+    """Compute N of Theorem 9: min(N_1, N_2); at N_1 the nodes work as long as rows are on the way.
 
     N_2 has a row's way to the mean node be as long as the work of a node. That is at most one more than where the
     derivative of Eq. 13.5 is zero, sqrt(2 L_C / T_n), which is what "standard calculus" gives.
@@ -69,7 +69,7 @@ def best_length(load: RingLoad, costs: RingCosts) -> float:
 
 
 def theorem_9(load: RingLoad, costs: RingCosts) -> int:
-    """The length of Theorem 9 as a number of nodes: of those around `best_length` the one of less latency by Eq. 13.5.
+    """Round Theorem 9 to a number of nodes: the neighbour of `best_length` of less latency by Eq. 13.5.
 
     >>> theorem_9(RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0, hop=1.0))
     10
@@ -80,5 +80,5 @@ def theorem_9(load: RingLoad, costs: RingCosts) -> int:
 
 
 def _positive_root(a: float, b: float, c: float) -> float:
-    """The N > 0 with a N^2 = b N + c."""
+    # The N > 0 with a N^2 = b N + c.
     return (b + sqrt(b * b + 4 * a * c)) / (2 * a)

@@ -33,7 +33,7 @@ class TwoQueries:
 
 
 def pull_up(q: TwoQueries) -> Cost:
-    """The wide join, a router, and the filter on its results (§4.1, Equation 4.1).
+    """Compute the cost of the wide join, a router, and the filter on its results (§4.1, Equation 4.1).
 
     >>> cost = pull_up(TwoQueries(lambda_=20, w_1=10, w_2=30, s_sigma=0.5, s_join=0.1))
     >>> cost.c_m, cost.c_p
@@ -47,7 +47,7 @@ def pull_up(q: TwoQueries) -> Cost:
 
 
 def push_down(q: TwoQueries) -> Cost:
-    """A is split by the filter, each part has a join of its own, the results are merged (§4.2, Equation 4.2).
+    """Compute the cost of splitting A by the filter, a join for each part, and merged results (§4.2, Equation 4.2).
 
     >>> cost = push_down(TwoQueries(lambda_=20, w_1=10, w_2=30, s_sigma=0.5, s_join=0.1))
     >>> cost.c_m, cost.c_p
@@ -71,7 +71,8 @@ def push_down(q: TwoQueries) -> Cost:
 
 
 def state_slice(q: TwoQueries) -> Cost:
-    """Slices [0, W_1) and [W_1, W_2) with the filter between them, a union by punctuation (§5.3, Equation 5.1).
+    """Compute the cost of slices [0, W_1) and [W_1, W_2), a filter between, a union by punctuation (§5.3, Equation
+    5.1).
 
     The purge term is the printed 4 lambda: it lets every row of A purge the second slice, which only the share S_sigma
     reaches; `chain.chain_cost` counts (3 + S_sigma) lambda.
@@ -98,7 +99,7 @@ def state_slice(q: TwoQueries) -> Cost:
 
 
 def memory_saved_over_pull_up(rho: float, s_sigma: float) -> float:
-    """(C_m^(1) - C_m^(3)) / C_m^(1) (§5.3, Equation 5.2).
+    """Compute (C_m^(1) - C_m^(3)) / C_m^(1) (§5.3, Equation 5.2).
 
     >>> memory_saved_over_pull_up(rho=0.5, s_sigma=0.5)
     0.125
@@ -107,7 +108,7 @@ def memory_saved_over_pull_up(rho: float, s_sigma: float) -> float:
 
 
 def memory_saved_over_push_down(rho: float, s_sigma: float) -> float:
-    """(C_m^(2) - C_m^(3)) / C_m^(2) (§5.3, Equation 5.2).
+    """Compute (C_m^(2) - C_m^(3)) / C_m^(2) (§5.3, Equation 5.2).
 
     >>> memory_saved_over_push_down(rho=1, s_sigma=0.5)
     0.3333333333333333
@@ -116,7 +117,7 @@ def memory_saved_over_push_down(rho: float, s_sigma: float) -> float:
 
 
 def cpu_saved_over_pull_up(rho: float, s_sigma: float, s_join: float) -> float:
-    """(C_p^(1) - C_p^(3)) / C_p^(1) where the terms in lambda do not count (§5.3, Equation 5.2).
+    """Compute (C_p^(1) - C_p^(3)) / C_p^(1) without the terms in lambda (§5.3, Equation 5.2).
 
     >>> round(cpu_saved_over_pull_up(rho=0.5, s_sigma=0.5, s_join=0.1), 3)
     0.333
@@ -125,7 +126,7 @@ def cpu_saved_over_pull_up(rho: float, s_sigma: float, s_join: float) -> float:
 
 
 def cpu_saved_over_push_down(rho: float, s_sigma: float, s_join: float) -> float:
-    """(C_p^(2) - C_p^(3)) / C_p^(2) where the terms in lambda do not count (§5.3, Equation 5.2).
+    """Compute (C_p^(2) - C_p^(3)) / C_p^(2) without the terms in lambda (§5.3, Equation 5.2).
 
     With them it is negative where lambda W_2 S_sigma S_⋈ < 3/2: state-slice has 7 lambda of them, push-down 4 lambda.
 

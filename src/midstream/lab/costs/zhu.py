@@ -13,7 +13,7 @@ from __future__ import annotations
 
 
 def t_match(n: float, m: float, t_m: float) -> float:
-    """Time to match the states of both boxes, two to an operator, each with each (§5.1: T_match).
+    """Compute the time to match the states of both boxes, two to an operator, each with each (§5.1: T_match).
 
     >>> t_match(n=3, m=3, t_m=1)
     36
@@ -22,7 +22,7 @@ def t_match(n: float, m: float, t_m: float) -> float:
 
 
 def t_move(n: float, m: float, t_c: float) -> float:
-    """Time to share the matching states; at most the smaller box's states match (§5.1: T_move).
+    """Compute the time to share the matching states; at most the smaller box's states match (§5.1: T_move).
 
     >>> t_move(n=3, m=2, t_c=1)
     4
@@ -31,7 +31,7 @@ def t_move(n: float, m: float, t_c: float) -> float:
 
 
 def state_size(lambda_a: float, w: float) -> float:
-    """Tuples of a state over one input (§5.1: |S_A| = lambda_A W).
+    """Count the tuples of a state over one input (§5.1: |S_A| = lambda_A W).
 
     >>> state_size(lambda_a=10, w=2)
     20
@@ -40,7 +40,7 @@ def state_size(lambda_a: float, w: float) -> float:
 
 
 def joined_state_size(lambda_a: float, lambda_b: float, w: float, sigma_ab: float) -> float:
-    """Tuples of the state S_AB (§5.1: what Equation 1 inserts, |S_A||S_B| sigma_AB).
+    """Count the tuples of the state S_AB (§5.1: what Equation 1 inserts, |S_A||S_B| sigma_AB).
 
     A combined tuple is purged with its oldest component (§2.2), so it lives for less than W after it was made: the size
     is not lambda_AB W, which is twice as much.
@@ -52,7 +52,7 @@ def joined_state_size(lambda_a: float, lambda_b: float, w: float, sigma_ab: floa
 
 
 def t_s_ab(lambda_a: float, lambda_b: float, w: float, t_j: float, t_s: float, sigma_ab: float) -> float:
-    """Time to recompute the state S_AB from S_A and S_B (§5.1, Equation 1).
+    """Compute the time to recompute the state S_AB from S_A and S_B (§5.1, Equation 1).
 
     >>> t_s_ab(lambda_a=10, lambda_b=10, w=2, t_j=1, t_s=0, sigma_ab=0.1)
     400.0
@@ -61,7 +61,7 @@ def t_s_ab(lambda_a: float, lambda_b: float, w: float, t_j: float, t_s: float, s
 
 
 def lambda_ab(lambda_a: float, lambda_b: float, w: float, sigma_ab: float) -> float:
-    """Output rate of a join whose states are full (§5.1, Equation 2).
+    """Compute the output rate of a join whose states are full (§5.1, Equation 2).
 
     >>> lambda_ab(lambda_a=10, lambda_b=10, w=2, sigma_ab=0.1)
     40.0
@@ -70,7 +70,7 @@ def lambda_ab(lambda_a: float, lambda_b: float, w: float, sigma_ab: float) -> fl
 
 
 def t_ms(t_match: float, t_move: float, t_s: float) -> float:
-    """Length of a migration by moving state: match, move, recompute all unmatched states (§5.1, Equation 3).
+    """Add up a migration by moving state: match, move, recompute all unmatched states (§5.1, Equation 3).
 
     >>> t_ms(t_match=36, t_move=4, t_s=400)
     440
@@ -79,9 +79,9 @@ def t_ms(t_match: float, t_move: float, t_s: float) -> float:
 
 
 def t_pt(w: float, h: int) -> float:
-    """Length of a migration by parallel track over an old box of height h (§5.2, Equation 4).
+    """Compute the length of a migration by parallel track over an old box of height h (§5.2, Equation 4).
 
-    The 2W follow from the purge rule of Lemma 2.2; under max ordering W is enough whatever the height (HybMig §3.5).
+    The 2W follow from the purge rule of Lemma 2.2; under max ordering W is enough at any height (HybMig §3.5).
 
     >>> t_pt(w=20, h=1), t_pt(w=20, h=3)
     (20, 40)
@@ -90,7 +90,7 @@ def t_pt(w: float, h: int) -> float:
 
 
 def t_ab(lambda_a: float, lambda_b: float, w: float, t_j: float, t_s: float) -> float:
-    """Time of an old box's join for 2W of new tuples: purge, insert, join (§5.2, Equation 5).
+    """Compute the time of an old box's join for 2W of new tuples: purge, insert, join (§5.2, Equation 5).
 
     A new tuple of A purges lambda_b/lambda_a tuples of B, so lambda_b are purged in a unit of time, and as many
     inserted.
@@ -102,7 +102,7 @@ def t_ab(lambda_a: float, lambda_b: float, w: float, t_j: float, t_s: float) -> 
 
 
 def t_bc(lambda_b: float, lambda_c: float, w: float, t_j: float, t_s: float) -> float:
-    """Time of a new box's join for 2W of new tuples, its states empty at first (§5.2, Equation 6, put right).
+    """Compute the time of a new box's join for 2W of new tuples, from empty states (§5.2, Equation 6, corrected).
 
     In the first W nothing is purged and the states grow: at time t a tuple of B meets lambda_c t tuples of C. The sum
     over the first W is the integral, T_j lambda_b lambda_c W²; the equation multiplies it by W once more (a time
@@ -116,7 +116,7 @@ def t_bc(lambda_b: float, lambda_c: float, w: float, t_j: float, t_s: float) -> 
 
 
 def t_bc_as_printed(lambda_b: float, lambda_c: float, w: float, t_j: float, t_s: float) -> float:
-    """Equation 6 to the letter but for the names of the rates: right for W = 1 only.
+    """Compute Equation 6 as printed, except for the names of the rates: right for W = 1 only.
 
     >>> t_bc_as_printed(lambda_b=10, lambda_c=10, w=2, t_j=1, t_s=0)
     1600.0
@@ -128,7 +128,7 @@ def t_bc_as_printed(lambda_b: float, lambda_c: float, w: float, t_j: float, t_s:
 
 
 def lambda_bc(t: float, lambda_b: float, lambda_c: float, w: float, sigma_bc: float) -> float:
-    """Output rate of a new box's join at time t after the start (§5.2, Equation 7, put right).
+    """Compute the output rate of a new box's join at time t after the start (§5.2, Equation 7, corrected).
 
     The rate grows with the states until they are full. What is printed for t <= W is its integral: the tuples made so
     far, not those made in a unit of time.
@@ -140,7 +140,7 @@ def lambda_bc(t: float, lambda_b: float, lambda_c: float, w: float, sigma_bc: fl
 
 
 def lambda_bc_as_printed(t: float, lambda_b: float, lambda_c: float, w: float, sigma_bc: float) -> float:
-    """Equation 7 to the letter: for t <= W the integral from 0 to t.
+    """Compute Equation 7 as printed: for t <= W the integral from 0 to t.
 
     >>> lambda_bc_as_printed(t=1, lambda_b=10, lambda_c=10, w=3, sigma_bc=0.1)
     10.0
@@ -160,7 +160,7 @@ def t_ms_left_deep(
     sigma_bc: float,
     sigma_bcd: float,
 ) -> float:
-    """Moving state from (((A B) C) D) to (A ((B C) D)): S_BC, then S_BCD (§6.2, Equation 8, put right).
+    """Compute the time to move state from (((A B) C) D) to (A ((B C) D)) (§6.2, Equation 8, corrected).
 
     S_BC holds |S_B||S_C| sigma_BC tuples (`joined_state_size`). The equation takes lambda_BC W for it, as if a pair
     lived for W after it was made, and so counts the second state twice.
@@ -183,7 +183,7 @@ def t_ms_left_deep_as_printed(
     sigma_bc: float,
     sigma_bcd: float,
 ) -> float:
-    """Equation 8 to the letter.
+    """Compute Equation 8 as printed.
 
     >>> t_ms_left_deep_as_printed(10, 10, 10, w=1, t_j=1, t_s=0, sigma_bc=0.1, sigma_bcd=0.1)
     300.0

@@ -125,6 +125,6 @@ class HybMig15(Figure):
 
 
 def _share(times: Mapping[str, Numbers], rates: Mapping[str, Numbers], case: str, start: float, end: float) -> float:
-    """How many of the results due within a span a case gives in it."""
+    # The share of the results due within a span that a case gives in it.
     given, due = (rates[c][(times[c] > start) & (times[c] <= end)].sum() for c in (case, DUE))
     return float(given / due)

@@ -123,25 +123,24 @@ class _Course:
         self.cpu: Numbers = column(data, CPU, case=case)
 
     def sum(self, kind: str) -> float:
-        """The sum over the phase."""
         return float(getattr(self, kind).sum())
 
     def quarters(self, values: Numbers) -> list[float]:
-        """The mean of each quarter of w."""
+        # Quarters of w.
         spans = [(self.time > at * QUARTER) & (self.time <= (at + 1) * QUARTER) for at in range(4)]
         return [float(values[span].mean()) for span in spans]
 
     def peak(self, values: Numbers) -> float:
-        """When the values are last within 2 % of their greatest."""
+        # When the values are last within 2 % of their greatest.
         return float(self.time[np.flatnonzero(values >= 0.98 * values.max())[-1]])
 
     def after(self) -> float:
-        """Comparisons a second after w, against the last quarter before it."""
+        # Comparisons a second after w, against the last quarter before it.
         return float(self.cpu[self.time > 1.03].mean() / self.cpu[(self.time > 0.75) & (self.time <= 1.0)].mean())
 
 
 def _done(trace: Trace, seconds: Numbers) -> Numbers:
-    """The comparisons done by these times: a step does its own evenly between its beginning and its end."""
+    # A step does its comparisons evenly between its beginning and its end.
     begin, end = trace.column("begin"), trace.column("end")
     known = np.stack([begin, np.maximum(end, begin + 1e-9)], 1).ravel()
     total = np.cumsum(trace.column("comparisons"))

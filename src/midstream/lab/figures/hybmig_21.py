@@ -112,7 +112,7 @@ class HybMig21(Figure):
 
 
 def idle(task: HybMigTask) -> int:
-    """The comparisons a step that HybMig without BSC leaves to the processor."""
+    """Count the comparisons a step that HybMig without BSC leaves to the processor."""
     trace = task.method("hybmig")
     steps = [step.work for step in trace.steps if task.start <= step.upto <= task.start + task.seconds]
     return max(0, round(task.machine.speed * task.tick - sum(steps) / len(steps)))

@@ -110,7 +110,7 @@ class Jisc10(Figure):
 
 
 def latency(chain: JoinChain, strategy: str, form: str = "{}") -> tuple[int, int]:
-    """The comparisons of the step in which the transition begins, and its results: it has one row of each stream.
+    """Count the comparisons and results of the step in which the transition begins: it has one row of each stream.
 
     `form` makes the plans of the chain's trees: `stairs({})`.
     """

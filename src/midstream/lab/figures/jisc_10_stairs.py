@@ -77,5 +77,5 @@ class Jisc10Stairs(Figure):
 
 
 def listed(values: np.ndarray) -> str:
-    """Numbers as a list."""
+    """Format numbers as a list."""
     return ", ".join(f"{value:,.0f}" for value in values)

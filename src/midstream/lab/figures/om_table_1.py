@@ -102,7 +102,7 @@ class OmTable1(OmFigure):
 
 
 def _chosen(memory_counts: bool) -> set[int]:
-    """The plans of Fig. 2 that are chosen for an output rate and for memory; where memory has no weight, for both."""
+    # Where memory has no weight, the plan chosen for an output rate is that for both.
     operators = (OmOperator("o_1", 0.5, 500), OmOperator("o_2", 0.1, 50))
     orders = (operators, operators[::-1])
     weights = (OmWeights(20_000, 2), OmWeights(0.1, 0.9 if memory_counts else 0.0))

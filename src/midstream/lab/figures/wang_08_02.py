@@ -124,12 +124,12 @@ def _gain(data: pa.Table, case: str) -> Numbers:
 
 
 def _by_panel(found: Numbers, panels: int, rates: int) -> Numbers:
-    """By panel, and in each by ascending rate, as the runs go."""
+    # Runs go by panel, and in each by ascending rate.
     return found.reshape(panels, rates)
 
 
 def _order(data: pa.Table, costs: Numbers) -> Numbers:
-    """The power of the rate that each panel's cost grows with, from the slowest to the fastest."""
+    # The power of the rate that each panel's cost grows with, from the slowest to the fastest.
     slow, *_, fast = np.unique(column(data, RATE))
     order: Numbers = np.log(costs[:, -1] / costs[:, 0]) / np.log(fast / slow)
     return order

@@ -103,7 +103,6 @@ class Wang0803(Figure):
 
 
 def _chains(setting: WangSetting) -> Iterator[dict[str, Any]]:
-    """Both chains at every C_sys."""
     windows = setting.windows
     load = ChainLoad(windows, setting.rate, setting.rate, setting.s_join)
     runs = {case: tally(setting, case) for case in ("mem_opt", "cpu_opt")}
@@ -132,7 +131,7 @@ def _gain(data: pa.Table, panel: str) -> Numbers:
 
 
 def _shape(claim: Claim, data: pa.Table, panels: tuple[str, ...], as_recorded: Callable[..., Any]) -> Verdict:
-    """A claim about the CPU-Opt chain, by its slices and where the first ends: at every rate, with the C_sys drawn."""
+    # The claim is checked at every rate, with the C_sys drawn.
 
     def recorded(c_sys: float, name: str, panel: str) -> Numbers:
         found: Numbers = column(data, name, **{PANEL: panel, "case": "cpu_opt", C_SYS: c_sys})

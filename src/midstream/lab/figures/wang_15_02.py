@@ -102,7 +102,6 @@ class Wang1502(OfRing):
 
 
 def _run(ways: int, nodes: int, execution: Execution, purge: str, seed: int) -> dict[str, int]:
-    """What an order and a purge bring about on one draw of rows."""
     drawn = RingArrivals.drawn(ways, RATE, SELECTIVITY, 10.0, seed)
     arrivals, order = execution.drawn(drawn, seed)
     counts = OrderedRing(arrivals, WINDOW, nodes, costs("small join"), order=order, lazy=PURGES[purge]).run()

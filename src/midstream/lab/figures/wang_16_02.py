@@ -138,7 +138,7 @@ class Wang1602(OverNodes):
 
 
 def _within_one(claim: Claim, data: pa.Table, by: str, reason: str) -> Verdict:
-    """Whether what a model foresees is nowhere further than one node from what was measured to be best."""
+    # A model's length must nowhere be further than one node from what was measured to be best.
     best, measured = best_lengths(data), curves(data, RESPONSE)
     named = {at: int(found) for at, found in values(data, by).items()}
     off = {at: named[at] - best[at] for at in best}

@@ -87,7 +87,7 @@ class Wang1603(OverNodes):
 
 
 def _ranges(names: list[str], found: dict[tuple[str, str], tuple[float, float]], unit: str) -> str:
-    """Over the panels, the least and the most of every case."""
+    # Over the panels, the least and the most of every case.
     parts = []
     for name in names:
         here = [span for (_, case), span in found.items() if case == name]

@@ -90,7 +90,6 @@ class Zhu00(Figure):
 
 
 def _paused(workload: Workload) -> Workload:
-    """The workload with no arrivals during the pause."""
     sources = [
         replace(source, rate=Schedule(((0, float(rate)), (PAUSE, 0), (RESUME, float(rate)))))
         for source in workload.sources
@@ -100,7 +99,6 @@ def _paused(workload: Workload) -> Workload:
 
 
 def _asked(workload: Workload, old: str, new: str) -> str:
-    """What the engine answers to a migration by pause, drain and resume."""
     try:
         trace = Processor(1e6, tick=0.5).play(workload, old, 2.0, [PlanSwitch(1.0, new, "pause_drain_resume")])
     except StrategyError as error:

@@ -99,5 +99,5 @@ class Zhu12(Figure):
 
 
 def listed(numbers: Numbers, form: str) -> str:
-    """Numbers as a list in words."""
+    """Format numbers as a list in words."""
     return ", ".join(f"{number:{form}}" for number in numbers)

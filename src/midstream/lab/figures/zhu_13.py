@@ -67,7 +67,7 @@ class Zhu13(CasesFigure):
 
 
 def joins(line: Course, other: Course) -> float:
-    """The first second after the migration's begin from which on both counts are equal."""
+    """Find the first second after the migration's begin from which on both counts are equal."""
     unequal: Numbers = line.seconds[(line.intermediate != other.intermediate) & (line.seconds >= MIGRATED)]
     later = line.seconds[line.seconds > unequal.max(initial=MIGRATED)]
     return float(later[0]) if len(later) else float("inf")

@@ -67,7 +67,7 @@ class Zhu16(CasesFigure):
 
 
 def longest_zero(rates: np.ndarray) -> int:
-    """The length of the longest run of zeros."""
+    """Find the length of the longest run of zeros."""
     longest = run = 0
     for rate in rates:
         run = 0 if rate else run + 1
