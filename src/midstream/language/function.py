@@ -27,5 +27,5 @@ class Function:
 
 
 def fixed(count: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
-    """A function of so many arguments."""
+    """Build a function that takes exactly `count` arguments."""
     return Function(counted(count, count, rule), kernel)

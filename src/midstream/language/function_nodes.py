@@ -20,10 +20,10 @@ class Builder(Protocol):
     """Makes expressions: of a node of the tree, and of a function applied to arguments."""
 
     def bind(self, node: exp.Expr) -> Expression:
-        """The typed expression of a node; raises LanguageError."""
+        """Bind a node to a typed expression; raises LanguageError."""
 
     def call(self, name: str, *arguments: Expression) -> Expression:
-        """A function of the catalogue applied to arguments; raises LanguageError."""
+        """Apply a function of the catalogue to arguments; raises LanguageError."""
 
 
 _ONE, _TWO = ("this",), ("this", "expression")
@@ -150,12 +150,12 @@ def _truncated(node: exp.Expr, build: Builder) -> Expression:
 
 
 def _counted(node: exp.Expr, build: Builder) -> Expression:
-    """DATE_DIFF has its later moment first in the tree."""
+    # DATE_DIFF has its later moment first in the tree.
     return build.call("date_diff", _unit(node), build.bind(node.expression), build.bind(node.this))
 
 
 def _from_unix(node: exp.Expr, build: Builder) -> Expression:
-    """TO_TIMESTAMP of seconds or a text, and EPOCH_MS, which goes both ways."""
+    # The node is TO_TIMESTAMP of seconds or a text, or EPOCH_MS, which goes both ways.
     value, scale = build.bind(node.this), node.args.get("scale")
     if scale is not None and scale.name == "3":
         return build.call("epoch_ms" if family(value.type) in ("timestamp", "date") else "make_timestamp_ms", value)
@@ -175,8 +175,6 @@ def _truncated_number(node: exp.Expr, build: Builder) -> Expression:
 
 
 def _in_json(name: str) -> Callable[[exp.Expr, Builder], Expression]:
-    """A value within a JSON text, by a path that is a constant."""
-
     def handler(node: exp.Expr, build: Builder) -> Expression:
         path = node.expression
         known = (exp.JSONPathKey, exp.JSONPathSubscript)
@@ -190,7 +188,7 @@ def _in_json(name: str) -> Callable[[exp.Expr, Builder], Expression]:
 
 
 def _whole_units(node: exp.Expr, build: Builder) -> Expression:
-    """TIMESTAMPDIFF has its later moment first in the tree."""
+    # TIMESTAMPDIFF has its later moment first in the tree.
     return build.call("timestampdiff", _unit(node), build.bind(node.expression), build.bind(node.this))
 
 

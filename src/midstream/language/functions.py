@@ -122,7 +122,7 @@ INTERNAL = frozenset(
 
 
 def function_of(name: str) -> Function:
-    """The function of a name: of the catalogue, or a user's predicate; raises a `QueryError` where it is unknown."""
+    """Find a function of the catalogue or a user's predicate; raises a `QueryError` where the name is unknown."""
     known = CATALOGUE.get(name)
     if known is not None:
         return known
@@ -131,13 +131,13 @@ def function_of(name: str) -> Function:
 
 
 def predicates_asked(expression: Expression) -> frozenset[str]:
-    """The names of the users' predicates that an expression asks."""
+    """Collect the names of the users' predicates that an expression calls."""
     called = {part.function for part in expression.walk() if isinstance(part, Call)}
     return frozenset(called - CATALOGUE.keys())
 
 
 def asks_user(expression: Expression) -> bool:
-    """Whether a user's predicate must be asked: that may take long, and may raise.
+    """Return whether an expression calls a user's predicate, which may take long and may raise.
 
     >>> from midstream.language.coerce import literal
     >>> asks_user(call("not", literal(True)))
@@ -147,7 +147,7 @@ def asks_user(expression: Expression) -> bool:
 
 
 def call(name: str, *arguments: Expression) -> Expression:
-    """A function applied to arguments, typed, with casts put in; computed at once where all are literals.
+    """Apply a function to arguments, typed, with casts put in; computes it at once where all are literals.
 
     Raises LanguageError, without a place, if the function does not take such arguments.
 
@@ -170,12 +170,12 @@ def call(name: str, *arguments: Expression) -> Expression:
 
 
 def always(expression: Expression) -> bool:
-    """Whether a condition is the constant TRUE."""
+    """Return whether a condition is the constant TRUE."""
     return isinstance(expression, Literal) and expression.type == BOOLEAN and expression.value is True
 
 
 def constant(expression: Expression) -> object:
-    """The Python value of an expression that reads no column.
+    """Evaluate an expression that reads no column to its Python value.
 
     >>> constant(Call(INT64, "abs", (Literal(INT64, -5),)))
     5

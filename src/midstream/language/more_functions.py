@@ -28,7 +28,7 @@ _TESTS = {"isnan": pc.is_nan, "isinf": pc.is_inf}
 def _failing(
     count: int, rule: Rule, kernel: Callable[..., Datum], fails: Callable[[Call], bool] = lambda call: True
 ) -> Function:
-    """A function that has no value for some arguments, unless all are constants for which it has one."""
+    # Of constants for which the function has a value, a call cannot fail.
     return Function(counted(count, count, rule), kernel, fails)
 
 
