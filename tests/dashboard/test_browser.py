@@ -22,6 +22,7 @@ def test_a_migration_is_watched(browser: Browser, tmp_path: Path) -> None:
     """Both plans are in one graph, with what they share, what each serves, progress and end; then one plan again."""
     job = played(tmp_path / "ckpt", lanes=2)
     with job.engine as engine, engine.dashboard(port=0) as dashboard, opened(browser, dashboard) as page:
+        page.clock.install()
         expect(page.locator("main")).to_have_text("There is nothing to see yet: the job has not finished a step yet.")
         job.push(4)
         expect(page.locator(".node.join")).to_have_count(3)
@@ -40,7 +41,13 @@ def test_a_migration_is_watched(browser: Browser, tmp_path: Path) -> None:
         page.wait_for_function("before => document.querySelector('.migration meter')?.value > before", arg=before)
         job.push(15)
         expect(page.locator(".migration")).to_have_count(0)
+        expect(page.locator(".ended")).to_contain_text("by parallel_track")
+        expect(page.locator(".node.join")).to_have_count(
+            5
+        )  # Whoever has just approved a plan sees both for ten seconds.
+        page.clock.fast_forward(10_000)
         expect(page.locator(".node.join")).to_have_count(3)
+        expect(page.locator(".ended")).to_have_count(0)
         expect(page.locator("code.plan").first).to_have_text(MIGRATED)
 
 

@@ -50,11 +50,9 @@ def test_once_it_is_hot_the_query_moves_and_saves_most_of_the_work(figures: Perf
     assert decided.real is not None or decided == figures.reviews[0]
 
 
-def test_while_it_is_cold_every_review_stays(figures: Performance, weeks: int) -> None:
+def test_while_it_is_cold_every_review_stays(figures: Performance) -> None:
     before, after = figures.phases
     cold = [review for review in figures.reviews if review.step < after.first]
-    # A plan is reviewed where it does more than was foreseen; four weeks do too little before it is hot.
-    assert cold or weeks == 4
     assert {(review.plan, review.decision) for review in cold} <= {(before.plan, "stay")}
 
 
@@ -62,7 +60,7 @@ def test_the_screen_shows_what_was_proposed_and_why(
     figures: Performance, weeks: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verdict = AnswerCheck(1, 1, 0, 0, (), ())
-    show_act(ACT, ACT.span(weeks), figures, verdict, {"auto": 1.0, "off": 2.0}, tmp_path)
+    show_act(ACT, ACT.span(weeks), figures, verdict, {"auto": (0.25, 0.75), "off": (0.5, 1.5)}, tmp_path)
     said = capsys.readouterr().out
     why = re.search(
         rf"{re.escape(HEAT_LAST)} instead of {re.escape(ACT.old_plan)}. Why: a step takes ([\d.]+) ms, "
@@ -70,6 +68,7 @@ def test_the_screen_shows_what_was_proposed_and_why(
         said,
     )
     assert why is not None and float(why[2]) < 0.9 * float(why[1])
+    assert "the slowest 1.50 s, and 1.00 s with the optimizer and its reviews, the slowest 0.75 s" in said
     assert "It saved" in said and f"foreseen {HEAT_LAST}" in said
 
 

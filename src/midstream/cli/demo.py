@@ -100,7 +100,7 @@ def _play(
             figures = play(act, replays, folder, session, cores, partial(progress.update, task))
             progress.update(task, description="asking DuckDB", total=None)
             verdict = check(act, replays, folder / "results")
-            rehearsals = dict[str, float]()
+            rehearsals = dict[str, tuple[float, ...]]()
             if act.is_optimized:
                 progress.update(task, description="once more without Spark, side by side")
                 rehearsals |= {mode: rehearse(act, replays, mode).seconds for mode in ("auto", MODE_OFF)}

@@ -111,7 +111,7 @@ LOST_IN_WEATHER = Act(
 
 LATE_IN_THE_HEAT = Act(
     name="late_in_the_heat",
-    question="A flight from LGA is over two hours late on a hot day: which of its airline's go there from JFK?",
+    question="Over 6 h 40 min late from LGA: which flights of that airline go there from JFK in weeks with hot hours?",
     why="In winter joining departures with hot hours first leaves nothing to join; in summer it leaves nearly all.",
     streams=("JFK", "LGA", "weather"),
     sql="""
@@ -119,8 +119,8 @@ LATE_IN_THE_HEAT = Act(
                _ts AS moment
         FROM JFK D, LGA L, weather W
         WHERE D.dest = L.dest AND D.carrier = L.carrier AND D.origin = W.origin
-          AND L.dep_delay > 120 AND W.temp > 70
-        WINDOW 1 DAY""",
+          AND L.dep_delay > 400 AND W.temp > 80
+        WINDOW 21 DAYS""",
     old_plan="((D W) L)",
     new_plan=None,
     expected="""
@@ -128,11 +128,11 @@ LATE_IN_THE_HEAT = Act(
             SELECT D.*, L.flight AS lga_flight, L.dep_delay AS lga_delay,
                    greatest(D.ts, L.ts) AS latest, least(D.ts, L.ts) AS earliest
             FROM JFK D JOIN LGA L ON D.dest = L.dest AND D.carrier = L.carrier
-            WHERE L.dep_delay > 120 AND greatest(D.ts, L.ts) - least(D.ts, L.ts) <= 86_400_000_000)
+            WHERE L.dep_delay > 400 AND greatest(D.ts, L.ts) - least(D.ts, L.ts) <= 1_814_400_000_000)
         SELECT pairs.dest, pairs.carrier, pairs.flight, pairs.dep_delay, lga_flight, lga_delay, W.temp,
                greatest(latest, W.ts) AS moment
         FROM pairs JOIN weather W ON pairs.origin = W.origin
-        WHERE W.temp > 70 AND greatest(latest, W.ts) - least(earliest, W.ts) <= 86_400_000_000""",
+        WHERE W.temp > 80 AND greatest(latest, W.ts) - least(earliest, W.ts) <= 1_814_400_000_000""",
     summary="""SELECT dest AS destination, carrier, count(DISTINCT (flight, dep_delay)) AS flights, max(temp) AS hottest
                FROM result GROUP BY ALL ORDER BY flights DESC, dest, carrier LIMIT 5""",
     span=around_june,

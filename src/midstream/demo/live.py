@@ -15,9 +15,9 @@ from midstream.demo.play import QUERY
 from midstream.engine import Engine
 
 ACT = LATE_IN_THE_HEAT
-FIRST_DAY, DAYS_A_STEP, DAYS_A_YEAR = 140, 2, 366
-"""The day of the year that the first step begins with, late in May; the days that a step brings; and after how many the
-year begins again.
+FIRST_DAY, DAYS_A_STEP, DAYS_A_YEAR = 110, 4, 366
+"""The day of the year that the first step begins with, late in April; the days that a step brings; and after how many
+the year begins again.
 """
 
 

@@ -73,10 +73,10 @@ def _change(act: Act, run: Any) -> str:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """An act done by the embedded engine: what happened, and the seconds that its steps took."""
+    """An act done by the embedded engine: what happened, and the seconds that each of its steps took."""
 
     events: tuple[Event, ...]
-    seconds: float
+    seconds: tuple[float, ...]
 
     @property
     def steps(self) -> tuple[StepDone, ...]:
@@ -90,7 +90,7 @@ def rehearse(act: Act, replays: Mapping[str, Replay], mode: Mode) -> Rehearsal:
 
     declare_within_km()
     files = {name: replays[name].files for name in act.streams}
-    engine, seconds = Engine(), 0.0
+    engine, seconds = Engine(), list[float]()
     for name, paths in files.items():
         engine.create_stream(name, parquet.read_schema(paths[0]), timestamp="ts", lateness=LATENESS)
     engine.add_query(QUERY, act.sql, act.old_plan, **_one_node(act))
@@ -99,5 +99,5 @@ def rehearse(act: Act, replays: Mapping[str, Replay], mode: Mode) -> Rehearsal:
         tables = {name: parquet.read_table(paths[number]) for name, paths in files.items()}
         began = time.monotonic()
         engine.push(tables)
-        seconds += time.monotonic() - began
-    return Rehearsal(tuple(engine.events), seconds)
+        seconds.append(time.monotonic() - began)
+    return Rehearsal(tuple(engine.events), tuple(seconds))

@@ -92,9 +92,9 @@ async function drawView(data, key) {
   if (name !== place.view) return;
   const main = $("main");
   const focused = main.contains(document.activeElement) ? document.activeElement.id : "";
-  modules.get(name).render(main, data, context());
+  const passing = modules.get(name).render(main, data, context()); // whether the next look differs without new data
   if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
-  drawn = key;
+  drawn = passing ? "" : key;
   Object.assign(document.body.dataset, { view: name, options: place.options.toString() });
 }
 

@@ -4,10 +4,25 @@ import { bytes, chart, compact, count, duration, facts, h, meter, number, percen
 import { graph } from "../graph.js";
 import { about, controls, proposal } from "../controls.js";
 
-export function render(element, data, context) {
+const SHOWN_LONG_ENOUGH = 10_000; // milliseconds: a migration may be over before anybody has looked at its picture
+let seen = null; // the last migration that was under way: its query, its picture, and when it was seen first
+
+/** The data with the picture of both plans, where their migration has just ended and was seen for too short a time. */
+function lingering(data) {
+  const now = Date.now(), lasts = seen?.query === data.query && now - seen.first < SHOWN_LONG_ENOUGH;
+  if (data.migrations.length) {
+    seen = { query: data.query, graph: data.graph, ended: data.migrations[0], first: seen?.query === data.query && seen.under_way ? seen.first : now, under_way: true };
+    return { ...data, ended: null };
+  }
+  if (seen) seen.under_way = false;
+  return lasts ? { ...data, graph: seen.graph, ended: seen.ended } : { ...data, ended: null };
+}
+
+export function render(element, found, context) {
+  const data = found.query ? lingering(found) : found;
   if (!data.query) {
     element.replaceChildren(h("p", { class: "empty" }, "This job has no query yet."), controls(data, context));
-    return;
+    return false;
   }
   const charts = h("div", { class: "charts" });
   redraw(element, [
@@ -15,6 +30,7 @@ export function render(element, data, context) {
     h("details", { id: "sql" }, h("summary", {}, h("code", { class: "plan" }, data.plan)), h("pre", {}, data.sql)),
     proposal(data, context),
     ...data.migrations.map((one) => migration(one, data)),
+    data.ended ? h("p", { class: "callout ended", role: "status" }, `The migration by ${data.ended.strategy} from ${data.ended.old} to ${data.ended.plan} is over; the picture shows both plans as they were last.`) : null,
     facts([
       ["rows out", compact(data.counters.rows_out)], ["comparisons", compact(data.counters.comparisons)],
       ["rows held", number(data.state_rows)], ["bytes held", bytes(data.state_bytes)],
@@ -28,6 +44,7 @@ export function render(element, data, context) {
     controls(data, context),
   ], about(data, context));
   rates(charts, data);
+  return Boolean(data.ended);
 }
 
 const mates = (data, context) => h("span", {}, `${number(data.mates.count)}: `, data.mates.first.slice(0, 4).map((name, at) => [
@@ -51,7 +68,7 @@ function migration(one, data) {
 }
 
 function drawing(data) {
-  const migrating = data.migrations.length > 0;
+  const migrating = data.migrations.length > 0 || data.ended;
   return h("figure", { class: "graph" },
     h("figcaption", {}, migrating ? "Both plans: what is blue is of the new one, what is orange and dashed of the old one, what is grey of both" : "The running plan",
       data.graph.since === null ? "" : `; figures since step ${data.graph.since}`),
