@@ -297,9 +297,15 @@ def _plain_lines(data: pa.Buffer, columns: pa.Schema) -> pa.Table | None:
 
     Arrow reads objects, not lines: all is given up where one of them might be no line, or a line no object.
     """
-    text = data.to_pybytes().rstrip(b"\n")
-    lines = text.count(b"\n") + 1
-    alike = text[:1] == b"{" and text[-1:] == b"}" and text.count(b"\n{") == text.count(b"}\n") == lines - 1
+    text = np.frombuffer(data, np.uint8)
+    size = len(text)
+    while size and text[size - 1] == ord("\n"):
+        size -= 1
+    text = text[:size]
+    ends = np.flatnonzero(text == ord("\n"))
+    lines = len(ends) + 1
+    begins, lasts = np.append(0, ends + 1), np.append(ends - 1, size - 1)
+    alike = size > 0 and (text[begins] == ord("{")).all() and (text[lasts] == ord("}")).all()
     kinds = {field.name: _read_by_arrow(field.type) for field in columns}
     if not alike or None in kinds.values() or _as_utf8(data)[1]:
         return None

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,8 @@ _OPTIONS = {
 }
 _ON_SPARK = "leave it out, or run the job with --engine spark"
 _EARLIEST, _LATEST = -2, -1
-_AT_ONCE = 10_000
+_AT_ONCE = 500
+"""Messages that are taken from the client together: so few that the garbage collector never looks through them."""
 _SILENCE = 30.0
 """Seconds without a message that must be there, until the step is tried again."""
 _RANGE = re.compile(r"(.*)\[(\d+)\]@(\d+)-(\d+)")
@@ -84,11 +86,18 @@ class Range(NamedTuple):
         return Range(found[1], *map(int, found.groups()[1:]))
 
 
+Messages = Mapping[str, list[Any]]
+"""Messages of a partition by columns, each named by the client's method that gives its values.
+
+An object for each message would keep the garbage collector busy for as long as a step waits for others.
+"""
+
+
 class _Fetched(NamedTuple):
     """The messages of a range; `lost` is why offsets at its beginning are not among them, or empty."""
 
     range: Range
-    messages: list[Any]
+    messages: Messages
     lost: str
 
 
@@ -114,7 +123,7 @@ class KafkaSource(FileSource):
         self._bytes = int(options.get("maxbytespertrigger", MOST_BYTES))
         self._skips = options.get("failondataloss", "true").lower() == "false"
         self._client: Any = None
-        self._ahead: dict[int, list[Any]] = {}
+        self._ahead: dict[int, Messages] = {}
         self._at: dict[int, int] = {}
         self._ends: dict[int, int] = {}
         self._paused: set[int] = set()
@@ -284,7 +293,7 @@ class KafkaSource(FileSource):
                 positions[one] = low
         self._high = {one: high for one, (_, high) in bounds.items()}
         self._take_from(positions)
-        behind = [one for one in partitions if positions[one] < bounds[one][1] or self._ahead[one]]
+        behind = [one for one in partitions if positions[one] < bounds[one][1] or self._ahead[one]["offset"]]
         if behind:
             self._fill(behind, positions)
         due = [one for one in partitions if one in behind or one in new or one in lost]
@@ -332,21 +341,21 @@ class KafkaSource(FileSource):
         """Have the consumer stand where the job does, with what is fetched ahead."""
         if self._at == positions:
             return
-        self._ahead = {one: [] for one in positions}
+        self._ahead = {one: {kind: [] for kind in self._kinds} for one in positions}
         self._at, self._ends, self._paused = dict(positions), {}, set()
         self._consumer.assign([self._of(one, offset) for one, offset in positions.items()])
 
     def _fill(self, behind: Collection[int], positions: Mapping[int, int]) -> None:
         """Consume until of each partition there is a step's share, or all up to its end."""
         rows, size = self._shares(list(behind))
-        sizes = {one: sum(map(len, self._ahead[one])) for one in self._at}
+        sizes = {one: sum(_sizes(self._ahead[one]["value"])) for one in self._at}
 
         def has_share(one: int) -> bool:
-            return len(self._ahead[one]) >= rows or sizes[one] >= size
+            return len(self._ahead[one]["offset"]) >= rows or sizes[one] >= size
 
         def is_due(one: int) -> bool:
-            ahead, high = self._ahead[one], self._high[one]
-            reached = (ahead[-1].offset() + 1 if ahead else positions[one], self._ends.get(one, -1))
+            offsets, high = self._ahead[one]["offset"], self._high[one]
+            reached = (offsets[-1] + 1 if offsets else positions[one], self._ends.get(one, -1))
             return not has_share(one) and max(reached) < high
 
         due = {one for one in behind if is_due(one)}
@@ -367,15 +376,25 @@ class KafkaSource(FileSource):
                     remedy="see that the broker runs, and that no transaction on the topic was left open",
                 )
 
-    def _sorted(self, messages: Iterable[Any]) -> Counter[int]:
+    def _sorted(self, messages: Sequence[Any]) -> Counter[int]:
         """Append messages to those of their partitions; return how many bytes each partition got."""
-        found = Counter[int]()
+        found, kind = Counter[int](), kafka().Message
+        if any(map(kind.error, messages)):
+            self._ended([one for one in messages if one.error() is not None])
+            messages = [one for one in messages if one.error() is None]
+        # Methods of the class, called by `map`: a loop over the messages takes longer than to fetch them.
+        for partition, together in groupby(messages, kind.partition):
+            run = list(together)
+            found[partition] += sum(map(len, run))
+            for name, column in self._ahead[partition].items():
+                column.extend(map(getattr(kind, name), run))
+        return found
+
+    def _ended(self, messages: Iterable[Any]) -> None:
+        """Note which partitions have ended; raise where something else is wrong with one."""
         for message in messages:
             error, partition = message.error(), message.partition()
-            if error is None:
-                self._ahead[partition].append(message)
-                found[partition] += len(message)
-            elif error.code() == kafka().KafkaError._PARTITION_EOF:
+            if error.code() == kafka().KafkaError._PARTITION_EOF:
                 self._ends[partition] = message.offset()
             elif error.code() == kafka().KafkaError._AUTO_OFFSET_RESET:
                 self._at = {}
@@ -384,7 +403,6 @@ class KafkaSource(FileSource):
                 )
             elif not error.retriable() and error.code() not in _transport():
                 raise failed(error, self._place, InputError)
-        return found
 
     def _pause(self, full: Collection[int], due: Collection[int]) -> None:
         """Bring no more messages of partitions that have a step's share already, and again those of others."""
@@ -397,11 +415,12 @@ class KafkaSource(FileSource):
     def _cut(self, partition: int, first: int, rows: int, size: int, lost: str) -> _Fetched:
         """Take a step's share of a partition off what was fetched ahead."""
         ahead = self._ahead[partition]
-        sums = np.cumsum([len(one) for one in ahead[:rows]])
+        sums = np.cumsum(_sizes(ahead["value"][:rows]))
         taken = min(len(sums), int(np.searchsorted(sums, size)) + 1)
-        messages, self._ahead[partition] = ahead[:taken], ahead[taken:]
-        end = messages[-1].offset() + 1 if messages else self._at[partition]
-        if not self._ahead[partition] and self._ends.get(partition, -1) >= end:
+        messages = {kind: column[:taken] for kind, column in ahead.items()}
+        self._ahead[partition] = {kind: column[taken:] for kind, column in ahead.items()}
+        end = messages["offset"][-1] + 1 if taken else self._at[partition]
+        if taken == len(ahead["offset"]) and self._ends.get(partition, -1) >= end:
             end = self._ends[partition]  # Behind the last message are marks of transactions.
         self._at[partition] = end
         return _Fetched(Range(self.topic, partition, first, end), messages, lost)
@@ -410,10 +429,10 @@ class KafkaSource(FileSource):
         found = []
         if fetched.lost:
             found.append(self._named(unread_file(self.columns, fetched.lost), fetched.range, [fetched.range.first]))
-        for at in range(0, len(fetched.messages), _PIECE):
-            messages = fetched.messages[at : at + _PIECE]
-            offsets = [one.offset() for one in messages]
-            found.append(self._named(self._decoded(messages, offsets), fetched.range, offsets))
+        for at in range(0, len(fetched.messages["offset"]), _PIECE):
+            piece = {kind: column[at : at + _PIECE] for kind, column in fetched.messages.items()}
+            rows = self._decoded(piece, fetched.range.partition)
+            found.append(self._named(rows, fetched.range, piece["offset"]))
         return found
 
     def _named(self, rows: pa.Table, range: Range, offsets: list[int]) -> pa.Table:
@@ -422,17 +441,22 @@ class KafkaSource(FileSource):
         rows = rows.append_column(PARTITION, pa.array(np.full(rows.num_rows, range.partition, np.int32)))
         return rows.append_column(OFFSET, pa.array(offsets, pa.int64()))
 
-    def _decoded(self, messages: list[Any], offsets: list[int]) -> pa.Table:
-        own, others = self._own_names, self._of_values
-        values = [one.value() for one in messages] if others or "value" in own else []
-        rows = self._decode(values, others) if others else None
+    def _decoded(self, messages: Messages, partition: int) -> pa.Table:
+        others = self._of_values
+        rows = self._decode(messages["value"], others) if others else None
         found = {} if rows is None else {name: rows.column(name) for name in rows.column_names}
-        for name, kind in own.items():
-            found[name] = self._own(kind, self.columns.field(name), messages, offsets, values)
+        for name, kind in self._own_names.items():
+            found[name] = self._own(kind, self.columns.field(name), messages, partition)
         table = pa.table({field.name: found.pop(field.name) for field in self.columns})
         for name, column in found.items():
             table = table.append_column(name, column)
         return table
+
+    @cached_property
+    def _kinds(self) -> set[str]:
+        """What is kept of messages."""
+        asked = {kind.removesuffix("Type") for kind in self._own_names.values()}
+        return {"offset", "value"} | (asked & {"key", "timestamp"})
 
     @cached_property
     def _own_names(self) -> dict[str, str]:
@@ -445,23 +469,27 @@ class KafkaSource(FileSource):
         """The columns that are in the values."""
         return pa.schema([field for field in self.columns if field.name not in self._own_names])
 
-    def _own(self, kind: str, field: pa.Field, messages: list[Any], offsets: list[int], values: list[Any]) -> pa.Array:
+    def _own(self, kind: str, field: pa.Field, messages: Messages, partition: int) -> pa.Array:
         """The column of what Kafka itself says of messages."""
+        count = len(messages["offset"])
         if kind == "offset":
-            return pa.array(offsets, pa.int64())
+            return pa.array(messages["offset"], pa.int64())
         if kind == "value":
-            return pa.array(values, pa.binary())
+            return pa.array(messages["value"], pa.binary())
         if kind == "topic":
-            return pa.array([self.topic] * len(messages))
+            return pa.repeat(self.topic, count)
         if kind == "partition":
-            return pa.array([one.partition() for one in messages], pa.int32())
+            return pa.array(np.full(count, partition, np.int32))
+        if kind == "key":
+            return texts(messages["key"], field)
+        types, times = np.array(messages["timestamp"], np.int64).reshape(count, 2).T
         if kind == "timestamp":
-            times = np.array([one.timestamp()[1] for one in messages], np.int64) * 1000
-            return pa.array(times, pa.timestamp("us", "UTC"))
-        if kind == "timestampType":
-            return pa.array([one.timestamp()[0] - 1 for one in messages], pa.int32())
-        keys = [one.key() for one in messages]
-        return texts(keys, field)
+            return pa.array(times * 1000, pa.timestamp("us", "UTC"))
+        return pa.array(types.astype(np.int32) - 1)
+
+
+def _sizes(values: Iterable[bytes | None]) -> list[int]:
+    return [0 if one is None else len(one) for one in values]
 
 
 def _transport() -> set[int]:
