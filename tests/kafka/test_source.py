@@ -6,12 +6,14 @@ import json
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+import midstream as ms
 from midstream.engine import kafka_source
 from midstream.engine.job_run import FileJob
 from midstream.engine.kafka_source import KafkaSource
@@ -337,3 +339,40 @@ def test_a_broker_that_does_not_answer_for_a_while(monkeypatch: pytest.MonkeyPat
         own.process.send_signal(signal.SIGCONT)
         running.run(None, lambda: False, lambda patience: None)
     assert keys() == [0, 1]
+
+
+def test_a_program_reads_topics_and_folders(kafka: Broker) -> None:
+    topic, folder = kafka.topic("orders", 2), Path("names")
+    folder.mkdir()
+    (folder / "a.json").write_text('{"k": 1, "w": "one", "ts": "2024-01-01T00:00:01Z"}\n')
+    kafka.send(topic, [row(k) for k in range(3)], 1)
+    options = {"kafka.bootstrap.servers": kafka.servers, "subscribe": topic, "startingOffsets": "earliest"}
+
+    def opened() -> ms.Engine:
+        engine = ms.Engine(checkpoint="ckpt")
+        shape = "k BIGINT, v VARCHAR, ts TIMESTAMP"
+        engine.source("A", "kafka", "ts", shape, "5 seconds", value="json", options=options)
+        engine.source("B", "json", "ts", "k BIGINT, w VARCHAR, ts TIMESTAMP", "5 seconds", path=str(folder))
+        engine.add_query("q", "SELECT A.k, w FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS")
+        return engine
+
+    with opened() as engine:
+        found = engine.pull()
+        assert found is not None and found["q"].to_pylist() == [{"k": 1, "w": "one"}]
+        assert engine.pull() is None
+        engine.push({"A": [{"k": 1, "v": "pushed", "ts": datetime(2024, 1, 1, 0, 0, 2, tzinfo=UTC)}]})
+    kafka.send(topic, [row(1, 3)])
+    with opened() as engine:
+        found = engine.pull()
+        assert found is not None and found["q"].to_pylist() == [{"k": 1, "w": "one"}], "nothing is read twice"
+        assert engine.pull() is None
+
+
+def test_a_source_needs_a_checkpoint_and_a_format_that_is_there() -> None:
+    with ms.Engine() as engine, pytest.raises(InputError, match="give it a checkpoint"):
+        engine.source("A", "json", "ts", "k BIGINT, ts TIMESTAMP", path=".")
+    with ms.Engine(checkpoint="ckpt") as engine:
+        with pytest.raises(InputError, match="the format 'kafak'"):
+            engine.source("A", "kafak", "ts", "k BIGINT, ts TIMESTAMP", path=".")
+        with pytest.raises(InputError, match="no values of 'xml'"):
+            engine.source("A", "kafka", "ts", "k BIGINT, ts TIMESTAMP", value="xml", options={"subscribe": "a"})

@@ -17,12 +17,17 @@ import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from midstream.engine.job_run import FileJob
 from midstream.engine.kafka_source import KafkaSource
-from midstream.engine.kafka_values import REGISTRY, decoder
+from midstream.engine.kafka_values import decoder
 from midstream.language.job_file import parse_job
-from midstream.model.errors import InputError, LanguageError, MidstreamError, ReadError
+from midstream.model.errors import InputError, LanguageError, MidstreamError, ReadError, SinkError, WriteError
+from midstream.sinks import kafka as kafka_sinks
+from midstream.sinks.kafka import KafkaSink
+from midstream.sinks.kafka_registry import REGISTRY
 from tests.kafka.broker import Broker, job_text, stream
 from tests.kafka.test_source import ALL, dead, drain, results
+from tests.sinks.steps import commit
 
 ORDER = {
     "type": "record",
@@ -51,6 +56,21 @@ class Schemas(ThreadingHTTPServer):
             return self.schemas.get(int(parts[2]))
         return self.subjects.get(parts[1])
 
+    def given(self, path: str, schema: str) -> tuple[int, Any]:
+        """Answer to a schema that is registered, or asked about: fields may only be added."""
+        *_, subject, _, _ = [*path.strip("/").split("/"), *([] if path.endswith("latest") else [""])]
+        newest = self.subjects.get(subject)
+        names = {field["name"] for field in json.loads(schema)["fields"]}
+        fits = newest is None or names >= {field["name"] for field in json.loads(newest["schema"])["fields"]}
+        if path.endswith("latest"):
+            return (404, None) if newest is None else (200, {"is_compatible": fits})
+        if not fits:
+            return 409, {"error_code": 409, "message": "a field is gone"}
+        same = [id for id, one in self.schemas.items() if one["schema"] == schema]
+        id = same[0] if same else len(self.schemas) + 1
+        self.schemas[id] = self.subjects[subject] = {"schema": schema, "schemaType": "AVRO"}
+        return 200, {"id": id}
+
 
 class _Answers(BaseHTTPRequestHandler):
     server: Schemas
@@ -60,6 +80,13 @@ class _Answers(BaseHTTPRequestHandler):
         self.send_response(404 if found is None else 200)
         self.end_headers()
         self.wfile.write(json.dumps(found or {"error_code": 404}).encode())
+
+    def do_POST(self) -> None:
+        schema = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["schema"]
+        code, found = self.server.given(self.path, schema)
+        self.send_response(code)
+        self.end_headers()
+        self.wfile.write(json.dumps(found).encode())
 
     def log_message(self, *_: Any) -> None:
         return
@@ -202,3 +229,81 @@ def test_only_json_on_spark(kafka: Broker) -> None:
     text = job_text({"A": stream(kafka, "t", value="avro")}, ALL, {"path": "out"})
     with pytest.raises(MidstreamError, match="Spark reads those that are JSON"):
         check_spec("A", parse_job(text).streams["A"])
+
+
+EVERY_KIND = pa.table(
+    {
+        "k": [1, None],
+        "small": pa.array([1, None], pa.int16()),
+        "large": pa.array([2**64 - 1, None], pa.uint64()),
+        "v": ["x", None],
+        "d": [1.5, None],
+        "sure": [True, None],
+        "money": pa.array([Decimal("1.25"), None], pa.decimal128(9, 2)),
+        "raw": [b"\x00", None],
+        "day": pa.array([19723, None], pa.date32()),
+        "clock": pa.array([1, None], pa.time64("us")),
+        "ts": pa.array([MOMENT, None], pa.timestamp("us", "UTC")),
+        "parts": [[1, 2], None],
+        "pair": [{"a": 1, "b": "y"}, None],
+    }
+)
+
+
+def test_a_sink_writes_avro_by_a_registry(kafka: Broker, registry: Schemas, tmp_path: Path) -> None:
+    topic = kafka.topic("paid")
+    own = KafkaSink.of({"topic": topic, "servers": kafka.servers, "value": "avro", "key": "k"})
+    own.check(EVERY_KIND.schema)
+    assert not registry.schemas, "a check changes nothing"
+    commit(own, tmp_path, 0, EVERY_KIND)
+    commit(own, tmp_path, 1, EVERY_KIND)
+    (id,) = registry.schemas
+    found = kafka.messages(topic)
+    assert len(found) == 4
+    assert found[0].key() == b"1"
+    assert found[0].value()[:5] == b"\0" + id.to_bytes(4, "big")
+    schema = fastavro.parse_schema(json.loads(registry.schemas[id]["schema"]))
+    rows = [fastavro.schemaless_reader(io.BytesIO(one.value()[5:]), schema) for one in found[:2]]
+    assert rows[0] == {**EVERY_KIND.to_pylist()[0], "large": Decimal(2**64 - 1)}
+    assert rows[1] == EVERY_KIND.to_pylist()[1]
+
+
+def test_a_job_reads_what_a_job_has_written(kafka: Broker, registry: Schemas, tmp_path: Path) -> None:
+    first, second = kafka.topic("orders"), kafka.topic("paid")
+    kafka.send(first, [{"k": k, "v": "x", "ts": "2024-01-01T00:00:01Z"} for k in range(3)])
+    target = {"type": "kafka", "topic": second, "servers": kafka.servers, "value": "avro"}
+    with FileJob(parse_job(job_text({"A": stream(kafka, first)}, "SELECT k, v, ts FROM A", target))) as job:
+        assert job.step()
+    (tmp_path / "ckpt").rename(tmp_path / "first")
+    drain({"A": stream(kafka, second, value="avro")})
+    assert [(one["k"], one["v"]) for one in results()] == [(0, "x"), (1, "x"), (2, "x")]
+
+
+def test_what_avro_and_its_registry_do_not_take(
+    kafka: Broker, registry: Schemas, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = kafka.topic("paid")
+    own = KafkaSink.of({"topic": topic, "servers": kafka.servers, "value": "avro"})
+    rows = pa.table({"k": [1], "v": ["x"]})
+    commit(own, tmp_path, 0, rows)
+    with pytest.raises(WriteError, match="does not fit the newest one"):
+        own.check_columns(rows.select(["k"]).schema)
+    with pytest.raises(WriteError, match="a field is gone"):
+        commit(own, tmp_path, 1, rows.select(["k"]))
+    assert own.newest("q").step == 0  # type: ignore[union-attr]
+    commit(own, tmp_path, 1, rows.append_column("more", pa.array([1])))
+    assert len(kafka.messages(topic)) == 2
+    with pytest.raises(SinkError, match=r"cannot be called 'a b'.*\n?.*such as a_b"):
+        own.check_columns(pa.schema([("a b", pa.int64())]))
+    with pytest.raises(SinkError, match="no values of the type"):
+        own.check_columns(pa.schema([("a", pa.duration("us"))]))
+    with pytest.raises(SinkError, match="values of 'xml'"):
+        KafkaSink.of({"topic": topic, "value": "xml"})
+    monkeypatch.setenv(REGISTRY, "http://127.0.0.1:9")
+    kafka_sinks._CLIENTS.clear()
+    with pytest.raises(WriteError, match="does not answer"):
+        commit(own, tmp_path, 2, rows)
+    monkeypatch.delenv(REGISTRY)
+    kafka_sinks._CLIENTS.clear()
+    with pytest.raises(InputError, match=REGISTRY):
+        own.check(None)

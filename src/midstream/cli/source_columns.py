@@ -13,9 +13,8 @@ import pyarrow as pa
 from midstream.cli.job import SELF_DESCRIBING, check_spec
 from midstream.engine.file_source import MOST_FILES
 from midstream.engine.folder_source import FolderSource, passed_over
-from midstream.engine.job_run import source_of
-from midstream.engine.kafka_source import KafkaSource
 from midstream.engine.results_source import ResultsSource
+from midstream.engine.sources import source_kind, source_of
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import OF_A_JOB, SourceSpec
 from midstream.model.errors import InputError
@@ -61,8 +60,9 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
     """
     if embedded:
         found = source_of(name, spec, known)
-        if isinstance(found, KafkaSource):
+        try:
             found.check()
+        finally:
             found.close()
         return found.columns
     check_spec(name, spec)
@@ -97,7 +97,7 @@ def check_part(name: str, part: SourceSpec, embedded: bool) -> None:
     """Raise a `MidstreamError` where a part of a stream's declaration is wrong."""
     if not embedded:
         check_spec(name, part)
-    elif part.format not in (OF_A_JOB, "kafka"):  # Of those the whole tells what is wrong.
+    elif source_kind(part.format) is FolderSource:  # Of others the whole tells what is wrong.
         FolderSource.of(name, part, None)
 
 

@@ -18,6 +18,8 @@ from midstream.checkpoint.saved_engine import load_engine, save_engine
 from midstream.dashboard.beside import DashboardBeside
 from midstream.engine.culprits import culprits
 from midstream.engine.durable import EngineCheckpoint, refuse_if_closed, refuse_sink
+from midstream.engine.file_source import FileSource
+from midstream.engine.sources import Sources, source_of
 from midstream.engine.threads import in_threads, workers
 from midstream.job.frames import Rows, tables_of
 from midstream.job.journal import log_command, log_failure, log_step
@@ -30,10 +32,10 @@ from midstream.job.stopwatch import Stopwatch
 from midstream.job.waiting_commands import WaitingCommands
 from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
-from midstream.language.job_specs import QuerySpec
+from midstream.language.job_specs import QuerySpec, SourceSpec
 from midstream.model.codec import encode
 from midstream.model.command import Command
-from midstream.model.errors import fault_located
+from midstream.model.errors import InputError, fault_located
 from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
@@ -114,6 +116,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         self._declared: set[str] = set()
         self._closed = False
         self._checkpoint: EngineCheckpoint | None = None
+        self._sources: Sources | None = None
         self._store: MemoryStore | WriteBackStore = MemoryStore()
         self._times = StepTimes()
         if checkpoint is not None:
@@ -151,6 +154,72 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         dropped = self._checkpoint.dropped_next if self._checkpoint is not None and name not in self._declared else None
         self._change(with_stream(self._manifest, stream, self._upcoming, dropped))
         self._declared.add(name)
+
+    def source(
+        self,
+        name: str,
+        format: str,
+        timestamp: str,
+        schema: str | None = None,
+        lateness: str | int = 0,
+        idle_timeout: str | int | None = None,
+        unit: str | None = None,
+        max_ahead: str | int | None = None,
+        *,
+        path: str | None = None,
+        value: str | None = None,
+        options: Mapping[str, str] | None = None,
+        on_bad_file: str = "stop",
+        on_data_loss: str = "stop",
+    ) -> None:
+        """Declare a stream that `pull` reads: the messages of a topic, the files of a folder, another job's results.
+
+        All that a job file's table `[streams.NAME]` has, by the same names; other packages may bring further formats.
+        The engine needs a checkpoint, which knows what was read.
+
+        >>> engine.source("orders", "kafka", "ts", "id BIGINT, ts TIMESTAMP", value="json",
+        ...               options={"kafka.bootstrap.servers": "broker:9092", "subscribe": "orders"})  # doctest: +SKIP
+        """
+        given = {key: str(one) for key, one in (options or {}).items()}
+        spec = SourceSpec(format, path, schema, timestamp, 0, None, given, value, unit, on_bad_file, None, on_data_loss)
+        known = self._manifest.pushed_streams.get(name)
+        source = source_of(name, spec, None if known is None else known.columns)
+        self.declare_source(name, source, timestamp, lateness, idle_timeout, unit, max_ahead)
+
+    def declare_source(
+        self,
+        name: str,
+        source: FileSource,
+        timestamp: str,
+        lateness: str | int = 0,
+        idle_timeout: str | int | None = None,
+        unit: str | None = None,
+        max_ahead: str | int | None = None,
+    ) -> None:
+        """Declare a stream that `pull` reads from a source which is made already."""
+        if self._checkpoint is None:
+            raise InputError(
+                "an engine in memory does not know what it has read of a source when it is made again",
+                place=f"stream {name}",
+                remedy='give it a checkpoint: Engine(checkpoint="ckpt")',
+            )
+        self.create_stream(name, source.columns, timestamp, lateness, idle_timeout, unit, max_ahead)
+        if self._sources is None:
+            self._sources = Sources(self, self._checkpoint.folders)
+        self._sources.add(name, source)
+
+    def pull(self, *, interval: float | None = None, returns: bool = True) -> dict[str, pa.Table] | None:
+        """Do one step of what waits at the sources, if anything does, or if commands wait.
+
+        What is read is in the manifest of the step: so each message and each file is read once. The arguments are those
+        of `push`.
+
+        Returns: what `push` does, or None if there was nothing to do.
+        """
+        refuse_if_closed(self._closed)
+        if self._sources is None:
+            return self.push(interval=interval, returns=returns) if self.waits else None
+        return self._sources.step(interval, returns=returns)
 
     def add_query(
         self,
@@ -234,6 +303,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         refuse_if_closed(self._closed)
         place, given = partial("step {}".format, self._manifest.step + 1), tables_of(tables, self._manifest.streams)
         watch, self._timing = watch or Stopwatch(), self._timing.after(took, interval)
+        if self._sources is not None:
+            self._sources.note_newest()
         waiting = None
         if self._checkpoint is not None:
             waiting = self._take_up(self._checkpoint)
@@ -325,6 +396,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
     def close(self, failure: BaseException | None = None) -> None:
         """Release the checkpoint, which notes a `failure`, and end the threads; the engine can still be looked at."""
         self._closed = True
+        if self._sources is not None:
+            self._sources.close()
         if self._checkpoint is not None:
             self._checkpoint.close(failure)
         self._pool.shutdown()

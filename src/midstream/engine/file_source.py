@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence, Set
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -17,10 +18,24 @@ ON_SPARK = "run the job on Spark: midstream run --engine spark"
 
 
 class FileSource(ABC):
-    """The files of a stream."""
+    """The files of a stream, or what else is read in pieces that have names, such as ranges of a topic.
+
+    A class with a `name`, which is the format that streams give, is found in this package and by entry points of the
+    group `midstream.sources`.
+    """
+
+    name: ClassVar[str]
 
     columns: pa.Schema
     """What the stream declares."""
+
+    @staticmethod
+    @abstractmethod
+    def of(name: str, spec: SourceSpec, known: pa.Schema | None = None) -> FileSource:
+        """Make the source of a stream; `known` are its columns where it ran before.
+
+        Raises a `MidstreamError` where the declaration is wrong, or only Spark can read it.
+        """
 
     @property
     @abstractmethod
@@ -46,6 +61,10 @@ class FileSource(ABC):
     def backlog(self, waiting: Sequence[str], taken: Sequence[str]) -> dict[str, int]:
         """Return what waits at the source after a step took `taken`: a count for each part, "" for the whole source."""
         return {"": len(waiting) - len(taken)}
+
+    def check(self) -> None:
+        """Raise a `MidstreamError` where nothing could be read; called by `midstream check`, it changes nothing."""
+        return
 
     def close(self) -> None:
         """Let go of what the source holds open."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from typing import ClassVar
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -49,6 +50,8 @@ class FolderSource(FileSource):
     into the folder, and not change.
     """
 
+    name: ClassVar[str] = "files"
+
     path: str
     format: str
     columns: pa.Schema
@@ -57,7 +60,7 @@ class FolderSource(FileSource):
     """Whether a file that cannot be read is one dead letter, and not the end of the job."""
 
     @staticmethod
-    def of(name: str, spec: SourceSpec, known: pa.Schema | None, place: str = "") -> FolderSource:
+    def of(name: str, spec: SourceSpec, known: pa.Schema | None = None, place: str = "") -> FolderSource:
         """The source of a stream of a job file; `known` are its columns where it ran before.
 
         Raises an `InputError` where only Spark can read it.

@@ -107,6 +107,8 @@ class KafkaSource(FileSource):
     Of a backlog each partition gives the same share of a step, for the order of event times holds only within one.
     """
 
+    name = "kafka"
+
     def __init__(
         self,
         topic: str,
@@ -131,7 +133,7 @@ class KafkaSource(FileSource):
         self._high: dict[int, int] = {}
 
     @staticmethod
-    def of(name: str, spec: SourceSpec) -> KafkaSource:
+    def of(name: str, spec: SourceSpec, known: pa.Schema | None = None) -> KafkaSource:
         """The source of a stream of a job file. Raises an `InputError` where its options name no topic."""
         place = f"[streams.{name}]"
         check_source("kafka", [one for one in spec.options if one.lower() != "maxbytespertrigger"], place)

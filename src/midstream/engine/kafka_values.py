@@ -9,12 +9,8 @@ from __future__ import annotations
 import base64
 import io
 import json
-import os
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -26,24 +22,22 @@ from midstream.engine.file_formats import (
     json_rows,
     rows_of_objects,
 )
-from midstream.model.errors import InputError, ReadError
+from midstream.language.job_specs import KAFKA_VALUES
+from midstream.model.errors import InputError
 from midstream.model.words import suggest
-from midstream.sinks.kafka_client import ANSWER
+from midstream.sinks.kafka_registry import MAGIC, Registry
 from midstream.step.admission.given import column_of, with_reasons
 
 Values = Sequence[bytes | None]
 Decoder = Callable[[Values, pa.Schema], pa.Table]
 
-REGISTRY = "MIDSTREAM_SCHEMA_REGISTRY"
-"""The variable of the environment that has the URL of the schema registry; with `_AUTH` behind, `user:password` for it.
-"""
-
-_MAGIC = 0
 _NOT_INSERTED = {"u": "an update", "d": "a deletion", "t": "a truncation"}
 
 
 def decoder(kind: str, topic: str, place: str) -> Decoder:
     """What reads the values of a topic. Raises an `InputError` for a kind that is none, or lacks what it needs."""
+    if kind not in KAFKA_VALUES:
+        raise InputError(f"there are no values of {kind!r}", place=place, remedy=suggest(kind, KAFKA_VALUES))
     if kind == "json":
         return json_rows
     if kind == "debezium":
@@ -51,58 +45,6 @@ def decoder(kind: str, topic: str, place: str) -> Decoder:
     if kind in ("text", "bytes"):
         return _single(kind, place)
     return Registered(kind, Registry.of_environment(place), topic, place)
-
-
-class Registry:
-    """A schema registry as Confluent's is asked: over HTTP, each schema once."""
-
-    def __init__(self, url: str, auth: str, place: str) -> None:
-        self._url, self._auth, self._place = url.rstrip("/"), auth, place
-        self._known: dict[int, Mapping[str, Any]] = {}
-
-    @staticmethod
-    def of_environment(place: str) -> Registry:
-        """The registry that the environment names: what a job file names might be anything."""
-        url = os.environ.get(REGISTRY, "")
-        if not url.startswith(("http://", "https://")):
-            raise InputError(
-                "it is not said where the schema registry is",
-                place=place,
-                remedy=f"set {REGISTRY} in the environment, such as https://registry:8081",
-            )
-        return Registry(url, os.environ.get(f"{REGISTRY}_AUTH", ""), place)
-
-    def schema(self, id: int, form: str = "") -> Mapping[str, Any] | None:
-        """The schema of a number, as a text unless another form is asked for; None where there is none."""
-        if id not in self._known:
-            found = self._ask(f"/schemas/ids/{id}{form and '?format=' + form}")
-            if found is None:
-                return None
-            self._known[id] = found
-        return self._known[id]
-
-    def latest(self, topic: str) -> Mapping[str, Any] | None:
-        """The newest schema of the values of a topic; None where there is none."""
-        return self._ask(f"/subjects/{quote(topic + '-value', safe='')}/versions/latest")
-
-    def _ask(self, path: str) -> Mapping[str, Any] | None:
-        request = urllib.request.Request(self._url + path)
-        if self._auth:
-            request.add_header("Authorization", f"Basic {base64.b64encode(self._auth.encode()).decode()}")
-        try:
-            with urllib.request.urlopen(request, timeout=ANSWER) as answer:
-                found = json.load(answer)
-        except urllib.error.HTTPError as error:
-            if error.code == 404:
-                return None
-            raise self._silent(f"answers {error.code}") from error
-        except (OSError, ValueError) as error:
-            raise self._silent(f"does not answer: {error}") from error
-        return found if isinstance(found, dict) else None
-
-    def _silent(self, how: str) -> ReadError:
-        remedy = f"see that it runs, and that {REGISTRY} and {REGISTRY}_AUTH are right"
-        return ReadError(f"the schema registry {self._url} {how}", place=self._place, remedy=remedy)
 
 
 class Registered:
@@ -145,7 +87,7 @@ class Registered:
         return rows_of_objects(objects, columns, reasons, given, column_of)
 
     def _read(self, value: bytes | None) -> Mapping[str, Any] | str:
-        if value is None or len(value) < 5 or value[0] != _MAGIC:
+        if value is None or len(value) < 5 or value[0] != MAGIC:
             return "the value has no number of a schema"
         id = int.from_bytes(value[1:5], "big")
         if id not in self._readers:

@@ -13,7 +13,7 @@ from midstream.engine.file_source import FileSource, known_options, most_files
 from midstream.job.delivered import DeliveredResults
 from midstream.job.results import committed_results
 from midstream.language.ddl import parse_ddl
-from midstream.language.job_specs import SourceSpec, read_results
+from midstream.language.job_specs import OF_A_JOB, SourceSpec, read_results
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink
 from midstream.state.store.places import located, storage_at
@@ -28,6 +28,8 @@ class ResultsSource(FileSource):
     up, for the other job went back.
     """
 
+    name = OF_A_JOB
+
     def __init__(self, delivered: DeliveredResults, columns: pa.Schema, options: Mapping[str, str]) -> None:
         self.columns = columns
         self._delivered, self._options = delivered, options
@@ -36,11 +38,10 @@ class ResultsSource(FileSource):
         self._found: list[str] = []
 
     @staticmethod
-    def of(name: str, spec: SourceSpec) -> ResultsSource:
-        """Make the source of a stream of a job file; raises a `MidstreamError` where there is no such stream of
-        results."""
-        known = known_options(spec, {"query"}, f"[streams.{name}]")
-        path, query, options = read_results(name, replace(spec, options=known))
+    def of(name: str, spec: SourceSpec, known: pa.Schema | None = None) -> ResultsSource:
+        """Make the source of a stream; raises a `MidstreamError` where there is no such stream of results."""
+        given = known_options(spec, {"query"}, f"[streams.{name}]")
+        path, query, options = read_results(name, replace(spec, options=given))
         checkpoint = Checkpoint.open(located(path))
         found = committed_results(checkpoint.folders, checkpoint.manifest(), query)
         columns = found.columns if spec.schema is None else parse_ddl(spec.schema)

@@ -22,6 +22,7 @@ from midstream.model.time_line import Stamp
 from midstream.sinks import formats
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.kafka_client import ANSWER, SERVERS, client_settings, failed, failures, kafka
+from midstream.sinks.kafka_registry import Registry, avro_schema, avro_values
 
 STEP_HEADER, ORDINAL_HEADER = "midstream.step", "midstream.ordinal"
 """The headers of each message: `job/epoch/step`, and which row of the step it is."""
@@ -29,6 +30,7 @@ STEP_HEADER, ORDINAL_HEADER = "midstream.step", "midstream.ordinal"
 SIGN = "_op"
 """The column of a change log that says whether a row comes or goes."""
 
+_VALUES = ("json", "avro")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _IN_TRANSACTION = 30.0
 _POLLED = 10_000
@@ -38,11 +40,13 @@ _TO_ESCAPE = r'["\\\\\x00-\x1f]'
 
 @dataclass(frozen=True)
 class KafkaSink(Sink):
-    """Rows as messages of a topic, which must be there: JSON objects, with the values of `key` columns as keys.
+    """Rows as messages of a topic, which must be there, with the values of `key` columns as keys.
 
-    A key of one column is its text, one of several a JSON object. With `tombstones`, a row of a change log that goes is
-    a message without a value. One query writes a topic: its transactions, and the consumer group that notes its steps,
-    have the name `transactional_id`, `midstream.TOPIC` if it is left out. Logins and TLS come from the environment.
+    A `value` is a JSON object, or "avro": a record with the number of its schema, which the registry of the environment
+    gets. A key of one column is its text, one of several a JSON object. With `tombstones`, a row of a change log that
+    goes is a message without a value. One query writes a topic: its transactions, and the consumer group that notes its
+    steps, have the name `transactional_id`, `midstream.TOPIC` if it is left out. Logins and TLS come from the
+    environment.
 
     >>> KafkaSink.of({"topic": "paid", "servers": "broker:9092", "key": "id"}).to_json()["key"]
     ['id']
@@ -53,6 +57,7 @@ class KafkaSink(Sink):
     key: tuple[str, ...] = ()
     tombstones: bool = False
     transactional_id: str = ""
+    value: str = "json"
 
     name: ClassVar[str] = "kafka"
 
@@ -65,6 +70,9 @@ class KafkaSink(Sink):
     def __post_init__(self) -> None:
         if not isinstance(self.topic, str) or not _TOPIC.fullmatch(self.topic):
             raise SinkError(f"{self.topic!r} names no topic", place="sink", remedy='write topic = "paid"')
+        if self.value not in _VALUES:
+            remedy = f"use one of: {', '.join(_VALUES)}"
+            raise SinkError(f"there are no values of {self.value!r}", place=self.target, remedy=remedy)
         if self.tombstones and not self.key:
             raise SinkError("tombstones need a key", place=self.target, remedy='name its columns: key = ["id"]')
 
@@ -84,6 +92,8 @@ class KafkaSink(Sink):
         error = topics[self.topic].error
         if error is not None:
             raise failed(error, self.target, SinkError)
+        if self.value == "avro":
+            self._clients.registry()
 
     def check(self, columns: pa.Schema | None) -> None:
         """See that the topic is there, and that the results have the key."""
@@ -92,7 +102,9 @@ class KafkaSink(Sink):
             self.check_columns(columns)
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise where the results lack a column of the key, or tombstones have no sign."""
+        """Raise where the results lack a column of the key, tombstones have no sign, or the registry no room for a
+        schema of theirs.
+        """
         needed = [*self.key, *([SIGN] if self.tombstones else [])]
         if missing := [name for name in needed if name not in columns.names]:
             raise SinkError(
@@ -100,6 +112,8 @@ class KafkaSink(Sink):
                 place=self.target,
                 remedy=f"select it, or use columns of the results for the key: {', '.join(columns.names)}",
             )
+        if self.value == "avro":
+            self._clients.registry().check_takes(self.topic, avro_schema(columns, self.topic, self.target))
 
     def write(self, staged: StagedStep) -> None:
         """Send the rows and note the step, in one transaction; nothing where it is noted already.
@@ -194,7 +208,12 @@ class KafkaSink(Sink):
         return [None if one is None else one.strip('"').encode() for one in formats.json_texts(column).to_pylist()]
 
     def _values(self, rows: pa.Table) -> Sequence[bytes | None]:
-        values: Sequence[bytes | None] = _lines(rows)
+        values: Sequence[bytes | None]
+        if self.value == "avro":
+            schema = avro_schema(rows.schema, self.topic, self.target)
+            values = avro_values(rows, schema, self._clients.registry().register(self.topic, schema))
+        else:
+            values = _lines(rows)
         if not self.tombstones:
             return values
         signs = rows.column(SIGN).to_pylist()
@@ -205,7 +224,7 @@ class KafkaSink(Sink):
         key = (os.getpid(), self.servers, self._id)
         if key not in _CLIENTS:
             settings = client_settings({SERVERS: self.servers} if self.servers else {}, self.target)
-            _CLIENTS[key] = _Clients(settings, self._id)
+            _CLIENTS[key] = _Clients(settings, self._id, self.target)
         return _CLIENTS[key]
 
     @property
@@ -216,8 +235,9 @@ class KafkaSink(Sink):
 class _Clients:
     """The connections of a sink, which stay from step to step: to begin transactions anew would fence others."""
 
-    def __init__(self, settings: Mapping[str, Any], id: str) -> None:
-        self._settings, self._id = dict(settings), id
+    def __init__(self, settings: Mapping[str, Any], id: str, place: str) -> None:
+        self._settings, self._id, self._place = dict(settings), id, place
+        self._registry: Registry | None = None
         self._reader: Any = None
         self._producer: Any = None
 
@@ -228,6 +248,12 @@ class _Clients:
             own = {"group.id": self._id, "isolation.level": "read_committed", "enable.auto.commit": False}
             self._reader = kafka().Consumer({**self._settings, **own})
         return self._reader
+
+    def registry(self) -> Registry:
+        """The schema registry that the environment names."""
+        if self._registry is None:
+            self._registry = Registry.of_environment(self._place, WriteError)
+        return self._registry
 
     def producer(self) -> Any:
         """The producer, which has fenced those before it."""
