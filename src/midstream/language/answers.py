@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from midstream.language.coerce import name as name_of
-from midstream.language.cql_tokens import split_cql
+from midstream.language.dialect import CqlText
 from midstream.language.expression import TIME_COLUMN, Column, is_result_time
 from midstream.language.moments import marked, time_told
 from midstream.language.parts import Parts
@@ -33,11 +33,10 @@ def streams_named(whole: Parts) -> tuple[str, ...]:
     >>> streams_named(parts_of("WITH x AS (SELECT k FROM A) SELECT * FROM x [RANGE 5 SECONDS], q0 [RANGE 5 SECONDS]"))
     ('q0', 'A')
     """
-    found = split_cql(whole.text)
-    tree = select_of(found)
+    tree = select_of(whole.text)
     common = {table.alias.lower() for table in tree.find_all(exp.CTE)}
     names = [table.name for table in tree.find_all(exp.Table) if table.name.lower() not in common]
-    return tuple(dict.fromkeys([*names, *(one.stream for one in found.subtrahends)]))
+    return tuple(dict.fromkeys([*names, *(one.stream for one in CqlText.of(whole.text, tree).subtrahends)]))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import CqlText
 from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN, Call, Column, Expression, Literal
 from midstream.language.linear import widens

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from midstream.language.cql_tokens import CqlText, split_cql
+from midstream.language.dialect import CqlText
 from midstream.language.enrichment import EnrichedStream, Enrichment, enrichment_of
 from midstream.language.existence import with_existence_joined
 from midstream.language.join_order import JoinOrder, blocks_of, joined_sources
@@ -111,8 +111,9 @@ def clauses_of(
 ) -> Clauses:
     """The clauses of a text; `scope` says how its expressions are to be bound. Raises LanguageError."""
     text = parts_of(text).text
-    found = split_cql(text)
-    tree = _different(with_qualify(select_of(found)), streams)
+    tree = with_qualify(select_of(text))
+    found = CqlText.of(text, tree)
+    tree = _different(tree, streams)
     tree = distinct_grouped(found, tree, _columns_of_time(text, tree, streams))
     tree, top = top_n_of(found, tree)
     tree = with_existence_joined(found, tree, {**streams, **tables})
@@ -166,7 +167,7 @@ def _columns_of_time(text: str, tree: exp.Select, streams: Mapping[str, StreamSc
 
 def _only_selects(found: CqlText, tree: exp.Select, top: TopNClause | None) -> bool:
     """Whether a query reads one stream and answers its rows, each as it comes in."""
-    if found.every is not None or found.subtrahends or found.window_function or top is not None:
+    if found.every is not None or found.subtrahends or found.windowed or top is not None:
         return False
     if any(tree.args.get(key) for key in ("joins", "group", "having")):
         return False

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import CqlText
 from midstream.language.expression import Column, Expression
 from midstream.language.place import place_of
 from midstream.language.predicates import conjuncts
@@ -197,7 +197,7 @@ class _Attacher:
         clauses = [part for key, part in self.tree.args.items() if key not in ("where", "with_")]
         nodes = [one for part in clauses for one in (part if isinstance(part, list) else [part])]
         named = names_read([*nodes, *rest])
-        if self.found.window_function or named is None:
+        if self.found.windowed or named is None:
             return None
         return named | {name.lower() for one in self.found.subtrahends for name, _ in one.columns}
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from midstream.language.anded import anded
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import CqlText
 from midstream.language.error_at import error_at
 from midstream.language.scope import find_name
 from midstream.language.subqueries import common_tables, names_shown

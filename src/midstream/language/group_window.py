@@ -10,26 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from sqlglot import exp, parse_one
-from sqlglot.errors import ParseError
+from sqlglot import exp
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import SESSION_STAND_IN, WINDOW_STAND_IN, CqlText
+from midstream.language.dialect import CqlText, WindowFunction
 from midstream.language.duration import parse_duration
 from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.place import place
 from midstream.language.query import Source
 from midstream.language.session_window import SessionWindow
-from midstream.language.tokens import DIALECT
 from midstream.language.window_words import FIELDS, WINDOW_CALLS
+from midstream.language.written import sql_of
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
 
 _BOUNDS = {"window_start": "start", "window_end": "end"}
 _SHAPES = "TUMBLE(ts, size), HOP(ts, slide, size), window(ts, size, slide) or SESSION(ts, gap)"
-_SESSIONS = (SESSION_STAND_IN, "SESSION_WINDOW")
+_SESSIONS = ("SESSION", "SESSION_WINDOW")
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,8 @@ def group_window(
 
     Raises LanguageError for two group windows, for one over a join, and for one beside another window or EVERY.
     """
-    if found.window_function:
-        tree = _with_function(found, tree)
+    if found.windowed is not None:
+        tree = _with_function(found, tree, found.windowed)
     clause = tree.args.get("group")
     calls = [] if clause is None else [node for node in clause.expressions if _name(node) in WINDOW_CALLS]
     if clause is None or not calls:
@@ -90,7 +89,7 @@ def group_window(
     return rewritten, (replace(sources[0], window=made.window()),), made
 
 
-def _with_function(found: CqlText, tree: exp.Select) -> exp.Select:
+def _with_function(found: CqlText, tree: exp.Select, windowed: WindowFunction) -> exp.Select:
     """The query that reads TABLE(TUMBLE(...)), grouped by the window that `window_start` and `window_end` stand for."""
 
     def plain(node: exp.Expr) -> exp.Expr:
@@ -105,19 +104,14 @@ def _with_function(found: CqlText, tree: exp.Select) -> exp.Select:
     clause = rewritten.args.get("group")
     groups = [node.transform(plain) for node in clause.expressions] if clause is not None else []
     others = [node for node in groups if not (isinstance(node, exp.Column) and node.name in _BOUNDS)]
-    sessions = found.window_function.startswith(SESSION_STAND_IN)
-    if sessions and sorted(found.partition) != sorted(node.name.upper() for node in others):
+    sessions = windowed.call.name.upper() == "SESSION"
+    if sessions and sorted(windowed.partition) != sorted(node.name.upper() for node in others):
         remedy = "name in PARTITION BY, after the stream, the columns that GROUP BY names beside the window"
         raise error_at(found.text, tree, "sessions of other groups than are asked for", remedy)
     if len(others) == len(groups):
         remedy = "GROUP BY window_start, window_end; or PARTITION BY them"
-        raise error_at(found.text, tree, f"{_as_written(found)} by which nothing is grouped", remedy)
-    try:
-        window = parse_one(found.window_function, read=DIALECT)
-    except (ParseError, IndexError) as error:
-        remedy = "write TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECONDS))"
-        raise error_at(found.text, tree, f"{_as_written(found)} is no window", remedy) from error
-    rewritten.set("group", exp.Group(expressions=[window, *others]))
+        raise error_at(found.text, tree, f"{sql_of(windowed.call)} by which nothing is grouped", remedy)
+    rewritten.set("group", exp.Group(expressions=[windowed.call.copy(), *others]))
     return rewritten
 
 
@@ -226,10 +220,4 @@ def _name(node: exp.Expr) -> str:
 
 def _shown(node: exp.Expr) -> str:
     name = _name(node)
-    return {WINDOW_STAND_IN: "window(...)", SESSION_STAND_IN: "SESSION", "SESSION_WINDOW": "session_window"}.get(
-        name, name
-    )
-
-
-def _as_written(found: CqlText) -> str:
-    return found.window_function.replace(SESSION_STAND_IN, "SESSION")
+    return {"WINDOW": "window(...)", "SESSION_WINDOW": "session_window"}.get(name, name)

@@ -11,7 +11,7 @@ from midstream.language.aggregate_calls import FUNCTIONS, KNOWN, aggregate_call,
 from midstream.language.bind import Binder
 from midstream.language.calendar_window import CalendarWindow
 from midstream.language.coerce import name
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import CqlText
 from midstream.language.error_at import error_at, not_in_language
 from midstream.language.expression import Call, Column, Expression
 from midstream.language.group_window import GroupWindow

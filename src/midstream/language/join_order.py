@@ -10,7 +10,7 @@ from math import inf
 from sqlglot import exp
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import CqlText
 from midstream.language.evaluate import can_fail
 from midstream.language.existence import ASKED
 from midstream.language.expression import Column, Expression

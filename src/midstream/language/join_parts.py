@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from midstream.language.answers import TIME_SHOWN
 from midstream.language.coerce import literal
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import CqlText
 from midstream.language.enrichment import names_read
 from midstream.language.expression import Column, Expression
 from midstream.language.functions import call
@@ -141,7 +141,7 @@ def join_part_of(
     aggregates = windowed or found.every is not None or grouped is not None or tree.args.get("having") is not None
     outer = any(map(is_outer, joins))
     blocks = blocks_of(joined_sources(tree, sources, source.offsets, source.conditions))
-    if found.window_function or not (windowed or (outer and (aggregates or len(sources) > 2))):
+    if found.windowed or not (windowed or (outer and (aggregates or len(sources) > 2))):
         return None
     order = JoinOrder(found, blocks, scope, streams).with_where(where)
     order.check_evaluable()

@@ -7,7 +7,7 @@ from math import inf
 from sqlglot import exp
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import CqlText
 from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN, Call, Column, Expression
 from midstream.language.join_order import JoinOrder

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import CqlText
 from midstream.language.error_at import error_at
 from midstream.language.scope import find_name
 from midstream.language.subqueries import common_tables, names_shown
@@ -28,7 +28,7 @@ def with_joins_on(found: CqlText, tree: exp.Select, streams: Mapping[str, Stream
     for join in written.args["joins"]:
         joined.add(join)
     for key, part in written.args.items():
-        if key in ("from_", "joins", "with_", "expressions") or not part:
+        if key in ("from_", "joins", "with_", "expressions", "window", "every", "subtrahends") or not part:
             continue
         nodes = part if isinstance(part, list) else [part]
         changed = [node.transform(joined.shown) for node in nodes]

@@ -18,7 +18,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from midstream.language.anded import anded
-from midstream.language.cql_tokens import split_cql
+from midstream.language.dialect import CqlText, statement
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.rank_limit import rank_asked
 from midstream.language.set_operations import OPERATIONS
@@ -86,8 +86,11 @@ def with_latest_rows(text: Traced) -> Traced:
     begin = select_list_end(outside)
     if begin is None or any(token.token_type in OPERATIONS for token in outside):
         return text
-    with text.errors_placed():
-        found = split_cql(text.text)
+    try:
+        tree = statement(text.text)
+    except LanguageError:
+        return text  # Who reads the whole says what is wrong.
+    found = CqlText.of(text.text, tree)
     end = next(
         (t.start for t in outside if t.start > begin and (t.token_type in _ENDS_FROM or t.text.upper() == "EVERY")),
         len(text),
@@ -96,8 +99,8 @@ def with_latest_rows(text: Traced) -> Traced:
     items = _items(text, tokens, begin, end)
     if any(item.is_as_of for item in items):
         return text.joined([text[:begin], "FROM ", *_joined(text, items, default), " ", text[end:]])
-    if len(items) == 1 and found.every is None and not found.window_function:
-        return _first_rows(text, outside, found.sql, items[0], begin, end, default)
+    if len(items) == 1 and found.every is None and not found.windowed:
+        return _first_rows(text, outside, tree, items[0], begin, end, default)
     return text
 
 
@@ -150,8 +153,8 @@ def _item(text: Traced, group: list[Token]) -> _Item:
     first = tails.get("table", group)[0]
     if (sized := span("window")) is not None:
         with sized.errors_placed():
-            windows = split_cql(f"SELECT * FROM A {sized.text}").windows
-        window = windows[0].window.size if windows and windows[0].window.kind == "range" else None
+            clause = statement(f"SELECT * FROM A {sized.text}").args["from_"].this.args.get("window")
+        window = clause.window.size if clause is not None and clause.window.kind == "range" else None
     return _Item(
         " ".join(word.text.upper() for word in group[:count]),
         table,
@@ -293,13 +296,9 @@ def _renamed(node: exp.Expr, named: dict[str, str]) -> str:
 
 
 def _first_rows(
-    text: Traced, tokens: Sequence[Token], sql: str, item: _Item, begin: int, end: int, default: int | None
+    text: Traced, tokens: Sequence[Token], tree: exp.Expr, item: _Item, begin: int, end: int, default: int | None
 ) -> Traced:
     """The SELECT of each key's first or last row as an anti join; any other as it is."""
-    try:
-        tree = sqlglot.parse_one(sql, read=DIALECT)
-    except (ParseError, IndexError):
-        return text  # The parser of the whole says what is wrong.
     if not isinstance(tree, exp.Select):
         return text
     distinct, qualify, order = tree.args.get("distinct"), tree.args.get("qualify"), tree.args.get("order")

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import CqlText
 from midstream.language.expression import TIME_COLUMN, Call, Column, Expression, Literal
 from midstream.language.group_window import GroupWindow
 from midstream.language.query import GROUPED, Query, Source

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from midstream.language.coerce import literal
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import CqlText
 from midstream.language.expression import Call, Column, Expression
 from midstream.language.functions import UNLESS_FALSE, always, call
 from midstream.language.join_order import is_bare, kind_of, stands_in_where
@@ -46,7 +46,7 @@ def check_outer_joins(found: CqlText, tree: exp.Select, sources: Sequence[Source
 
         if found.subtrahends:
             raise refused("beside EXCEPT ON", "join in a subquery, and subtract from its answers")
-        if found.window_function:
+        if found.windowed:
             raise refused("beside TABLE(...)", "write GROUP BY TUMBLE(ts, size) or HOP(ts, slide, size)")
         if any(map(is_bare, joins[:at])) and not stands_in_where(node):
             raise refused("behind a comma", "write JOIN ... ON instead of the comma, or name that source last")

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from midstream.language.anded import anded
-from midstream.language.cql_tokens import split_cql
+from midstream.language.dialect import statement
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.rank_limit import RANKS, is_rank
 from midstream.language.set_operations import OPERATIONS
@@ -41,17 +39,15 @@ def with_groups_apart(text: Traced) -> Traced:
     asked = {TokenType.SELECT, TokenType.FROM, TokenType.GROUP_BY, TokenType.OVER}
     if not asked <= kinds or kinds & OPERATIONS.keys():
         return text
-    with text.errors_placed():
-        found = split_cql(text.text)
     try:
-        tree = sqlglot.parse_one(found.sql, read=DIALECT)
-    except (ParseError, IndexError):
+        tree = statement(text.text)
+    except LanguageError:
         return text  # Whoever reads it says what is wrong.
     source = select_list_end(tokens)
     if not isinstance(tree, exp.Select) or source is None or not _is_plain(tree):
         return text
     written = _columns_named(text, tokens, tree)
-    groups = _Groups(text, tree, at_instants=found.every is not None)
+    groups = _Groups(text, tree, at_instants=tree.args.get("every") is not None)
     rest, qualify = text.replaced(source, len(text), written), text.new("")
     if (clause := tree.args.get("qualify")) is not None:
         start = _first(tokens, TokenType.QUALIFY)

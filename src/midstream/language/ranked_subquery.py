@@ -14,6 +14,7 @@ from midstream.language.rank_limit import is_rank
 from midstream.language.tokens import DIALECT
 
 _PLAIN = frozenset({"expressions", "from_", "where", "with_"})
+_AROUND = frozenset({"window", "every", "subtrahends"})
 
 
 def with_qualify(tree: exp.Select) -> exp.Select:
@@ -26,7 +27,7 @@ def with_qualify(tree: exp.Select) -> exp.Select:
     where = tree.args.get("where")
     if below is None or inner is None or where is None:
         return tree
-    if any(value and key not in _PLAIN for key, value in tree.args.items()) or _has_more(inner):
+    if any(value and key not in _PLAIN | _AROUND for key, value in tree.args.items()) or _has_more(inner):
         return tree
     read = [column for part in (*tree.expressions, where) for column in part.find_all(exp.Column)]
     if any(column.table not in ("", below.alias_or_name) for column in read):
@@ -46,7 +47,10 @@ def with_qualify(tree: exp.Select) -> exp.Select:
             selected.append(exp.alias_(shown, item.alias_or_name or item.sql(DIALECT), quoted=True))
     whole.set("expressions", selected)
     whole.set("qualify", exp.Qualify(this=where.this.transform(_inner(items, starred))))
-    whole.set("with_", tree.args.get("with_"))
+    for key in ("with_", *_AROUND):
+        whole.set(key, tree.args.get(key))
+    if below.args.get("window") is not None:
+        whole.args["from_"].this.set("window", below.args["window"])
     return whole
 
 

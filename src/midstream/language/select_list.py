@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import SHAPE, CqlText, statement
+from midstream.language.error_at import error_at
 from midstream.language.expression import Expression
 from midstream.language.place import place, place_of
 from midstream.language.query import Output
 from midstream.language.scope import Scope
 from midstream.language.set_operations import operation_of
-from midstream.language.tokens import DIALECT
 from midstream.language.window_words import is_window_bound, is_window_call
 from midstream.language.written import sql_of
 from midstream.model.errors import LanguageError
@@ -30,33 +28,24 @@ _REFUSED = {
     "laterals": ("LATERAL", "join streams by WHERE"),
 }
 _KEPT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "with_", "distinct", "qualify"})
-SHAPE = "write SELECT ... FROM stream [RANGE n unit], ... WHERE ..."
+_KEPT |= {"window", "every", "subtrahends"}
 
 
-def select_of(found: CqlText) -> exp.Select:
+def select_of(text: str) -> exp.Select:
     """The SELECT statement of a text; raises LanguageError if it is anything else, or has a clause we do not take."""
-    try:
-        trees = [tree for tree in sqlglot.parse(found.sql, read=DIALECT) if tree is not None]
-    except ParseError as error:
-        raise _unreadable(found.text, error) from error
-    except IndexError as error:  # The parser's own, of VAR_MAP(1) for one.
-        message = "the query is no SQL: a function lacks an argument"
-        raise LanguageError(message, place=place(found.text, 0), remedy=SHAPE) from error
-    if len(trees) != 1 or not isinstance(trees[0], exp.Select):
-        what = trees[0].key.upper() if len(trees) == 1 else f"{len(trees)} statements"
-        spot = place_of(found.text, trees[-1]) if trees else place(found.text, 0)
-        raise LanguageError(f"a query is one SELECT, not {what}", place=spot, remedy=SHAPE)
-    tree = trees[0]
+    tree = statement(text)
+    if not isinstance(tree, exp.Select):
+        raise error_at(text, tree, f"a query is one SELECT, not {tree.key.upper()}", SHAPE)
     for key, value in tree.args.items():
         if value and key not in _KEPT:
             word, remedy = _REFUSED.get(key, (key.upper().strip("_"), SHAPE))
             part = value[0] if isinstance(value, list) else value
-            spot = place_of(found.text, part) if isinstance(part, exp.Expr) else place_of(found.text, tree)
+            spot = place_of(text, part) if isinstance(part, exp.Expr) else place_of(text, tree)
             raise LanguageError(f"{word} is not part of the language", place=spot, remedy=remedy)
     if not tree.expressions:
-        raise LanguageError("the query selects nothing", place=place_of(found.text, tree), remedy=SHAPE)
+        raise LanguageError("the query selects nothing", place=place_of(text, tree), remedy=SHAPE)
     if tree.args.get("from_") is None:
-        raise LanguageError("the query reads no stream", place=place(found.text, len(found.text)), remedy=SHAPE)
+        raise LanguageError("the query reads no stream", place=place(text, len(text)), remedy=SHAPE)
     return tree
 
 
@@ -85,7 +74,7 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         raise LanguageError(
             "DISTINCT beside GROUP BY or an aggregate", place=spot, remedy="groups differ: leave it out"
         )
-    if found.every is None and not windows and not found.window_function and not timed:
+    if found.every is None and not windows and not found.windowed and not timed:
         raise LanguageError(
             "DISTINCT over a stream needs EVERY, or a window to group by",
             place=spot,
@@ -98,23 +87,11 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
     items = [item.copy() for item in selected if not isinstance(item, exp.Literal)]  # A number would be a place.
     if windows:
         items = [*(node.copy() for node in windows), *(item for item in items if not is_window_bound(item))]
-    elif found.window_function:
+    elif found.windowed:
         bounds = [exp.column(name) for name in ("window_start", "window_end")]
         items = [*bounds, *(item for item in items if not is_window_bound(item))]
     grouped.set("group", exp.Group(expressions=items))
     return grouped
-
-
-def _unreadable(text: str, error: ParseError) -> LanguageError:
-    details = error.errors[0] if error.errors else {}
-    line, column = details.get("line") or 1, details.get("col") or 1
-    highlight = details.get("highlight") or ""
-    message = str(details.get("description") or "it cannot be read").split("\n")[0].rstrip(".").lower()
-    if "<class" in message:
-        message = "something is missing"
-    near = f" near {highlight!r}" if highlight else ""
-    spot = f"line {line}, column {max(column - len(highlight) + 1, 1)}"
-    return LanguageError(f"the query is no SQL{near}: {message}", place=spot, remedy=SHAPE)
 
 
 def outputs_of(binder: Binder, tree: exp.Select) -> tuple[Output, ...]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from midstream.language.cql_tokens import WINDOW_REMEDY, CqlText, WindowClause
+from midstream.language.dialect import WINDOW_REMEDY, CqlText, WindowClause
 from midstream.language.error_at import error_at
 from midstream.language.expression import Expression
 from midstream.language.functions import call
@@ -56,8 +56,7 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
     common = common_tables(text, tree)
     unwrapped = [selected(text, table, common) for table in tables]
     named = [_table(text, table, one) for table, one in zip(tables, unwrapped, strict=True)]
-    windows = _windows(found, [offset for _, _, offset in named])
-    items = [_Item(*one, window) for one, window in zip(named, windows, strict=True)]
+    items = [_Item(*one, table.args.get("window")) for one, table in zip(named, tables, strict=True)]
     items += [_Item(one.stream, one.alias, one.offset, one.window) for one in found.subtrahends]
     sources = _resolved(found, items, streams)
     selects = {alias: one.selects for (_, alias, _), one in zip(named, unwrapped, strict=True) if one.selects}
@@ -133,7 +132,7 @@ def _table(text: str, given: exp.Expr, unwrapped: Selected) -> tuple[str, str, i
         stream, _, _ = _table(text, unwrapped.table, Selected(unwrapped.table, ()))
         return stream, given.alias_or_name or UNNAMED, offset_of(given) or 0
     node = given
-    extras = [k for k, v in node.args.items() if v and k not in ("this", "alias")]
+    extras = [k for k, v in node.args.items() if v and k not in ("this", "alias", "window", "windowed")]
     alias = node.args.get("alias")
     simple = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not extras
     if not simple or (alias is not None and alias.args.get("columns")):
@@ -142,21 +141,6 @@ def _table(text: str, given: exp.Expr, unwrapped: Selected) -> tuple[str, str, i
             f"{what} cannot stand in FROM", place=place_of(text, node), remedy="name streams, with an alias if you like"
         )
     return node.name, node.alias or node.name, offset_of(node.this) or 0
-
-
-def _windows(found: CqlText, offsets: list[int]) -> list[WindowClause | None]:
-    """The window that stands behind each table."""
-    windows: list[WindowClause | None] = [None] * len(offsets)
-    for piece in found.windows:
-        owner = max((o for o in offsets if o < piece.offset), default=None)
-        if owner is None or windows[offsets.index(owner)] is not None:
-            raise LanguageError(
-                "this window belongs to no stream",
-                place=place(found.text, piece.offset),
-                remedy="write one after each stream; after the name in FROM for what stands in WITH or brackets",
-            )
-        windows[offsets.index(owner)] = piece
-    return windows
 
 
 def difference_of(found: CqlText, scope: Scope) -> tuple[list[Expression], Difference | None]:

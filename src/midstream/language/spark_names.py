@@ -8,20 +8,15 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from midstream.language.cql_tokens import STAND_INS
 from midstream.language.place import offset_of
 from midstream.language.written import sql_of
 from midstream.model.errors import LanguageError
 
-TIMESTAMPDIFF, DATEDIFF, DATE_DIFF = (STAND_INS[name].lower() for name in ("TIMESTAMPDIFF", "DATEDIFF", "DATE_DIFF"))
-"""What these are called in the plain SQL."""
-
 _SHAPES = {
-    TIMESTAMPDIFF: ("TIMESTAMPDIFF", "TIMESTAMPDIFF(HOUR, earlier, later)"),
-    DATEDIFF: ("DATEDIFF", "DATEDIFF(later, earlier), or DATEDIFF('hour', earlier, later)"),
-    DATE_DIFF: ("DATE_DIFF", "DATE_DIFF('hour', earlier, later), or DATE_DIFF(later, earlier)"),
+    "timestampdiff": "TIMESTAMPDIFF(HOUR, earlier, later)",
+    "datediff": "DATEDIFF(later, earlier), or DATEDIFF('hour', earlier, later)",
+    "date_diff": "DATE_DIFF('hour', earlier, later), or DATE_DIFF(later, earlier)",
 }
-"""By the name in the plain SQL the user's, and how it is written."""
 
 
 def other_name(node: exp.Expr) -> exp.Expr | None:
@@ -38,8 +33,7 @@ def other_name(node: exp.Expr) -> exp.Expr | None:
     if found is not None:
         return found
     if name in _SHAPES:
-        called, shape = _SHAPES[name]
-        raise LanguageError(f"{called} of {len(arguments)} arguments", remedy=f"write {shape}")
+        raise LanguageError(f"{name.upper()} of {len(arguments)} arguments", remedy=f"write {_SHAPES[name]}")
     return _transpiled(node)
 
 
@@ -106,13 +100,13 @@ _REWRITES: dict[tuple[str, int], Callable[..., exp.Expr | None]] = {
     ("date_sub", 2): _earlier,
     ("unix_timestamp", 1): lambda time: exp.cast(exp.Floor(this=exp.TimeToUnix(this=time)), "bigint"),
     ("split_index", 3): lambda text, mark, at: exp.SplitPart(this=text, delimiter=mark, part_index=at + 1),
-    (TIMESTAMPDIFF, 3): _elapsed,
+    ("timestampdiff", 3): _elapsed,
     ("date_sub", 3): _elapsed,
     ("datesub", 3): _elapsed,
-    (DATEDIFF, 3): _boundaries,
-    (DATE_DIFF, 3): _boundaries,
-    (DATEDIFF, 2): _days,
-    (DATE_DIFF, 2): _days,
+    ("datediff", 3): _boundaries,
+    ("date_diff", 3): _boundaries,
+    ("datediff", 2): _days,
+    ("date_diff", 2): _days,
     ("cardinality", 1): lambda array: exp.ArraySize(this=array),
     ("isfinite", 1): _is_finite,
     ("timezone", 2): lambda zone, time: exp.AtTimeZone(this=time, zone=zone),

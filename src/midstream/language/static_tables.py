@@ -15,11 +15,11 @@ from sqlglot import exp
 
 from midstream.language.bind import Binder
 from midstream.language.checks import beside
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import CqlText
 from midstream.language.error_at import not_in_language
 from midstream.language.evaluate import can_fail
 from midstream.language.expression import Expression, infix
-from midstream.language.place import offset_of, place, place_of
+from midstream.language.place import place, place_of
 from midstream.language.predicates import conjuncts, predicate
 from midstream.language.query import BandPredicate, EquiPredicate, Lookup, LookupKind, Predicate
 from midstream.language.scope import NOT_STARRED, Scope, find_name
@@ -132,7 +132,7 @@ class _Taker:
 
     def _check_bare(self, node: exp.Expr) -> None:
         alias = node.args.get("alias")
-        extra = [key for key, value in node.args.items() if value and key not in ("this", "alias")]
+        extra = [key for key, value in node.args.items() if value and key not in ("this", "alias", "window")]
         if extra or (alias is not None and alias.args.get("columns")):
             what = f"{extra[0].upper().replace('_', ' ')} of a static table" if extra else "columns behind an alias"
             if extra == ["version"]:
@@ -156,10 +156,9 @@ class _Taker:
             yield join.args["on"]
 
     def _check_windows(self, is_table: Sequence[bool]) -> None:
-        offsets = [offset_of(item) or 0 for item in self.items]
-        for window in self.found.windows:
-            owner = max((at for at, offset in enumerate(offsets) if offset < window.offset), default=None)
-            if owner is not None and is_table[owner]:
+        for item, table in zip(self.items, is_table, strict=True):
+            window = item.args.get("window")
+            if table and window is not None:
                 raise LanguageError(
                     "a static table has no window", place=place(self.found.text, window.offset), remedy="leave it out"
                 )

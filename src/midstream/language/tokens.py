@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise, zip_longest
 
-import sqlglot
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from midstream.language.place import place
-from midstream.model.errors import LanguageError
+from midstream.language.dialect import Midstream, tokenize
 
-DIALECT = "duckdb"
+DIALECT = Midstream
 """The SQL that midstream speaks: also what its oracle speaks."""
-
-_QUOTED = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|`([^`"]*)`""", re.DOTALL)
-"""What quotes mean nothing in, and names in backticks."""
-
-_HALF = re.compile("[\\ud800-\\udfff]")
-
-
-def with_double_quotes(text: str) -> str:
-    """A text with names in double quotes, every character where it was, that Spark's users write in backticks.
-
-    >>> print(with_double_quotes("SELECT `a b` FROM A WHERE s = '`'"))
-    SELECT "a b" FROM A WHERE s = '`'
-    """
-    return _QUOTED.sub(lambda found: f'"{found[1]}"' if found[1] else found[0], text)
 
 
 @lru_cache(maxsize=256)
 def tokens_of(text: str) -> tuple[Token, ...]:
-    """The tokens of a text; raises sqlglot's TokenError where a quote or a comment does not end, and LanguageError for
-    halves of characters, which no file can hold.
-    """
-    if (half := _HALF.search(text)) is not None:
-        remedy = "write the whole character; text that was decoded with surrogateescape has such halves"
-        raise LanguageError(f"{half[0]!r} is half a character", place=place(text, half.start()), remedy=remedy)
-    # Remembered, for whoever looks for parts, clauses and windows asks for the same texts again and again.
-    return tuple(sqlglot.tokenize(with_double_quotes(text), read=DIALECT))
+    """The tokens of a text; raises as `tokenize` does."""
+    # Remembered, for the parts of a text, its clauses and windows are each looked for in the same texts.
+    return tuple(tokenize(text))
 
 
 def closing(tokens: Sequence[Token], at: int) -> int:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from midstream.language.bind import Binder
 from midstream.language.calendar_window import CalendarWindow
 from midstream.language.coerce import name, plain
-from midstream.language.cql_tokens import CqlText
+from midstream.language.dialect import CqlText
 from midstream.language.error_at import error_at
 from midstream.language.evaluate import can_fail
 from midstream.language.expression import Column, Expression

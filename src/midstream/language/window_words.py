@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from midstream.language.cql_tokens import SESSION_STAND_IN, WINDOW_STAND_IN
 from midstream.language.expression import TIME_COLUMN
 
-WINDOW_CALLS = {"TUMBLE": 3, "HOP": 4, WINDOW_STAND_IN: 4, SESSION_STAND_IN: 2, "SESSION_WINDOW": 2}
+WINDOW_CALLS = {"TUMBLE": 3, "HOP": 4, "WINDOW": 4, "SESSION": 2, "SESSION_WINDOW": 2}
 """By name the most arguments: the timestamp and durations, the last of which may be how far windows are moved. HOP
 gives its slide first, Spark's `window` its size.
 """
 
-FIELDS = (WINDOW_STAND_IN, "SESSION_WINDOW")
+FIELDS = ("WINDOW", "SESSION_WINDOW")
 """The windows of Spark, whose bounds are fields."""
 
 _BOUNDS = ("start", "end")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from midstream.language.cql_tokens import STAND_INS
 from midstream.language.tokens import DIALECT
 
 
@@ -25,5 +24,4 @@ def _under_own_name(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.IgnoreNulls):
         found: exp.Expr = node.this
         return found
-    shown = next((name for name, stand_in in STAND_INS.items() if stand_in == node.name), None)
-    return node if shown is None else exp.Anonymous(this=shown, expressions=node.expressions)
+    return node
