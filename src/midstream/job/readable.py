@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from midstream.language.join_parts import may_join
-from midstream.language.parts import check_text, parts_of
+from midstream.language.parts import Statement, check_text
 from midstream.model.manifest import HOST, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.step.commands.add_query import AddQuery
@@ -27,7 +27,8 @@ def streams_for(
     """
     check_text(query.sql)
     nothing = Manifest(job="declared", streams=dict(streams), tables=dict(tables), published={HOST: host})
-    has_parts = bool(parts_of(query.sql).queries) or may_join(parts_of(query.sql).text)
+    parts = Statement.of(query.sql).parts
+    has_parts = bool(parts.queries) or may_join(parts.whole)
     if not has_parts and not _named(query.sql, declared) and not _named(query.sql, tables):
         return nothing
     return taken(_with_named(nothing, query.sql, declared), query)

@@ -12,7 +12,7 @@ from midstream.language.coerce import name as name_of
 from midstream.language.dialect import CqlText
 from midstream.language.expression import TIME_COLUMN, Column, is_result_time
 from midstream.language.moments import marked, time_told
-from midstream.language.parts import Parts
+from midstream.language.parts import Statement
 from midstream.language.query import Query
 from midstream.language.result_time import time_of
 from midstream.language.scope import NOT_STARRED
@@ -26,17 +26,17 @@ TIME_SHOWN = "result_time"
 """What the time of an answer is called in the stream, where its query gives it no name."""
 
 
-def streams_named(whole: Parts) -> tuple[str, ...]:
+def streams_named(query: Statement) -> tuple[str, ...]:
     """The names that stand in FROM and EXCEPT ON of a query, those of WITH left out; raises LanguageError.
 
-    >>> from midstream.language.parts import parts_of
-    >>> streams_named(parts_of("WITH x AS (SELECT k FROM A) SELECT * FROM x [RANGE 5 SECONDS], q0 [RANGE 5 SECONDS]"))
+    >>> text = "WITH x AS (SELECT k FROM A) SELECT * FROM x [RANGE 5 SECONDS], q0 [RANGE 5 SECONDS]"
+    >>> streams_named(Statement.of(text))
     ('q0', 'A')
     """
-    tree = select_of(whole.text)
+    tree = select_of(query.text, query.parts.whole)
     common = {table.alias.lower() for table in tree.find_all(exp.CTE)}
     names = [table.name for table in tree.find_all(exp.Table) if table.name.lower() not in common]
-    return tuple(dict.fromkeys([*names, *(one.stream for one in CqlText.of(whole.text, tree).subtrahends)]))
+    return tuple(dict.fromkeys([*names, *(one.stream for one in CqlText.of(query.text, tree).subtrahends)]))
 
 
 @dataclass(frozen=True)

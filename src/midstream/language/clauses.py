@@ -15,7 +15,7 @@ from midstream.language.join_parts import JoinPart, join_part_of
 from midstream.language.join_times import JoinTimes
 from midstream.language.joins_by_name import with_joins_on
 from midstream.language.moments import columns_of_time
-from midstream.language.parts import parts_of
+from midstream.language.parts import Statement
 from midstream.language.query import Source
 from midstream.language.ranked_subquery import with_qualify
 from midstream.language.result_time import time_of
@@ -107,11 +107,11 @@ class Clauses:
 
 
 def clauses_of(
-    text: str, streams: Mapping[str, StreamSchema], tables: Mapping[str, TableSchema], scope: Scope
+    query: Statement, streams: Mapping[str, StreamSchema], tables: Mapping[str, TableSchema], scope: Scope
 ) -> Clauses:
-    """The clauses of a text; `scope` says how its expressions are to be bound. Raises LanguageError."""
-    text = parts_of(text).text
-    tree = with_qualify(select_of(text))
+    """The clauses of a query; `scope` says how its expressions are to be bound. Raises LanguageError."""
+    text = query.text
+    tree = with_qualify(select_of(text, query.parts.whole))
     found = CqlText.of(text, tree)
     tree = _different(tree, streams)
     tree = distinct_grouped(found, tree, _columns_of_time(text, tree, streams))

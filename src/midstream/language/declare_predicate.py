@@ -12,8 +12,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from midstream.language.ddl import parse_ddl
+from midstream.language.dialect import Midstream
 from midstream.language.functions import CATALOGUE
-from midstream.language.tokens import DIALECT
 from midstream.language.types import working_type
 from midstream.language.user_predicate import UserPredicate
 from midstream.language.user_predicates import register
@@ -56,7 +56,7 @@ def _is_free(name: str) -> bool:
     if name in CATALOGUE or name in _OWN_WORDS:
         return False
     try:
-        tree = sqlglot.parse_one(f"SELECT 1 WHERE {name}(x, y)", read=DIALECT)
+        tree = sqlglot.parse_one(f"SELECT 1 WHERE {name}(x, y)", read=Midstream)
     except SqlglotError:
         return False
     where = tree.args.get("where")

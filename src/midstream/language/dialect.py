@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -18,7 +18,7 @@ from sqlglot.generators.duckdb import DuckDBGenerator
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from midstream.language.duration import parse_duration
+from midstream.language.duration import MICROSECONDS, parse_duration
 from midstream.language.place import place, place_of
 from midstream.model.errors import LanguageError
 from midstream.model.window import Window
@@ -28,6 +28,8 @@ WINDOW_REMEDY = "write [RANGE n unit], such as [RANGE 20 SECONDS], or [ROWS n]"
 _TABLE_SHAPE = "write TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECONDS))"
 _UNIT = {"RANGE": " SECONDS", "WINDOW": " SECONDS", "EVERY": " SECONDS"}
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+_OPERATIONS = {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
+_BEGINS_SELECT = {TokenType.SELECT, TokenType.WITH, TokenType.ALL, TokenType.DISTINCT, TokenType.L_PAREN}
 _HALF = re.compile("[\\ud800-\\udfff]")
 
 
@@ -103,6 +105,8 @@ def statement(text: str) -> exp.Expr:
     if len(trees) != 1:
         spot = place_of(text, trees[-1]) if trees else place(text, 0)
         raise LanguageError(f"a query is one SELECT, not {len(trees)} statements", place=spot, remedy=SHAPE)
+    for node in trees[0].walk():
+        node.comments = None  # They are no part of what is asked.
     return trees[0]
 
 
@@ -144,7 +148,11 @@ class _Parser(DuckDBParser):
         super().reset()
         self._windows: dict[int, WindowClause] = {}  # Read, but of no source yet; the parser may read one twice.
 
-    def parse(self, raw_tokens: list[Token], sql: str | None = None) -> list[exp.Expr | None]:
+    def parse(self, raw_tokens: list[Token], sql: str = "") -> list[exp.Expr | None]:
+        if raw_tokens and raw_tokens[0].token_type in _OPERATIONS:
+            message = f"no SELECT before {raw_tokens[0].text.upper()}"
+            spot = place(sql, raw_tokens[0].start)
+            raise LanguageError(message, place=spot, remedy="write one before it, or leave it out")
         trees = super().parse(raw_tokens, sql)
         if self._windows:
             raise self._no_stream(min(self._windows))
@@ -161,7 +169,7 @@ class _Parser(DuckDBParser):
         consume_pipe: bool = False,
     ) -> exp.Expr | None:
         begin = self._curr.start if self._curr else 0
-        table = self._window_function()
+        table: exp.Expr | None = self._window_function()
         if table is not None:
             table.set("alias", self._parse_table_alias(alias_tokens or self.TABLE_ALIAS_TOKENS))
         else:
@@ -197,6 +205,28 @@ class _Parser(DuckDBParser):
         while isinstance(this, exp.Select) and self._clause(this):
             this = super()._parse_query_modifiers(this)
         return this
+
+    def _parse_select_query(self, *args: Any, **options: Any) -> exp.Expr | None:
+        begin = self._curr
+        select = super()._parse_select_query(*args, **options)
+        if isinstance(select, exp.Select) and begin:
+            select.meta.setdefault("begin", begin.start)
+        return select
+
+    def parse_set_operation(self, this: exp.Expr | None, *args: Any, **options: Any) -> exp.SetOperation | None:
+        operator, follower = self._curr, self._next
+        if this is not None and operator.token_type == TokenType.EXCEPT and follower.token_type not in _BEGINS_SELECT:
+            raise self._refused(operator, "EXCEPT is not part of the language", "write FROM a EXCEPT ON (columns) b")
+        if this is not None and operator.token_type in _OPERATIONS:
+            quantified = follower.token_type in (TokenType.ALL, TokenType.DISTINCT)
+            after = self._tokens[self._index + 2 : self._index + 3] if quantified else [follower]
+            if not after or not after[0] or after[0].token_type in _OPERATIONS:
+                words = " ".join(token.text.upper() for token in (operator, follower)[: 1 + quantified])
+                raise self._refused(operator, f"no SELECT behind {words}", "write one behind it, or leave it out")
+        operation = super().parse_set_operation(this, *args, **options)
+        if operation is not None:
+            operation.meta["operator"] = operator.start
+        return operation
 
     def _parse_window_clause(self) -> list[exp.Expr] | None:
         # WINDOW name AS (...) is SQL's; WINDOW duration is read after all others.
@@ -345,7 +375,13 @@ class _Parser(DuckDBParser):
 
 class _Generator(DuckDBGenerator):
     def table_sql(self, expression: exp.Table, sep: str = " AS ") -> str:
-        return super().table_sql(expression, sep) + _window_text(expression)
+        windowed: WindowFunction | None = expression.args.get("windowed")
+        if windowed is None:
+            return super().table_sql(expression, sep) + _window_text(expression)
+        time, *sizes = (self.sql(one) for one in windowed.call.expressions)
+        by = "".join(f'{", " if at else " PARTITION BY "}"{name}"' for at, name in enumerate(windowed.partition))
+        given = ", ".join([f"TABLE {self.sql(expression.this)}{by}", f"DESCRIPTOR({time})", *sizes])
+        return f"TABLE({windowed.call.name}({given})){sep if expression.alias else ''}{self.sql(expression, 'alias')}"
 
     def subquery_sql(self, expression: exp.Subquery, sep: str = " AS ") -> str:
         return super().subquery_sql(expression, sep) + _window_text(expression)
@@ -354,16 +390,26 @@ class _Generator(DuckDBGenerator):
         window, every = expression.args.get("window"), expression.args.get("every")
         text = super().select_sql(expression)
         text += "".join(map(_subtrahend_text, expression.args.get("subtrahends") or ()))
-        text += "" if window is None else f" WINDOW {window.window.size} MICROSECONDS"
-        return text if every is None else f"{text} EVERY {every[0]} MICROSECONDS"
+        text += "" if window is None else f" WINDOW {_in_words(window.window.size)}"
+        return text if every is None else f"{text} EVERY {_in_words(every[0])}"
 
 
 def _window_text(node: exp.Expr) -> str:
     clause: WindowClause | None = node.args.get("window")
     if clause is None:
         return ""
-    window = clause.window
-    return f" [ROWS {window.size}]" if window.kind == "rows" else f" [RANGE {window.size} MICROSECONDS]"
+    size = clause.window.size
+    if clause.window.kind == "rows":
+        return f" [ROWS {size}]"
+    return f" [RANGE {_in_words(size)}]" if size else " [NOW]"
+
+
+def _in_words(size: int) -> str:
+    """A duration in the greatest unit of which it is a multiple."""
+    units = ("day", "hour", "minute", "second", "millisecond", "microsecond")
+    unit = next(one for one in units if size % MICROSECONDS[one] == 0)
+    count = size // MICROSECONDS[unit]
+    return f"{count} {unit.upper()}{'' if count == 1 else 'S'}"
 
 
 def _subtrahend_text(clause: Subtrahend) -> str:
@@ -373,7 +419,7 @@ def _subtrahend_text(clause: Subtrahend) -> str:
 
 
 class Midstream(DuckDB):
-    """The dialect. Its names stand in double quotes, or in backticks as Spark's users write them."""
+    """The dialect. Names stand in double quotes, or in backticks as Spark's users write them."""
 
     class Tokenizer(DuckDB.Tokenizer):
         """Splits a text into words."""

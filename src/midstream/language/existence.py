@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from midstream.language.anded import anded
-from midstream.language.dialect import CqlText
+from midstream.language.dialect import CqlText, Midstream
 from midstream.language.error_at import error_at
 from midstream.language.scope import find_name
 from midstream.language.subqueries import common_tables, names_shown
-from midstream.language.tokens import DIALECT
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema, TableSchema
 
@@ -111,8 +110,8 @@ def _joined(
 
 def _excludes_null(conditions: Sequence[exp.Expr], value: exp.Expr) -> bool:
     """Whether one of the conditions is that a value is not NULL."""
-    asked = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())).sql(DIALECT, identify=True)
-    return any(part.sql(DIALECT, identify=True) == asked for condition in conditions for part in anded(condition))
+    asked = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())).sql(Midstream, identify=True)
+    return any(part.sql(Midstream, identify=True) == asked for condition in conditions for part in anded(condition))
 
 
 def _items(tree: exp.Select) -> list[exp.Expr]:

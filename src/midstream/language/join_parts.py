@@ -8,7 +8,6 @@ meet them, as `midstream.language.join_times` says.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -106,15 +105,13 @@ class JoinPart:
         )
 
 
-_PERHAPS = re.compile(
-    r"\b(left|right|full|semi|anti|exists|tumble|hop|session|session_window|window)\b|\bin\s*\(", re.IGNORECASE
-)
-"""What stands in every text of which a join may be a part."""
-
-
-def may_join(text: str) -> bool:
-    """Whether a join of a query may be a part: most texts need no second look."""
-    return bool(_PERHAPS.search(text))
+def may_join(tree: exp.Expr) -> bool:
+    """Whether joins of a query, or some of them, may be a part."""
+    joins = [*tree.find_all(exp.Join)]
+    if any(join.args.get("side") or join.args.get("kind") for join in joins):
+        return True
+    asks = any(isinstance(node, exp.Exists) or node.args.get("query") for node in tree.find_all(exp.Exists, exp.In))
+    return asks or (bool(joins) and any(map(is_window_call, tree.find_all(exp.Anonymous))))
 
 
 def join_part_of(

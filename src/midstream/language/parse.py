@@ -22,7 +22,7 @@ from midstream.language.join_parts import JoinPart, may_join
 from midstream.language.join_times import whole
 from midstream.language.moments import moments
 from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
-from midstream.language.parts import errors_placed, parts_of
+from midstream.language.parts import Statement, not_too_deep
 from midstream.language.predicates import classify
 from midstream.language.query import Query, Source
 from midstream.language.result_time import result_time
@@ -38,7 +38,7 @@ from midstream.model.schema import StreamSchema, TableSchema
 
 
 def parse_query(
-    text: str,
+    text: str | Statement,
     streams: Mapping[str, StreamSchema],
     *,
     registered: bool = True,
@@ -55,19 +55,21 @@ def parse_query(
     >>> [(s.alias, s.window.size) for s in query.sources], len(query.predicates)
     ([('a', 5000000), ('b', 9000000)], 1)
     """
-    with errors_placed(text):
-        return replace(_parse(text, streams, tables, registered), text=text)
+    with not_too_deep(text if isinstance(text, str) else text.text):
+        query = Statement.of(text) if isinstance(text, str) else text
+        return replace(_parse(query, streams, tables, registered), text=query.sql)
 
 
-def bind_query(manifest: Manifest, sql: str) -> Query:
-    """Bind a text to a manifest's streams and static tables; predicates of users need not be registered here."""
+def bind_query(manifest: Manifest, sql: str | Statement) -> Query:
+    """Bind a query to a manifest's streams and static tables; predicates of users need not be registered here."""
     return parse_query(sql, manifest.streams, registered=False, tables=manifest.table_schemas)
 
 
-def bind_to_run(manifest: Manifest, sql: str) -> Query:
-    """Bind a text that is to run here: the predicates of users that it asks must be registered, and fit."""
+def bind_to_run(manifest: Manifest, sql: str | Statement) -> Query:
+    """Bind a query that is to run here: the predicates of users that it asks must be registered, and fit."""
     query = bind_query(manifest, sql)
-    check_registered(manifest, query)
+    if any(map(asks_user, query.expressions())):
+        parse_query(sql, manifest.streams, tables=manifest.table_schemas)
     return query
 
 
@@ -77,23 +79,23 @@ def check_registered(manifest: Manifest, query: Query) -> None:
         parse_query(query.text, manifest.streams, tables=manifest.table_schemas)
 
 
-def derived_parts(manifest: Manifest, sql: str) -> tuple[EnrichedStream | JoinPart, ...]:
+def derived_parts(manifest: Manifest, query: Statement) -> tuple[EnrichedStream | JoinPart, ...]:
     """The parts of a query that stand in no brackets, each before those that read its answers: they look rows up in
     static tables, or join for joins and aggregates above. Raises LanguageError.
     """
-    if not any(name.lower() in sql.lower() for name in manifest.tables) and not may_join(parts_of(sql).text):
+    if not any(name.lower() in query.sql.lower() for name in manifest.tables) and not may_join(query.parts.whole):
         return ()
-    with errors_placed(sql):
-        return clauses_of(sql, manifest.streams, manifest.table_schemas, Scope((), registered=False)).parts
+    with not_too_deep(query.text):
+        return clauses_of(query, manifest.streams, manifest.table_schemas, Scope((), registered=False)).parts
 
 
 def _parse(
-    text: str,
+    statement: Statement,
     streams: Mapping[str, StreamSchema],
     tables: Mapping[str, TableSchema],
     registered: bool,
 ) -> Query:
-    clauses = clauses_of(text, streams, tables, Scope((), registered=registered))
+    clauses = clauses_of(statement, streams, tables, Scope((), registered=registered))
     text, found, scope, named = clauses.text, clauses.found, clauses.names, clauses.tables
     sources, join = clauses.sources(streams), clauses.join
     check_rows_windows(found, clauses.tree, sources, streams)

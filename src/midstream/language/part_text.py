@@ -12,12 +12,12 @@ import pyarrow as pa
 from sqlglot import exp, parse_one
 
 from midstream.language.bind import Binder
+from midstream.language.dialect import Midstream
 from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.join_order import JoinedSource, JoinOrder
 from midstream.language.place import place_of
 from midstream.language.scope import Scope, find_name
 from midstream.language.subqueries import as_subquery, common_tables
-from midstream.language.tokens import DIALECT
 from midstream.language.written import quoted, sql_of
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
@@ -147,14 +147,14 @@ class PartWriter:
             if not isinstance(part, exp.Column):
                 return part
             column, fields = binder.named(part)
-            written: exp.Expr = parse_one(self._shown(column.alias, column.name), read=DIALECT)
+            written: exp.Expr = parse_one(self._shown(column.alias, column.name), read=Midstream)
             for name in fields:
                 written = exp.Dot(this=written, expression=exp.to_identifier(name, quoted=True))
             return written
 
         text = f"({sql_of(node.transform(named))})"
         again = Binder(text, self._over_parts(binder.scope))
-        if again.condition(parse_one(text, read=DIALECT)).text() != meant:
+        if again.condition(parse_one(text, read=Midstream)).text() != meant:
             raise LanguageError(
                 "a condition below another join that cannot be written as one of its own",
                 place=place_of(self.order.found.text, node),

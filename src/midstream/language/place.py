@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -43,10 +44,30 @@ def place_of(text: str, node: exp.Expr) -> str:
     >>> place_of("SELECT a, b", sqlglot.parse_one("SELECT a, b").expressions[1])
     'line 1, column 11'
     """
+    return place(text, offset_above(node))
+
+
+def offset_above(node: exp.Expr) -> int:
+    """The offset of a node, or of the nearest one above it of which it is known."""
     around: exp.Expr | None = node
     while around is not None:
-        offset = offset_of(around)
-        if offset is not None:
-            return place(text, offset)
+        if (offset := offset_of(around)) is not None:
+            return offset
         around = around.parent
-    return place(text, 0)
+    return 0
+
+
+def begin_of(select: exp.Expr) -> int:
+    """The offset at which a SELECT begins, as far as it was written."""
+    return int(select.meta["begin"]) if "begin" in select.meta else offset_above(select)
+
+
+NodeT = TypeVar("NodeT", bound=exp.Expr)
+
+
+def standing_at(made: NodeT, node: exp.Expr) -> NodeT:
+    """Give what was made for a node the node's place, in all its parts that have none."""
+    offset = begin_of(node)
+    for part in made.walk():
+        part.meta.setdefault("start", offset)
+    return made

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from midstream.language.dialect import Midstream
 from midstream.language.rank_limit import is_rank
-from midstream.language.tokens import DIALECT
 
 _PLAIN = frozenset({"expressions", "from_", "where", "with_"})
 _AROUND = frozenset({"window", "every", "subtrahends"})
@@ -44,7 +44,7 @@ def with_qualify(tree: exp.Select) -> exp.Select:
             selected += [one.copy() for one in inner.expressions]
         else:
             shown = item.unalias().transform(_inner(items, starred))
-            selected.append(exp.alias_(shown, item.alias_or_name or item.sql(DIALECT), quoted=True))
+            selected.append(exp.alias_(shown, item.alias_or_name or item.sql(Midstream), quoted=True))
     whole.set("expressions", selected)
     whole.set("qualify", exp.Qualify(this=where.this.transform(_inner(items, starred))))
     for key in ("with_", *_AROUND):

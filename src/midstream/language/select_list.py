@@ -7,7 +7,7 @@ from collections.abc import Container
 from sqlglot import exp
 
 from midstream.language.bind import Binder
-from midstream.language.dialect import SHAPE, CqlText, statement
+from midstream.language.dialect import SHAPE, CqlText
 from midstream.language.error_at import error_at
 from midstream.language.expression import Expression
 from midstream.language.place import place, place_of
@@ -31,9 +31,8 @@ _KEPT = frozenset({"expressions", "from_", "joins", "where", "group", "having", 
 _KEPT |= {"window", "every", "subtrahends"}
 
 
-def select_of(text: str) -> exp.Select:
-    """The SELECT statement of a text; raises LanguageError if it is anything else, or has a clause we do not take."""
-    tree = statement(text)
+def select_of(text: str, tree: exp.Expr) -> exp.Select:
+    """The SELECT that a statement is; raises LanguageError if it is anything else, or has a clause we do not take."""
     if not isinstance(tree, exp.Select):
         raise error_at(text, tree, f"a query is one SELECT, not {tree.key.upper()}", SHAPE)
     for key, value in tree.args.items():
@@ -45,7 +44,8 @@ def select_of(text: str) -> exp.Select:
     if not tree.expressions:
         raise LanguageError("the query selects nothing", place=place_of(text, tree), remedy=SHAPE)
     if tree.args.get("from_") is None:
-        raise LanguageError("the query reads no stream", place=place(text, len(text)), remedy=SHAPE)
+        end = max((node.meta["end"] + 1 for node in tree.walk() if "end" in node.meta), default=len(text))
+        raise LanguageError("the query reads no stream", place=place(text, end), remedy=SHAPE)
     return tree
 
 

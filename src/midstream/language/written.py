@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from midstream.language.tokens import DIALECT
+from midstream.language.dialect import Midstream
 
 
 def sql_of(node: exp.Expr) -> str:
     """The text of a node, with functions under their own names."""
-    return node.transform(_under_own_name).sql(DIALECT)
+    return node.transform(_under_own_name).sql(Midstream)
 
 
 def quoted(name: str) -> str:
@@ -21,7 +21,7 @@ def _under_own_name(node: exp.Expr) -> exp.Expr:
     """A function under its own name, where SQL text would show what stands for it, and without IGNORE NULLS."""
     if isinstance(node, exp.Initcap):
         return exp.Anonymous(this="INITCAP", expressions=[node.this])
-    if isinstance(node, exp.IgnoreNulls):
+    if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
         found: exp.Expr = node.this
         return found
     return node

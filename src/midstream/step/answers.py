@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from midstream.language.answers import Answering, answers_as_stream, streams_named
 from midstream.language.parse import bind_query
-from midstream.language.parts import Parts, errors_placed, parts_of
+from midstream.language.parts import Statement
+from midstream.language.place import begin_of, place
 from midstream.language.query import Query, query_of
 from midstream.language.scope import find_name
 from midstream.model.errors import CheckpointError, InternalError, LanguageError, QueryError, fault_located
@@ -31,19 +32,16 @@ from midstream.step.lane_step import LaneOutput
 from midstream.step.result_columns import result_columns
 
 
-def with_answers(manifest: Manifest, sql: str, reader: str) -> Manifest:
+def with_answers(manifest: Manifest, query: Statement, reader: str) -> Manifest:
     """Add a stream for each query whose answers a query is to read; raises QueryError where it cannot read them."""
-    whole, written = parts_of(sql), sql.lower()
-    if not whole.queries and not any(name.lower() in written for name in manifest.queries):
+    if not query.parts.queries and not any(name.lower() in query.sql.lower() for name in manifest.queries):
         return manifest
-    with errors_placed(sql):
-        names = streams_named(whole)
-    return with_answers_of(manifest, names, reader, whole)
+    return with_answers_of(manifest, streams_named(query), reader, query)
 
 
-def with_answers_of(manifest: Manifest, names: Iterable[str], reader: str, whole: Parts | None = None) -> Manifest:
-    """Add a stream for the queries of these names; others are passed over. `whole` is the text that has the names."""
-    unions, parts = (whole.unions, whole.parts) if whole is not None else ({}, {})
+def with_answers_of(manifest: Manifest, names: Iterable[str], reader: str, whole: Statement | None = None) -> Manifest:
+    """Add a stream for the queries of these names; others are passed over. `whole` is the query that has the names."""
+    unions, parts = (whole.parts.unions, whole.parts.queries) if whole is not None else ({}, {})
     for name in names:
         known = find_name(name, manifest.queries)
         queries = unions.get(name) or (tuple(known) if len(known) == 1 else ())
@@ -52,12 +50,16 @@ def with_answers_of(manifest: Manifest, names: Iterable[str], reader: str, whole
         for query in queries:
             _check_readable(manifest, query, reader)
         with fault_located(partial("query {}".format, reader)):
-            places = (parts[query].place(0) if query in parts else "" for query in queries)
+            places = (_place(parts[query]) if query in parts else "" for query in queries)
             answering = [_answering(manifest, query, place) for query, place in zip(queries, places, strict=True)]
             named = name if len(queries) > 1 else queries[0]
             stream = answers_as_stream(named, answering, manifest.streams)
         manifest = replace(manifest, streams={**manifest.streams, stream.name: stream})
     return manifest
+
+
+def _place(part: Statement) -> str:
+    return place(part.text, begin_of(part.tree))
 
 
 def with_streams_changed(manifest: Manifest, changed: Set[str]) -> Manifest:
@@ -89,14 +91,16 @@ def with_streams_changed(manifest: Manifest, changed: Set[str]) -> Manifest:
 
 def _bound_anew(manifest: Manifest, changed: Set[str], every_column: bool = False) -> Manifest:
     # With `every_column` only the queries whose text has a `*`.
-    queries = {**manifest.queries}
-    for name, entry in manifest.queries.items():
+    queries, parts = {**manifest.queries}, dict[str, Statement]()
+    for name, entry in reversed([*manifest.queries.items()]):  # Each before its parts, of which it has the trees.
+        statement = parts[name] if name in parts else Statement.of(entry.sql)
+        parts |= statement.parts.queries
         if not any(source.stream in changed for source in query_of(entry).sources):
             continue
         if every_column and "*" not in entry.sql:
             continue
         try:
-            queries[name] = replace(entry, query=bind_query(manifest, entry.sql))
+            queries[name] = replace(entry, query=bind_query(manifest, statement))
         except LanguageError as error:
             if "*" in entry.sql:
                 raise cannot_be_taken_up(name, error) from error

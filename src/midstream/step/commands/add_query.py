@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from midstream.language.job_specs import QuerySpec
 from midstream.language.parse import bind_to_run, derived_parts
-from midstream.language.parts import check_text, errors_placed, not_too_deep, parts_of
+from midstream.language.parts import Statement, check_text, not_too_deep
 from midstream.language.query import Query, query_of
 from midstream.model.codec import decode
 from midstream.model.command import Command, declare_operator, named_options
@@ -66,27 +66,27 @@ class AddQuery(StepCommand):
 
     @override
     def apply(self, draft: Draft) -> None:
-        with not_too_deep(self.sql):
-            self._add(draft)
-
-    def _add(self, draft: Draft) -> None:
-        name, manifest = self.query, draft.manifest
-        check_name("query", name)
+        check_name("query", self.query)
         check_text(self.sql, part=self.part)
+        with not_too_deep(self.sql):
+            self._begin(draft, Statement.of(self.sql))
+
+    def _begin(self, draft: Draft, statement: Statement) -> None:
+        name, manifest = self.query, draft.manifest
         if name in manifest.queries:
             raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
-        for part, text in parts_of(self.sql).queries.items():
+        for part, below in statement.parts.queries.items():
             if part not in draft.manifest.queries:
-                with errors_placed(self.sql, part), fault_located(partial("subquery {}".format, part)):
-                    AddQuery(part, text, history=self.history, part=True).apply(draft)
-        draft.manifest = with_answers(draft.manifest, self.sql, name)
-        for derived in derived_parts(draft.manifest, self.sql):
+                with fault_located(partial("subquery {}".format, part)):
+                    AddQuery(part, below.sql, history=self.history, part=True)._begin(draft, below)
+        draft.manifest = with_answers(draft.manifest, statement, name)
+        for derived in derived_parts(draft.manifest, statement):
             if derived.part not in draft.manifest.queries:
                 AddQuery(derived.part, derived.sql, history=self.history, part=True).apply(draft)
             derived.check(query_of(draft.manifest.queries[derived.part]))
             draft.manifest = with_answers_of(draft.manifest, [derived.part], name)
         manifest = draft.manifest
-        entry = self._entry(manifest)
+        entry = self._entry(manifest, statement)
         query, alone = query_of(entry), self.operator is not None or entry.nodes is not None
         if scheme(manifest.sharing).shares and not alone and can_share(query):
             draft.manifest = enrol(manifest, name, entry, history=self.history)
@@ -107,8 +107,8 @@ class AddQuery(StepCommand):
         if len(groups := tied_sources(query)) > 1:
             draft.events.append(CrossJoinBegun(manifest.step, name, groups))
 
-    def _entry(self, manifest: Manifest) -> QueryEntry:
-        query = bind_to_run(manifest, self.sql)
+    def _entry(self, manifest: Manifest, statement: Statement) -> QueryEntry:
+        query = bind_to_run(manifest, statement)
         entry = QueryEntry(
             query,
             self.plan or "",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from midstream.language.parse import bind_to_run, derived_parts
-from midstream.language.parts import check_text, not_too_deep, parts_of
+from midstream.language.parts import Statement, check_text, not_too_deep
 from midstream.language.query import query_of
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, QueryChanged
@@ -35,14 +35,15 @@ class ChangeQuery(StepCommand):
     def _change(self, draft: Draft) -> None:
         before = draft.entry(self.query)
         check_text(self.sql)
-        if _parts(draft.manifest, before.sql) != _parts(draft.manifest, self.sql):
+        statement = Statement.of(self.sql)
+        if _parts(draft.manifest, Statement.of(before.sql)) != _parts(draft.manifest, statement):
             raise QueryError(
                 f"the new text of query {self.query!r} has other subqueries, joins below others or static tables: "
                 "these are queries of their own",
                 place=f"query {self.query}",
                 remedy="drop it and add it anew",
             )
-        query = bind_to_run(draft.manifest, self.sql)
+        query = bind_to_run(draft.manifest, statement)
         withdraw(draft, self.query, f"query {self.query} was changed")
         draft.manifest = reworded(change(draft.manifest, self.query, query), self.query, query_of(before))
         check_parts(draft.manifest, self.query)
@@ -56,5 +57,5 @@ class ChangeQuery(StepCommand):
         return isinstance(event, QueryChanged) and (event.query, event.sql) == (self.query, self.sql)
 
 
-def _parts(manifest: Manifest, sql: str) -> set[str]:
-    return {*parts_of(sql).queries, *(part.part for part in derived_parts(manifest, sql))}
+def _parts(manifest: Manifest, query: Statement) -> set[str]:
+    return {*query.parts.queries, *(part.part for part in derived_parts(manifest, query))}
