@@ -418,14 +418,14 @@ def _subtrahend_text(clause: Subtrahend) -> str:
     return f' EXCEPT ON ({names}) "{clause.stream}" AS "{clause.alias}"{window}'
 
 
+class _Tokenizer(DuckDB.Tokenizer):
+    IDENTIFIERS: ClassVar = ['"', "`"]
+    KEYWORDS: ClassVar = {**DuckDB.Tokenizer.KEYWORDS, "MATCH_CONDITION": TokenType.MATCH_CONDITION}
+
+
 class Midstream(DuckDB):
     """The dialect. Names stand in double quotes, or in backticks as Spark's users write them."""
 
-    class Tokenizer(DuckDB.Tokenizer):
-        """Splits a text into words."""
-
-        IDENTIFIERS: ClassVar = ['"', "`"]
-        KEYWORDS: ClassVar = {**DuckDB.Tokenizer.KEYWORDS, "MATCH_CONDITION": TokenType.MATCH_CONDITION}
-
+    Tokenizer = _Tokenizer
     Parser = _Parser
     Generator = _Generator

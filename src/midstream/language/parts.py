@@ -49,7 +49,7 @@ class Statement:
 
     >>> query = Statement.of("SELECT n FROM (SELECT COUNT(*) AS n FROM A [NOW] EVERY 5 SECONDS) AS x")
     >>> sql_of(query.parts.whole), [part.sql for part in query.parts.queries.values()]
-    ('SELECT n FROM (SELECT * FROM "x-e0a7a1b4") AS x', ['SELECT COUNT(*) AS n FROM A [NOW] EVERY 5 SECONDS'])
+    ('SELECT n FROM (SELECT * FROM "x-05fb540f") AS x', ['SELECT COUNT(*) AS n FROM A [NOW] EVERY 5 SECONDS'])
     """
 
     text: str

@@ -26,7 +26,7 @@ def with_groups_apart(text: str, tree: exp.Select) -> exp.Select:
     >>> text = "SELECT k, RANK() OVER (ORDER BY SUM(v)) AS r FROM A [NOW] GROUP BY 1 EVERY 1 SECOND"
     >>> print(with_groups_apart(text, statement(text)).sql(Midstream))
     SELECT "k", RANK() OVER (PARTITION BY "window_ts" ORDER BY "SUM(v)") AS "r" FROM (SELECT k AS "k", _ts AS
-    "window_ts", SUM(v) AS "SUM(v)" FROM A [NOW] GROUP BY k EVERY 1000000 MICROSECONDS) AS grouped
+    "window_ts", SUM(v) AS "SUM(v)" FROM A [NOW] GROUP BY k EVERY 1 SECOND) AS grouped
     """
     if not _is_plain(tree):
         return tree
