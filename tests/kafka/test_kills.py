@@ -21,7 +21,6 @@ import pytest
 from midstream.engine.job_run import FileJob
 from midstream.job.crash_points import POINTS
 from midstream.language.job_file import parse_job
-from midstream.sinks.kafka import KafkaSink
 from tests.drawing import FIFTHS, SOAK, chosen_fifth
 from tests.forked import forks, run
 from tests.kafka.broker import Broker, job_text, stream
@@ -75,11 +74,7 @@ class Case:
 
     def note_what_was_aborted(self) -> None:
         """Put aside what is there of steps that are not noted."""
-        newest = KafkaSink(self.out, self.kafka.servers).newest("q")
-        noted = -1 if newest is None else newest.step
-        for message in self.kafka.messages(self.out, "read_uncommitted"):
-            if int(dict(message.headers())["midstream.step"].rpartition(b"/")[2]) > noted:
-                self.aside.add((message.partition(), message.offset()))
+        self.aside |= self.kafka.aborted(self.out)
 
     def found(self) -> tuple[Counter[tuple[int, ...]], Counter[tuple[bytes, bytes]]]:
         """The results, and the step and ordinal of each."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,12 @@ import midstream as ms
 from midstream.cli.main import main
 from midstream.sinks import kafka as kafka_sinks
 from tests.kafka.broker import Broker, broker
+from tests.kafka.killed_job import SINK_POINTS
+from tests.spark.drive import Place
+from tests.spark.drive import finish as finish_job
+from tests.spark.forked_drivers import ForkedDrivers
+from tests.spark.kafka_job import CASE, STREAMS
+from tests.spark.kafka_job import the_job as job_of_topic
 from tests.spark.test_time_lines import each, feed, finish, the_job
 
 
@@ -78,3 +85,38 @@ def test_a_job_on_spark_with_a_topic(
     with pytest.raises(ms.CheckpointError, match="newest step is 0"):
         do(4)
     assert found() == each(range(3)), "a job that is refused changes nothing"
+
+
+KILLS = (
+    ("amid_tasks", 0), ("amid_messages", 1), ("before_offsets", 1), ("before_commit", 1), ("after_commit", 1),
+    ("after_manifest", 2), ("amid_messages", 2), ("before_sink", 3), ("after_commit", 3),
+)  # fmt: skip
+"""One after the other on the same checkpoint; a step that was not committed is delivered first by the next driver."""
+
+
+@pytest.mark.verify
+@pytest.mark.timeout(900)
+def test_the_driver_is_killed_amid_its_transactions(
+    spark: SparkSession, drivers: ForkedDrivers, kafka: Broker, tmp_path: Path
+) -> None:
+    topic, place, aside = kafka.topic("results", 2), Place(tmp_path), set[tuple[int, int]]()
+    for step, tables in enumerate(CASE.steps):
+        for spec in STREAMS:
+            place.feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
+    for point, step in KILLS:
+        named = {} if point in SINK_POINTS else {"MIDSTREAM_KILL_AT": f"{point}:{step}"}
+        done = drivers.run("tests.spark.kafka_job", tmp_path, topic, kafka.servers, point, str(step), **named)
+        assert done.returncode == -signal.SIGKILL, (point, step, done)
+        aside |= kafka.aborted(topic)
+    kafka_sinks._CLIENTS.clear()
+    finish_job(job_of_topic(spark, tmp_path, topic, kafka.servers))
+    assert place.manifest().queries["chain"].plan == "(A (B C))"
+    found, marks = Counter[tuple[int, ...]](), Counter[tuple[bytes, bytes]]()
+    for message in kafka.messages(topic):
+        if (message.partition(), message.offset()) not in aside:
+            row, headers = json.loads(message.value()), dict(message.headers())
+            found[row["a"], row["b"], row["c"]] += 1
+            marks[headers["midstream.step"].rpartition(b"/")[2], headers["midstream.ordinal"]] += 1
+    expected = CASE.expected()["chain"].table.select(["a", "b", "c"])
+    assert found == Counter(zip(*expected.to_pydict().values(), strict=True))
+    assert set(marks.values()) == {1}
