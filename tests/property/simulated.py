@@ -15,8 +15,8 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from midstream.checkpoint.command_log import CommandLog
+from midstream.checkpoint.epochs import Holder
 from midstream.checkpoint.event_log import EventLog
-from midstream.checkpoint.holder import Holder
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.writer import Writer
 from midstream.model.errors import CheckpointError, MidstreamError, ReadError, WriteError

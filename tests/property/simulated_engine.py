@@ -18,7 +18,7 @@ import pyarrow as pa
 
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
-from midstream.checkpoint.holder import Holder
+from midstream.checkpoint.epochs import Holder
 from midstream.model.errors import MidstreamError, ReadError, UndeliveredError, WriteError
 from midstream.state.store import files, places
 from midstream.step.commands.migrate import Migrate

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from midstream.checkpoint import manifest_writing
+from midstream.checkpoint import manifest_file
 from midstream.state.store.files import file_of
 from tests.drawing import FIFTHS, SOAK
 from tests.property.simulated import CHECKPOINT, Driver, results, run
@@ -64,6 +64,6 @@ def test_no_row_is_lost_or_doubled(fifth: int, objects: bool) -> None:
 def test_nor_where_manifests_are_written_by_what_differs(
     fifth: int, objects: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(manifest_writing, "LEAST", 1)
+    monkeypatch.setattr(manifest_file, "LEAST", 1)
     for seed in range(fifth, SEEDS // 20, len(FIFTHS)):
         check(seed, objects)

@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from midstream.checkpoint import manifest_writing
+from midstream.checkpoint import manifest_file
 from midstream.checkpoint.reader import Checkpoint
 from midstream.state.store.files import file_of
 from tests.drawing import FIFTHS, SOAK
@@ -65,7 +65,7 @@ def test_no_result_of_the_engine_is_lost_or_doubled(fifth: int, objects: bool) -
 def test_nor_where_manifests_are_written_by_what_differs(
     fifth: int, objects: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(manifest_writing, "LEAST", 1)
+    monkeypatch.setattr(manifest_file, "LEAST", 1)
     for seed in range(fifth, SEEDS // 2, len(FIFTHS)):
         check(seed, objects)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from midstream.checkpoint.holder import Holder
+from midstream.checkpoint.epochs import Holder
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError

@@ -13,8 +13,7 @@ from zlib import crc32
 import pyarrow as pa
 
 from midstream.checkpoint.epochs import EpochClaim, Epochs
-from midstream.checkpoint.manifest_reading import ManifestReading
-from midstream.checkpoint.manifest_writing import ManifestWriting
+from midstream.checkpoint.manifest_file import ManifestReading, ManifestWriting
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch, TimeLine

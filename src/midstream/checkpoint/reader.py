@@ -10,16 +10,16 @@ from typing import Any
 
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.event_log import EVENTS
-from midstream.checkpoint.folders import Folders
+from midstream.checkpoint.folders import Folders, new_sink
 from midstream.checkpoint.liveness import Liveness, liveness
 from midstream.checkpoint.manifest_log import ManifestLog
-from midstream.checkpoint.new_sink import new_sink
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.time_log import TIMES_KEPT
-from midstream.model.codec import encode
+from midstream.model.codec import decode, encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, NoCheckpointError, SinkError
+from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, StepUnderWay, time_summary
 from midstream.state.store.local import LocalStorage
@@ -221,3 +221,29 @@ def upcoming(manifest: Manifest, folders: Folders, ahead: Sequence[Command] = ()
     """Apply the commands that no step has taken yet to a manifest; a refused command changes nothing."""
     waiting = [*manifest.pending, *ahead, *(other for _, other in folders.commands.after(manifest.last_command))]
     return plan_step(manifest, waiting).manifest
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a command: `sent`, `refused`, `taken` (under way) or `done`."""
+
+    state: str
+    event: dict[str, Any] | None = None
+
+
+def outcome_of(checkpoint: Checkpoint, number: int, command: StepCommand, since: int = -1) -> Outcome:
+    """Find out what the steps after `since` have made of the command of this number."""
+    manifest = checkpoint.manifest()
+    if manifest.last_command < number:
+        return Outcome("sent")
+    sent = encode(command)
+    for event in checkpoint.events(after=since):
+        if event["event"] == "command_refused" and _same(event["command"], sent):
+            return Outcome("refused", event)
+        if command.is_done_by(decode(Event, event)):
+            return Outcome("done", event)
+    return Outcome("done" if command.is_met(manifest) else "taken")
+
+
+def _same(refused: dict[str, Any], sent: dict[str, Any]) -> bool:
+    return all(refused.get(key) == value for key, value in sent.items())

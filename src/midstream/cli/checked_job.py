@@ -11,8 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.checkpoint.folders import Folders
-from midstream.checkpoint.new_sink import new_sink
+from midstream.checkpoint.folders import Folders, new_sink
 from midstream.cli.source_columns import (
     check_part,
     check_source_path,

@@ -9,8 +9,7 @@ from midstream.cli.errors import Failed
 from midstream.cli.output import busy, print_json, say
 
 if TYPE_CHECKING:
-    from midstream.checkpoint.outcome import Outcome
-    from midstream.checkpoint.reader import Checkpoint
+    from midstream.checkpoint.reader import Checkpoint, Outcome
     from midstream.step.commands.base import StepCommand
 
 POLL_SECONDS = 0.2
@@ -23,8 +22,7 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
     raised here, and nothing is appended. A refusal after that, or a wait without an outcome, is a failure; a migration
     that has begun is none, however long it takes.
     """
-    from midstream.checkpoint.outcome import Outcome
-    from midstream.checkpoint.reader import Checkpoint
+    from midstream.checkpoint.reader import Checkpoint, Outcome
     from midstream.model.codec import encode
 
     checkpoint = Checkpoint.open(path)
@@ -55,7 +53,7 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
 
 
 def _await(checkpoint: Checkpoint, number: int, command: StepCommand, before: int, wait: float) -> Outcome:
-    from midstream.checkpoint.outcome import outcome_of
+    from midstream.checkpoint.reader import outcome_of
 
     deadline = time.monotonic() + wait
     while True:

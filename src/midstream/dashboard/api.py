@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-from midstream.checkpoint.outcome import outcome_of
-from midstream.checkpoint.reader import Checkpoint
+from midstream.checkpoint.reader import Checkpoint, outcome_of
 from midstream.dashboard.reading import ANSWERS_KEPT, JobReading, JobReadings
 from midstream.dashboard.view import nothing_else
 from midstream.dashboard.views import views

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders
-from midstream.checkpoint.new_sink import new_sink
+from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders, new_sink
 from midstream.job.absent_function import not_here, refusing
 from midstream.job.dropped_next import dropped_next
 from midstream.job.left_by import left_by

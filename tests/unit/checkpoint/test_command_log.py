@@ -8,8 +8,8 @@ import pytest
 
 from midstream.checkpoint import command_log
 from midstream.checkpoint.command_log import BRINGING, CommandLog
+from midstream.checkpoint.epochs import Holder
 from midstream.checkpoint.folders import Folders
-from midstream.checkpoint.holder import Holder
 from midstream.checkpoint.reader import send
 from midstream.model.codec import encode
 from midstream.model.command import Command

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 import midstream as ms
-from midstream.checkpoint.epochs import EpochClaim
-from midstream.checkpoint.holder import Holder
+from midstream.checkpoint.epochs import EpochClaim, Holder
 from midstream.checkpoint.liveness import Liveness, failure_text, liveness
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main

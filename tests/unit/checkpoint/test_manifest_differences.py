@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.checkpoint import manifest_writing
+from midstream.checkpoint import manifest_file
 from midstream.checkpoint.difference import difference, patched
 from midstream.checkpoint.manifest_file import BASE
 from midstream.checkpoint.manifest_log import ManifestLog
@@ -76,7 +76,7 @@ def is_difference(path: Path) -> bool:
 
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_writing, "LEAST", 1)
+    monkeypatch.setattr(manifest_file, "LEAST", 1)
 
 
 def written(root: Path, lanes: int, each: int, steps: int = 64) -> float:
@@ -135,8 +135,8 @@ def changed(manifest: Manifest, draw: random.Random, step: int) -> Manifest:
 def test_every_kept_step_is_read_as_it_was(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over writes that fail, steps that are published again, drivers that begin anew and jobs that go back."""
     draw = random.Random(seed)
-    monkeypatch.setattr(manifest_writing, "LEAST", draw.choice((1, 1, 8_000)))
-    monkeypatch.setattr(manifest_writing, "MOST", draw.choice((4, 16, 256)))
+    monkeypatch.setattr(manifest_file, "LEAST", draw.choice((1, 1, 8_000)))
+    monkeypatch.setattr(manifest_file, "MOST", draw.choice((4, 16, 256)))
     keep, root = draw.choice((1, 4, 10)), tmp_path / "manifests"
     writer, manifest = begun(root, wide(draw.choice((1, 6, 20))), keep)
     reader, stood, step = ManifestLog(root, keep=keep), dict[int, Manifest](), 0
@@ -186,7 +186,7 @@ def test_a_file_that_others_differ_from_is_missed(harm: str, tmp_path: Path) -> 
         case "garbled":
             hurt.write_bytes(hurt.read_bytes()[:-9])
         case "other":
-            hurt.write_bytes(manifest_writing.seal({**json.loads(hurt.read_bytes())["value"], "seed": 99}))
+            hurt.write_bytes(manifest_file.seal({**json.loads(hurt.read_bytes())["value"], "seed": 99}))
     expected = {
         "missing": f"it holds what differs from {base.name}, which is missing",
         "garbled": "the file is damaged",
