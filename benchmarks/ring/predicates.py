@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from midstream.demo.acts import kilometres
-from midstream.demo.places import declare_within_km
+from midstream.demo.flights import declare_within_km
 
 declare_within_km()
 

@@ -12,9 +12,8 @@ from midstream.cli.demo_act import show_act
 from midstream.demo.acts import LATE_IN_THE_HEAT as ACT
 from midstream.demo.acts import NEAR_TOGETHER
 from midstream.demo.check import AnswerCheck
-from midstream.demo.flights import prepare, read_streams
+from midstream.demo.flights import prepare, read_streams, with_places
 from midstream.demo.performance import Performance, performance
-from midstream.demo.places import with_places
 from midstream.demo.play import rehearse
 from midstream.model.events import QuerySpread
 

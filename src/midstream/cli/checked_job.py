@@ -23,7 +23,7 @@ from midstream.cli.source_columns import (
 )
 from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
-from midstream.job.dropped_next import dropped_next
+from midstream.job.outputs import dropped_next
 from midstream.job.reconcile import refuse_other_host, refuse_other_streams, with_streams
 from midstream.job.static_tables import unread
 from midstream.language.job_file import JobFile

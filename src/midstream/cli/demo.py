@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,6 @@ import typer
 
 from midstream.cli.arguments import AsJson
 from midstream.cli.demo_act import act_as_json, show_act
-from midstream.cli.demo_live import show_live
 from midstream.cli.errors import Failed, WrongUse
 from midstream.cli.output import print_json, progress_bar, say
 from midstream.cli.spark_session import spark_session
@@ -21,6 +21,7 @@ from midstream.cli.spark_session import spark_session
 if TYPE_CHECKING:
     from pyarrow import Table
     from rich.progress import Progress
+
 
 MARK = ".midstream-demo"
 ALL_WEEKS = 53
@@ -125,3 +126,18 @@ def _clear(out: Path) -> None:
         raise WrongUse(
             f"cannot make the folder: {error.strerror}", place=str(out), remedy="name another one with --out DIR"
         ) from error
+
+
+def show_live(out: Path, port: int, pace: float) -> None:
+    """Start the job and its dashboard, and print where that is."""
+    from midstream.demo.flights import read_streams
+    from midstream.demo.live import go_on, live_engine
+
+    streams = read_streams()
+    with live_engine(streams, out / "live") as engine, engine.dashboard(port=port, control=True) as dashboard:
+        say("Flights from JFK and LGA of 2013 are joined with their weather, two days a step, over and over.")
+        say(f"dashboard: {dashboard.url}")
+        say("In half a minute at most another plan is proposed there: approve it, and see it take over.")
+        say(f"or from another terminal: midstream plans {out / 'live'} flights. Control+C ends it.")
+        with suppress(KeyboardInterrupt):
+            go_on(engine, streams, pace)

@@ -1,27 +1,31 @@
-"""The dashboard as a web application: its routes, and what is computed once for many requests."""
+"""The dashboard as a web application: its routes, and what is computed once for many requests.
+
+A guard holds for every request: it refuses those that name another host, and sets the headers of all answers. An error
+is answered as an object with `error`, `place` and `remedy`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.api import Api
-from midstream.dashboard.failure import failed, failure
-from midstream.dashboard.guard import Guard
-from midstream.dashboard.prometheus import metrics_of
-from midstream.dashboard.safety import READ_ONLY, TOKEN_HEADER, Access
-from midstream.explain.prometheus import CONTENT_TYPE
-from midstream.model.errors import MidstreamError, QueryError
+from midstream.dashboard.safety import HEADERS, READ_ONLY, TOKEN_HEADER, Access
+from midstream.explain.prometheus import CONTENT_TYPE, Measured, exposition
+from midstream.model.errors import MidstreamError, NoCheckpointError, QueryError, ReadError
 from midstream.model.extras import from_extra
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 
 STATIC = Path(__file__).parent / "static"
 LARGEST_COMMAND = 1 << 20
@@ -31,10 +35,15 @@ LARGEST_COMMAND = 1 << 20
 def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
     """Build the application over these checkpoints.
 
-    | address | answer | |---|---| | `GET /` and `/static/...` | the page | | `GET /api/checkpoints` | `Api.checkpoints`
-    | | `GET /api/{index}?step=` | `Api.overview` | | `GET /api/{index}/views/{name}?query=&step=` | `Api.view` | | `GET
-    /metrics` | the jobs for Prometheus; a label `checkpoint` tells several apart | | `POST /api/{index}/commands` |
-    `Api.send`; the token is in a header | | `GET /api/{index}/commands/{id}?since=` | `Api.outcome` |
+    | address | answer |
+    |---|---|
+    | `GET /` and `/static/...` | the page |
+    | `GET /api/checkpoints` | `Api.checkpoints` |
+    | `GET /api/{index}?step=` | `Api.overview` |
+    | `GET /api/{index}/views/{name}?query=&step=` | `Api.view` |
+    | `GET /metrics` | the jobs for Prometheus; a label `checkpoint` tells several apart |
+    | `POST /api/{index}/commands` | `Api.send`; the token is in a header |
+    | `GET /api/{index}/commands/{id}?since=` | `Api.outcome` |
 
     What changes only as steps are done has an ETag: asked again with it, 304 and nothing is computed. An error is an
     object with `error`, `place` and `remedy`.
@@ -121,3 +130,59 @@ def _number(request: Request, name: str) -> int:
     if not isinstance(number, int):
         raise QueryError(f"{number!r} is no number", place=name, remedy="use a number")
     return number
+
+
+async def failed(request: Request, error: Exception) -> Response:
+    """Answer a request that raised an error: 404, 503 or 400."""
+    if isinstance(error, MidstreamError):
+        status = 404 if isinstance(error, NoCheckpointError) else 503 if isinstance(error, ReadError) else 400
+        return failure(status, error.message, error.place, error.remedy)
+    return failure(400, f"the request does not read: {error}", str(request.url.path), "reload the page")
+
+
+def failure(status: int, message: str, place: str, remedy: str) -> Response:
+    """Make an answer of this status."""
+    from starlette.responses import JSONResponse
+
+    return JSONResponse({"error": message, "place": place, "remedy": remedy}, status_code=status)
+
+
+class Guard:
+    """Refuses requests that name another host, and sets the headers of every answer."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message.get("headers", ()), *own]
+            await send(message)
+
+        given = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        host, origin = given.get(b"host", ""), given.get(b"origin")
+        app: Callable[[Scope, Receive, Send], Awaitable[None]] = self._app
+        if not self._access.permits(host):
+            app = failure(421, f"this is not {host!r}", "Host", "use its address, or name it with --allow-host")
+        elif origin is not None and origin.partition("://")[2] != host:
+            app = failure(403, f"a page of {origin!r} asks", "Origin", "open the dashboard's own page")
+        await app(scope, receive, guarded)
+
+
+def metrics_of(checkpoints: Sequence[Checkpoint]) -> str:
+    """Measure the jobs for Prometheus; several have a label `checkpoint` each, and one that does not read is left out.
+
+    Costs what `midstream metrics` does, each time it is asked.
+    """
+    found = list[Measured]()
+    for checkpoint in checkpoints:
+        with suppress(MidstreamError, FileNotFoundError):
+            labels = {"checkpoint": checkpoint.url} if len(checkpoints) > 1 else {}
+            found.append(Measured(checkpoint.report(), checkpoint.step_times(), labels))
+    return exposition(found)

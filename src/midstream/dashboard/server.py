@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import socket
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.app import application
-from midstream.dashboard.safety import Access
-from midstream.model.errors import MidstreamError
+from midstream.dashboard.safety import Access, access
+from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.extras import from_extra
 from midstream.state.store.places import Place
 
 if TYPE_CHECKING:
     import uvicorn
+
 
 PORT = 8765
 
@@ -92,3 +94,29 @@ def _listening(host: str, port: int) -> socket.socket:
             remedy="name another one with --port, or 0 for any that is free",
         ) from error
     return listener
+
+
+class ShowsDashboard(ABC):
+    """What has a checkpoint, or may have one, and can be looked at while it goes on."""
+
+    def dashboard(
+        self, host: str = "127.0.0.1", port: int = PORT, *, control: bool = False, token: str | None = None
+    ) -> Dashboard:
+        """Serve a page that shows how the queries stand until the returned dashboard is closed; `url` is its address.
+
+        It reads the checkpoint from a thread of this process. With `control`, anybody with the token, which is in the
+        address, may give commands; the next step takes them. `port` 0 is any that is free. Raises `CheckpointError`
+        where there is no checkpoint.
+        """
+        place = self._checkpoint_url()
+        if place is None:
+            raise CheckpointError(
+                "an engine in memory has no checkpoint to show",
+                place="dashboard",
+                remedy="make it with Engine(checkpoint=...), or save it and run: midstream dashboard PATH",
+            )
+        return Dashboard([place], access(host, control=control, token=token), port).start()
+
+    @abstractmethod
+    def _checkpoint_url(self) -> str | None:
+        """Return where the checkpoint is; None if there is none."""

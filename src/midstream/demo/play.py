@@ -12,9 +12,8 @@ import pyarrow.parquet as parquet
 
 from midstream.checkpoint.folders import Folders
 from midstream.demo.acts import LATENESS, ONE_NODE, Act
-from midstream.demo.flights import Replay
+from midstream.demo.flights import Replay, declare_within_km
 from midstream.demo.performance import Performance, performance
-from midstream.demo.places import declare_within_km
 from midstream.model.events import Event, StepDone
 from midstream.model.optimization import MODE_OFF, Mode
 

@@ -17,11 +17,9 @@ from midstream.checkpoint.writer import Writer
 from midstream.engine.staged_results import StagedResults
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
-from midstream.job.dropped_next import dropped_next
-from midstream.job.outputs import RESULTS, JobOutput, Outputs
+from midstream.job.outputs import RESULTS, JobOutput, Outputs, dropped_next
 from midstream.job.reconcile import refuse_other_host
-from midstream.job.step_times import StepTimes
-from midstream.job.stopwatch import Stopwatch
+from midstream.job.step_times import StepTimes, Stopwatch
 from midstream.model.errors import InputError, LostCheckpointError, MidstreamError, SinkError, UndeliveredError
 from midstream.model.events import Event
 from midstream.model.manifest import EMBEDDED, HOST, Manifest

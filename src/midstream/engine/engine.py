@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE
 from midstream.checkpoint.saved_engine import load_engine, save_engine
-from midstream.dashboard.beside import DashboardBeside
+from midstream.dashboard.server import ShowsDashboard
 from midstream.engine.culprits import culprits
 from midstream.engine.durable import EngineCheckpoint, refuse_if_closed, refuse_sink
 from midstream.engine.file_source import FileSource
@@ -27,8 +27,7 @@ from midstream.job.lost_rows import Source, warn_of_lost_rows
 from midstream.job.reconcile import optimized, redeclared, settings, tabled, with_declared, with_stream
 from midstream.job.reported import Reported
 from midstream.job.static_tables import TableControl, set_table
-from midstream.job.step_times import StepTimes, timed
-from midstream.job.stopwatch import Stopwatch
+from midstream.job.step_times import StepTimes, Stopwatch, timed
 from midstream.job.waiting_commands import WaitingCommands
 from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
@@ -62,7 +61,7 @@ Check = Callable[[Manifest], None]
 Change = Callable[[Manifest], Manifest]
 
 
-class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
+class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
     """Continuous queries over pushed tables, in this process.
 
     Every call of `push` is one step. Queries, migrations and drops take effect with the next step; what is wrong with

@@ -10,8 +10,7 @@ import pyarrow as pa
 from midstream.checkpoint.reader import Checkpoint
 from midstream.engine.file_formats import file_rows
 from midstream.engine.file_source import FileSource, known_options, most_files
-from midstream.job.delivered import DeliveredResults
-from midstream.job.results import committed_results
+from midstream.job.results import DeliveredResults, committed_results
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import OF_A_JOB, SourceSpec, read_results
 from midstream.model.time_line import Stamp

@@ -17,7 +17,7 @@ from midstream.checkpoint.folders import Folders
 from midstream.engine.durable import READ
 from midstream.engine.file_source import FileSource
 from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
-from midstream.job.stopwatch import Stopwatch
+from midstream.job.step_times import Stopwatch
 from midstream.language.job_specs import SourceSpec
 from midstream.model.discovery import kinds
 from midstream.model.manifest import Manifest

@@ -9,8 +9,7 @@ from itertools import chain, groupby
 import pyarrow as pa
 
 from midstream.checkpoint.reader import Checkpoint
-from midstream.job.delivered import DeliveredResults
-from midstream.job.results import committed_results
+from midstream.job.results import DeliveredResults, committed_results
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink

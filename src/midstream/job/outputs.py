@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -11,20 +11,17 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders, new_sink
-from midstream.job.absent_function import not_here, refusing
-from midstream.job.dropped_next import dropped_next
-from midstream.job.left_by import left_by
-from midstream.job.left_staged import clear_former, clear_later
 from midstream.language.query import query_of
 from midstream.model.command import Command
-from midstream.model.errors import CheckpointError, MidstreamError
+from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, as_sink, restored
-from midstream.sinks.contract import STAGING
+from midstream.sinks.contract import STAGING, step_of
 from midstream.sinks.file_sink import check_apart
 from midstream.sinks.formats import check_types
 from midstream.state.store.storage import Storage
+from midstream.step.commands.base import taken
 from midstream.step.result_columns import result_columns
 
 RESULTS = "results"
@@ -395,3 +392,69 @@ class Outputs:
 
     def _staging(self, output: JobOutput, sink: Sink) -> Staging:
         return sink.staging(self.folders.scratch(output.name))
+
+
+def not_here(query: str, value: Mapping[str, Any]) -> SinkError:
+    """Make the error of a query whose manifest entry names `value` as its sink."""
+    return SinkError(
+        f"the results of query {query!r} go to the function {value['function']}, which is not here",
+        place=f"query {query}",
+        remedy="name the function as the query's sink when the job is started",
+    )
+
+
+def refusing(query: str, value: Mapping[str, Any]) -> FunctionSink:
+    """Make a sink that raises that error for anything that is committed."""
+
+    def refuse(*_: object) -> None:
+        raise not_here(query, value)
+
+    return FunctionSink(refuse)
+
+
+def left_by(manifest: Manifest, sink: Sink) -> Callable[[Stamp], bool]:
+    """Make the test whether the manifest's job has left something, by its stamp.
+
+    A manifest may name any sink, and only what this job has left there goes. Files without a stamp are never the job's
+    own. A table may have lost whose its newest step was.
+    """
+    unstamped = not isinstance(sink, FileSink)
+    return lambda stamp: stamp.job == manifest.job or (unstamped and not stamp.job)
+
+
+def clear_former(staging: Staging, manifest: Manifest) -> None:
+    """Remove what drivers of epochs before the manifest's have staged."""
+    former = {epoch.token for epoch in manifest.epochs[:-1]}
+    for folder in staging.storage.names():
+        if folder.partition(".")[0] in former:
+            staging.storage.remove_folder(folder)
+
+
+def clear_later(staging: Staging, manifest: Manifest) -> None:
+    """Remove what drivers of the manifest's time line have staged of later steps."""
+    tokens = {epoch.token for epoch in manifest.epochs}
+    for token in tokens & set(staging.storage.names()):
+        for folder in staging.storage.names(token):
+            if step_of(folder) > manifest.step:
+                staging.storage.remove_folder(f"{token}/{folder}")
+
+
+def dropped_next(manifest: Manifest, folders: Folders, own: Sequence[Command] = ()) -> frozenset[str]:
+    """Find the queries of a manifest that its next step drops, even if others take their names afterwards.
+
+    It takes the commands that the manifest holds, a job script's `own` ones, and those of the log; one that it will
+    refuse drops nothing. Of a log that cannot be read nobody knows any.
+    """
+    try:
+        logged = [command for _, command in folders.commands.after(manifest.last_command)]
+    except MidstreamError:
+        logged = []
+    current, gone = manifest, set[str]()
+    for command in (*manifest.pending, *own, *logged):
+        try:
+            after = taken(current, command)
+        except MidstreamError:
+            continue
+        gone |= current.queries.keys() - after.queries.keys()
+        current = after
+    return frozenset(gone & manifest.queries.keys())

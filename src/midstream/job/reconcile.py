@@ -6,18 +6,21 @@ command changed since stays as the command left it: a job goes on where it stopp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
+from midstream.language.join_parts import may_join
 from midstream.language.parse import check_registered, parse_query
+from midstream.language.parts import Statement, check_text
 from midstream.language.query import Query, query_of
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, InputError, LanguageError, MidstreamError
-from midstream.model.manifest import EMBEDDED, HOST, SPARK, Manifest, QueryEntry
+from midstream.model.manifest import EMBEDDED, HOST, SPARK, Manifest, QueryEntry, StaticTable
 from midstream.model.node_spread import OFF
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
@@ -348,3 +351,39 @@ def _type_of(columns: pa.Schema, name: str) -> pa.DataType | None:
 
 def _changed(old: StreamSchema, new: StreamSchema) -> bool:
     return old.lateness != new.lateness
+
+
+def streams_for(
+    query: AddQuery,
+    streams: Mapping[str, StreamSchema],
+    declared: Mapping[str, AddQuery],
+    host: str,
+    tables: Mapping[str, StaticTable] = MappingProxyType({}),
+) -> Manifest:
+    """Make a manifest with the streams and static tables that a query reads.
+
+    They include the answers of its subqueries, and of queries `declared` before. Raises what adding the query on the
+    `host` would, where it may read answers.
+    """
+    check_text(query.sql)
+    nothing = Manifest(job="declared", streams=dict(streams), tables=dict(tables), published={HOST: host})
+    parts = Statement.of(query.sql).parts
+    has_parts = bool(parts.queries) or may_join(parts.whole)
+    if not has_parts and not _named(query.sql, declared) and not _named(query.sql, tables):
+        return nothing
+    return taken(_with_named(nothing, query.sql, declared), query)
+
+
+def _with_named(manifest: Manifest, sql: str, declared: Mapping[str, AddQuery]) -> Manifest:
+    # The queries that a text names may name others in turn.
+    for other in _named(sql, declared):
+        if other not in manifest.queries:
+            before = dict(list(declared.items())[: list(declared).index(other)])
+            manifest = _with_named(manifest, declared[other].sql, before)
+            manifest = taken(manifest, declared[other])
+    return manifest
+
+
+def _named(sql: str, declared: Iterable[str]) -> list[str]:
+    written = sql.lower()
+    return [other for other in declared if other.lower() in written]

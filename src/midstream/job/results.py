@@ -1,4 +1,4 @@
-"""Where the committed results of a job's query are, for the next job that reads them."""
+"""The committed results of a job's query, for the next job that reads them: where they are, and step by step."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
+from midstream.checkpoint.reader import Checkpoint
+from midstream.job.outputs import RESULTS
 from midstream.language.parse import bind_query
 from midstream.language.query import query_of
-from midstream.model.errors import QueryError, SinkError
+from midstream.model.errors import CheckpointError, QueryError, SinkError
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.time_line import Stamp, TimeLine
 from midstream.sinks import FileSink, restored
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.result_columns import result_columns
@@ -49,3 +52,82 @@ def committed_results(
         )
     asked = query_of(entry) if isinstance(entry, QueryEntry) else bind_query(manifest, entry.sql)
     return CommittedResults(sink, result_columns(asked, entry.operator))
+
+
+_FEW = 8
+"""Steps up to which each one's folder is listed by itself."""
+
+
+@dataclass(frozen=True)
+class DeliveredResults:
+    """The results of a query of a job, up to the last step that its sink has whole.
+
+    A file shows as soon as it is there, on an object store the first of a step before the last: so a step counts only
+    once all files are there that its manifest lists. Which steps a reader has read it notes by the stamp of the last.
+    """
+
+    checkpoint: Checkpoint
+    query: str
+    sink: FileSink
+
+    def newest(self) -> Stamp | None:
+        """Return the last step whose results are all there; None before the first.
+
+        Steps are delivered in order, so it is the newest step or the one before.
+        """
+        manifest = self.checkpoint.manifests.latest()
+        if manifest is None:
+            return None
+        last = manifest.step if self._has_all(manifest) else manifest.step - 1
+        return manifest.time_line.stamp(last) if last >= 0 else None
+
+    def files(self, after: Stamp | None, last: Stamp) -> tuple[tuple[int, str], ...]:
+        """List the files of the steps after one and up to another, with the step of each; none of a step that was given
+        up.
+
+        Raises `CheckpointError` where a step that was read has been given up since, for the job went back.
+        """
+        return self._files(after, 0 if after is None else after.step + 1, last)
+
+    def files_from(self, begun: Stamp | None, last: Stamp) -> tuple[tuple[int, str], ...]:
+        """List the files, as `files` does, from a step on that was read perhaps in part."""
+        return self._files(begun, 0 if begun is None else begun.step, last)
+
+    def counts(self, stamp: Stamp) -> bool:
+        """Tell whether a step is still one of the job's."""
+        return _counts(self._time_line(), stamp)
+
+    def _files(self, read: Stamp | None, first: int, last: Stamp) -> tuple[tuple[int, str], ...]:
+        line = self._time_line()
+        for one in (read, last):
+            if one is not None and not _counts(line, one):
+                raise _given_up(one, self.checkpoint.url, line.job)
+        steps = range(first, last.step + 1)
+        return tuple(self.sink.files(steps, lambda stamp: _counts(line, stamp), one_by_one=len(steps) <= _FEW))
+
+    def _time_line(self) -> TimeLine:
+        return (self.checkpoint.manifests.latest() or self.checkpoint.manifest()).time_line
+
+    def _has_all(self, manifest: Manifest) -> bool:
+        stamp = manifest.time_line.stamp(manifest.step)
+        due = [file for *output, file, _ in manifest.published.get("files", ()) if output == [RESULTS, self.query]]
+        return not due or self.sink.has_all(stamp, due)
+
+
+def _counts(line: TimeLine, stamp: Stamp) -> bool:
+    # Before the first step nothing was read that could be given up.
+    return stamp.step < 0 or line.has(stamp)
+
+
+def _given_up(stamp: Stamp, place: str, job: str) -> CheckpointError:
+    if stamp.job != job:
+        return CheckpointError(
+            f"here is job {job}, but what was read is of job {stamp.job}",
+            place=place,
+            remedy="begin the job that reads it anew, with another checkpoint",
+        )
+    return CheckpointError(
+        f"step {stamp.step}, whose results were read, was given up when the job went back",
+        place=place,
+        remedy="have the job that reads it go back as well, to a step before it read them: midstream rewind CKPT STEP",
+    )

@@ -5,18 +5,52 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.time_log import TIMES_KEPT, text_of
-from midstream.job.stopwatch import Stopwatch
 from midstream.model.errors import MidstreamError
 from midstream.model.events import Event, MigrationBegun, ResultsRejected, RowsLate, RowsRejected, StepDone
 from midstream.model.manifest import Manifest
 from midstream.model.revised import revised
 from midstream.model.step_time import StepTime, StepTotals, StepUnderWay
 from midstream.state.store.local import LocalStorage
+
+
+class Stopwatch:
+    """Seconds of phases that follow one another, by a clock that never jumps.
+
+    >>> watch = Stopwatch()
+    >>> watch.lap("fold")
+    >>> list(watch.phases), watch.seconds == sum(watch.phases.values())
+    (['fold'], True)
+    """
+
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {}
+        self._lapped = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """What all phases took together."""
+        return sum(self.phases.values())
+
+    def lap(self, phase: str) -> None:
+        """End a phase, or a part of one: it took the time since the last lap."""
+        now = time.monotonic()
+        self.phases[phase] = self.phases.get(phase, 0.0) + now - self._lapped
+        self._lapped = now
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a phase, also where it raises."""
+        try:
+            yield
+        finally:
+            self.lap(name)
+
 
 WRITTEN_EVERY, WRITTEN_EVERY_FAR = 2.0, 5.0
 """Seconds, on a file system and on an object store, within which a step's times are written."""

@@ -23,8 +23,7 @@ from midstream.job.lost_rows import Source, warn_of_lost_rows
 from midstream.job.outputs import Outputs
 from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
-from midstream.job.step_times import StepTimes, timed
-from midstream.job.stopwatch import Stopwatch
+from midstream.job.step_times import StepTimes, Stopwatch, timed
 from midstream.job.waiting_commands import WaitingCommands
 from midstream.language.parse import bind_query
 from midstream.language.query import Query, query_of

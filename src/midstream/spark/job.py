@@ -14,16 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.writer import Writer
 from midstream.job.carried_log import spark_log
-from midstream.job.dropped_next import dropped_next
 from midstream.job.frames import Rows, static_rows
-from midstream.job.outputs import Outputs
+from midstream.job.outputs import Outputs, dropped_next
 from midstream.job.patience import PATIENCE
-from midstream.job.readable import streams_for
 from midstream.job.reconcile import (
     Declared,
     declared_tables,
     redeclared,
     refuse_other_host,
+    streams_for,
     undeclared,
     with_streams,
 )

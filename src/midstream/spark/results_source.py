@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
-from midstream.job.delivered import DeliveredResults
+from midstream.job.results import DeliveredResults
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink
 from midstream.state.store.places import storage_at

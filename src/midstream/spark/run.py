@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from midstream.checkpoint.reader import send, status, upcoming
 from midstream.checkpoint.report import report
 from midstream.checkpoint.writer import Writer
-from midstream.dashboard.beside import DashboardBeside
+from midstream.dashboard.server import ShowsDashboard
 from midstream.job.crash_points import CrashPoint
 from midstream.job.journal import log_command, log_failure
 from midstream.job.outputs import Outputs
@@ -67,7 +67,7 @@ class Interrupted(Exception):
     """
 
 
-class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
+class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
     """A started job; a command is answered with its number in the command log.
 
     Runs until it is stopped, fails, or (with the trigger `availableNow`) has done what there was.

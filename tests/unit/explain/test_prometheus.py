@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
-from midstream.dashboard.prometheus import metrics_of
+from midstream.dashboard.app import metrics_of
 from midstream.dashboard.safety import Access
 from midstream.dashboard.server import Dashboard
 from midstream.explain.prometheus import CONTENT_TYPE, METRICS, Measured, exposition, prometheus_text

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from midstream.dashboard.commandable import commandable
 from midstream.dashboard.reading import JobReading
-from midstream.dashboard.view import DashboardView
+from midstream.dashboard.view import DashboardView, commandable
 from midstream.model.errors import QueryError
 from midstream.optimizer.charts.chart_policy import charts_of
 from midstream.optimizer.charts.panel import ChartPanel, axis_label, panels

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from midstream.dashboard.commandable import commandable, mates
 from midstream.dashboard.reading import JobReading
-from midstream.dashboard.view import DashboardView
+from midstream.dashboard.view import DashboardView, commandable, mates
 from midstream.explain.graph import plan_graph
 
 STEPS_SHOWN = 120
