@@ -18,7 +18,7 @@ import pytest
 
 import midstream as ms
 from midstream.model.errors import WriteError
-from midstream.sinks import as_sink, postgresql_lock
+from midstream.sinks import as_sink
 from midstream.sinks import postgresql as postgresql_sink
 from midstream.sinks.postgresql import PostgresqlSink
 from midstream.sinks.postgresql_text import copy_text
@@ -237,7 +237,7 @@ def test_who_goes_on_does_not_wait_for_one_that_was_suspended(
     postgresql: Server, sink: PostgresqlSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, amid: str
 ) -> None:
     """A suspended program's session stays, with all its locks, for its machine goes on to answer the server."""
-    monkeypatch.setattr(postgresql_lock, "PATIENCE", 1)
+    monkeypatch.setattr(postgresql_sink, "PATIENCE", 1)
     reached, woken = threading.Event(), threading.Event()
 
     def suspended(table: pa.Table) -> Iterator[bytes]:
@@ -268,7 +268,7 @@ def test_who_goes_on_does_not_wait_for_one_that_was_suspended(
 def test_a_lock_of_another_user_s_is_said_to_be_in_the_way(
     postgresql: Server, sink: PostgresqlSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql_lock, "PATIENCE", 1)
+    monkeypatch.setattr(postgresql_sink, "PATIENCE", 1)
     postgresql.execute(f"CREATE ROLE stranger LOGIN PASSWORD '{PASSWORD}'")
     with psycopg.connect(postgresql.dsn, user="stranger") as other:
         other.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (postgresql_sink.STEPS,))

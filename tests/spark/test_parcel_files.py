@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from midstream.model.errors import CheckpointError
-from midstream.spark.parcel import Parcel, in_order, reported
-from midstream.spark.parcel_files import ParcelFiles
+from midstream.spark.parcel import Parcel, ParcelFiles, in_order, reported
 from midstream.state.store.files import FileStore
 from midstream.state.sweep import sweep
 from tests.unit.state.test_sweep import manifest

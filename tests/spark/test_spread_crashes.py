@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from typing_extensions import override
 
 from midstream.job.crash_points import POINTS, SPREAD_POINTS, CrashPoint
-from midstream.spark import parcel_files
+from midstream.spark import parcel
 from tests.oracle.compare import assert_each_step_same
 from tests.spark.drive import Hooks, Place, finish
 from tests.spark.forked_drivers import ForkedDrivers
@@ -93,7 +93,7 @@ def bodies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     """What goes from hop to hop does so through Spark's shuffle or by files."""
     if request.param == "in files":
         monkeypatch.setattr(Place, "_way", 1)
-        monkeypatch.setattr(parcel_files, "LEAST", 1)
+        monkeypatch.setattr(parcel, "LEAST", 1)
 
 
 @pytest.mark.usefixtures("by_tasks", "bodies")

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from midstream.job.crash_points import POINTS, SPREAD_POINTS
 from midstream.model.events import CommandRefused
-from midstream.spark import parcel_files
+from midstream.spark import parcel
 from midstream.spark.driver import Driver
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.transfers import Transfers
@@ -48,7 +48,7 @@ def test_every_level_is_spread_over_nodes(
     """Each node of each query has the rows and does the work that it has and does in the embedded engine."""
     monkeypatch.setattr(Place, "_way", WAYS[way])
     if way == "by tasks":
-        monkeypatch.setattr(parcel_files, "LEAST", 1)
+        monkeypatch.setattr(parcel, "LEAST", 1)
     feed(tmp_path)
     for step, commands in CHANGES.items():
         for command in commands:

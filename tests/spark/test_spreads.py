@@ -15,8 +15,8 @@ import midstream as ms
 from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreadings
-from midstream.spark import node_task, parcel_files, stages
-from midstream.spark.parcel_files import ParcelFiles
+from midstream.spark import node_task, parcel, stages
+from midstream.spark.parcel import ParcelFiles
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
@@ -89,7 +89,7 @@ def test_every_way_side_by_side(
         monkeypatch.setattr(node_task, "MANY_RESULTS", 1)
         monkeypatch.setattr(stages, "CORES", 2)
     if bodies == "in files":
-        monkeypatch.setattr(parcel_files, "LEAST", 1)
+        monkeypatch.setattr(parcel, "LEAST", 1)
     assert JOINS.keys() == spreadings().keys()
     case, place = spread_case(JOINS, 40, 70), Place(tmp_path)
     run(spark, place, case, {name: name for name in JOINS}, range(len(case.steps)))

@@ -26,8 +26,7 @@ def spark_session(
     from midstream.state.store.disk import cannot_write
 
     with from_extra("spark", "Spark", otherwise=otherwise):
-        from midstream.spark.failure import told_of
-        from midstream.spark.session import end, local_session
+        from midstream.spark.session import as_spark_error, end, local_session
 
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +45,7 @@ def spark_session(
         try:
             yield session
         except Exception as error:
-            if (told := told_of(error, str(log))) is not error:
+            if (told := as_spark_error(error, str(log))) is not error:
                 raise told from error
             raise
         finally:

@@ -16,7 +16,7 @@ from midstream.model.errors import MidstreamError
 from midstream.model.manifest import ChunkRef
 from midstream.model.python_values import python_values
 from midstream.sinks.file_sink import FileSink
-from midstream.sinks.parquet_file import parquet_rows
+from midstream.sinks.formats import parquet_rows
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import storage_at
 from midstream.step.admission.outputs import REASON, WATERMARK

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Executor, wait
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 
 import pyarrow as pa
@@ -14,23 +15,23 @@ import pyarrow as pa
 from midstream.checkpoint.event_log import JsonObject
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders
 from midstream.checkpoint.writer import Writer
-from midstream.engine.staged_results import StagedResults
 from midstream.job.commits import Commits
-from midstream.job.crash_points import CrashPoint
-from midstream.job.outputs import RESULTS, JobOutput, Outputs, dropped_next
+from midstream.job.crash_points import AMID_PIECES, CrashPoint
+from midstream.job.outputs import RESULTS, JobOutput, OutputFile, Outputs, dropped_next
 from midstream.job.reconcile import refuse_other_host
 from midstream.job.step_times import StepTimes, Stopwatch
 from midstream.model.errors import InputError, LostCheckpointError, MidstreamError, SinkError, UndeliveredError
 from midstream.model.events import Event
 from midstream.model.manifest import EMBEDDED, HOST, Manifest
-from midstream.sinks import FileSink, Sink
+from midstream.sinks import FileSink, Sink, Staging
 from midstream.sinks.contract import anything
-from midstream.sinks.parquet_file import parquet_rows
+from midstream.sinks.formats import parquet_rows
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
 from midstream.step.admission.outputs import appended, of_queries
+from midstream.step.answers import unread
 from midstream.step.fold import OpenPieces, StepResult
 
 READ = "read"
@@ -291,3 +292,42 @@ def _tables(result: StepResult) -> Mapping[JobOutput, pa.Table]:
     kinds = {RESULTS: result.results, LATE: result.late, DEAD_LETTERS: result.dead_letters}
     kinds[REJECTED] = result.rejected
     return {JobOutput(kind, name): table for kind, tables in kinds.items() for name, table in tables.items()}
+
+
+@dataclass
+class StagedResults:
+    """Writes each piece of an answer to a file of its own, as a `PieceWriter`, named in the order of the pieces.
+
+    `manifest` is the one that the step runs by, `before` the last step's. `reach` is told of a named point of a step,
+    at which a test may have the process killed.
+    """
+
+    outputs: Outputs
+    before: Manifest
+    manifest: Manifest
+    attempt: str
+    reach: Callable[[str, int], None]
+    files: list[OutputFile] = field(default_factory=list)
+
+    @cached_property
+    def _unread(self) -> Set[str]:
+        return unread(self.manifest)
+
+    @property
+    def queries(self) -> Set[str]:
+        """Those whose answers nobody reads within the job."""
+        return self._unread
+
+    @cached_property
+    def _staging(self) -> Mapping[JobOutput, Staging]:
+        return self.outputs.stage(self.before, self.outputs.named(self.manifest))
+
+    def put(self, query: str, rows: pa.Table) -> None:
+        """Stage some rows."""
+        staging, unsynced = self._staging[JobOutput(RESULTS, query)], self.outputs.folders.unsynced
+        if unsynced is not None:
+            staging = staging.synced_with(unsynced)
+        file = staging.write(f"rows-{self.attempt}-{len(self.files):05d}", rows)
+        self.files.append(OutputFile(RESULTS, query, file, rows.num_rows))
+        if len(self.files) > 1:
+            self.reach(AMID_PIECES, self.manifest.step)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -16,11 +17,9 @@ import pyarrow as pa
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE
 from midstream.checkpoint.saved_engine import load_engine, save_engine
 from midstream.dashboard.server import ShowsDashboard
-from midstream.engine.culprits import culprits
 from midstream.engine.durable import EngineCheckpoint, refuse_if_closed, refuse_sink
 from midstream.engine.file_source import FileSource
 from midstream.engine.sources import Sources, source_of
-from midstream.engine.threads import in_threads, workers
 from midstream.job.frames import Rows, tables_of
 from midstream.job.journal import log_command, log_failure, log_step
 from midstream.job.lost_rows import Source, warn_of_lost_rows
@@ -34,7 +33,7 @@ from midstream.language.duration import stream_duration
 from midstream.language.job_specs import QuerySpec, SourceSpec
 from midstream.model.codec import encode
 from midstream.model.command import Command
-from midstream.model.errors import InputError, fault_located
+from midstream.model.errors import PASSING, InputError, fault_located
 from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
@@ -513,3 +512,54 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
 def _is_in(command: Command, commands: Sequence[Command]) -> bool:
     # By identity: equal commands may have been given twice.
     return any(one is command for one in commands)
+
+
+def culprits(
+    waiting: Sequence[Command], error: Exception, step: Callable[[Sequence[Command]], object]
+) -> tuple[list[Command], list[Command]]:
+    """Separate the waiting commands with which a step fails, and not without, from the others, which come first.
+
+    `step` tries the step with some of them. Where the fault may pass, or is not theirs, all wait on.
+    """
+    innocent, guilty = list[Command](), list[Command]()
+    if not waiting or isinstance(error, PASSING):
+        return list(waiting), []
+    try:
+        if not _succeeds(step, ()):
+            return list(waiting), []
+        for command in waiting:
+            if _succeeds(step, (*innocent, command)):
+                innocent.append(command)
+            else:
+                guilty.append(command)
+    except PASSING:
+        return list(waiting), []
+    return innocent, guilty
+
+
+def _succeeds(step: Callable[[Sequence[Command]], object], commands: Sequence[Command]) -> bool:
+    try:
+        step(commands)
+    except PASSING:
+        raise
+    except Exception:
+        return False
+    return True
+
+
+def workers(threads: int | None) -> int:
+    """Return how many threads an engine has; raises unless that is a whole number, or None for one by core."""
+    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
+        raise InputError(
+            f"{threads!r} threads are not possible", place="threads", remedy="use 1 or more, or leave it out"
+        )
+    return threads or os.cpu_count() or 1
+
+
+def in_threads(pool: Executor, do: Callable[[Any], Any], items: Sequence[Any]) -> Sequence[Any]:
+    """Call a function for each item, in threads where there are several; all have ended when it fails."""
+    if len(items) < 2:
+        return [do(item) for item in items]
+    doing = [pool.submit(do, item) for item in items]
+    wait(doing)
+    return [one.result() for one in doing]

@@ -17,7 +17,7 @@ from midstream.model.errors import MidstreamError
 from midstream.model.events import Event, ResultsRejected, RowsLate, RowsRejected
 from midstream.sinks import FileSink
 from midstream.sinks.contract import anything
-from midstream.sinks.parquet_file import parquet_rows
+from midstream.sinks.formats import parquet_rows
 from midstream.state.store.places import storage_at
 
 Source = tuple[str, str]

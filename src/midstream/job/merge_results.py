@@ -13,9 +13,8 @@ from midstream.job.results import DeliveredResults, committed_results
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink
-from midstream.sinks.formats import written
+from midstream.sinks.formats import parquet_rows, written
 from midstream.sinks.merged import MergedPart, MergedResults, kept
-from midstream.sinks.parquet_file import parquet_rows
 from midstream.state.store.places import storage_at
 
 FULL = 128 << 20

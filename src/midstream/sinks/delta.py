@@ -19,9 +19,8 @@ import pyarrow as pa
 from midstream.model.errors import SinkError
 from midstream.model.extras import from_extra
 from midstream.model.time_line import Stamp
-from midstream.sinks.contract import Sink, StagedStep, anything
+from midstream.sinks.contract import Sink, StagedStep, anything, differing, other_columns
 from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, failing, going_back, lake_rows, lake_schema
-from midstream.sinks.other_columns import differing, other_columns
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable, Schema

@@ -1,4 +1,4 @@
-"""Tables written as files: Parquet, JSON lines, CSV."""
+"""Tables written as files: Parquet, JSON lines, CSV; Parquet also read back."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
+import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from midstream.model.errors import SinkError
@@ -190,3 +191,14 @@ def _cell(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pt.is_nested(kind):
         return pa.chunked_array([json_texts(column)], pa.string())
     return column
+
+
+def parquet_rows(data: pa.Buffer | bytes, place: str) -> pa.Table:
+    """Read the rows of a file that has these data; raises `SinkError` where it is damaged."""
+    try:
+        return pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError) as error:
+        raise SinkError(
+            "the file is damaged: it cannot be read as Parquet", place=place,
+            remedy="restore it from a backup, or move it away: its rows are missing then",
+        ) from error  # fmt: skip

@@ -17,16 +17,14 @@ import pyarrow as pa
 
 from midstream.model.errors import SinkError, WriteError
 from midstream.model.time_line import Stamp
-from midstream.sinks.contract import Sink, StagedStep, anything
-from midstream.sinks.other_columns import other_columns
-from midstream.sinks.postgresql_columns import differing_columns
+from midstream.sinks.contract import Sink, StagedStep, anything, other_columns
 from midstream.sinks.postgresql_dsn import SECRETS, check_dsn, check_password_goes_to, holds_a_password
-from midstream.sinks.postgresql_lock import lock
 from midstream.sinks.postgresql_text import column_type, copy_text
 
 if TYPE_CHECKING:
     from psycopg import Connection, Error
     from psycopg.sql import Composed, Identifier
+
 
 STEPS = "midstream_steps"
 STEP_COLUMN = "_step_id"
@@ -282,3 +280,98 @@ def _failed(error: Error, place: str) -> SinkError:
     said = " ".join(str(error).split()) or type(error).__name__
     kind = WriteError if passing else SinkError
     return kind(f"PostgreSQL: {said}", place=place, remedy=remedy)
+
+
+_COLUMNS = """
+    SELECT attname, format_type(atttypid, atttypmod), typname, typcategory,
+        attnotnull AND NOT atthasdef AND attidentity = ''
+    FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+    WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"""
+
+TEXTS = "S"
+"""The category of types (PostgreSQL documentation, `pg_type.typcategory`) that take whatever is written."""
+
+OF_VALUES = "BNDT"
+"""Those of booleans, numbers, dates and spans of time, which take nothing of another one."""
+
+WHOLE = ("int2", "int4", "int8")
+
+_CATEGORIES = {
+    "boolean": "B",
+    "smallint": "N",
+    "integer": "N",
+    "bigint": "N",
+    "numeric": "N",
+    "real": "N",
+    "double precision": "N",
+    "date": "D",
+    "time": "D",
+    "timestamp": "D",
+    "timestamptz": "D",
+    "interval": "T",
+}
+
+
+def differing_columns(connection: Connection[Any], table: Identifier, results: Mapping[str, str]) -> list[str]:
+    """List what differs between the columns of a table and those of results, by name and the type created for them.
+
+    A column of the table that is not of the results does not differ where it may be NULL or has a default. Whether a
+    text is one of an enumeration, or a number is in range, only values show.
+    """
+    rows = connection.execute(_COLUMNS, (table.as_string(connection),)).fetchall()
+    has = {name: (shown, kind, category) for name, shown, kind, category, _ in rows}
+    found = [f"{name} is missing" for name in results if name not in has]
+    for name, given in results.items():
+        if name in has and not _takes(*has[name][1:], given):
+            found.append(f"{name} is {has[name][0]} and should be {given}")
+    wanted = [name for name, *_, is_wanted in rows if is_wanted and name not in results]
+    return [*found, *(f"{name} must not be NULL and is not of the results" for name in wanted)]
+
+
+def _takes(kind: str, category: str, given: str) -> bool:
+    # `given` is the type that a column for the results would be created with.
+    name = given.partition("(")[0]
+    other = _CATEGORIES.get(name)
+    if category == TEXTS or (other is None and category not in OF_VALUES):
+        return True
+    fractions = name in ("real", "double precision") or (name == "numeric" and not given.endswith(("(20)", ", 0)")))
+    return category == other and not (kind in WHOLE and fractions)
+
+
+PATIENCE = 10
+"""Seconds after which the session that holds a lock is ended."""
+
+_WAIT = "SELECT set_config('lock_timeout', %s, true)"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtext(%s))"
+_WAIT_AS_BEFORE = "SET LOCAL lock_timeout TO DEFAULT"
+_END_ITS_HOLDER = """
+    SELECT pg_terminate_backend(held.pid)
+    FROM pg_locks AS held JOIN pg_stat_activity AS session USING (pid)
+    WHERE held.locktype = 'advisory' AND held.granted AND held.objsubid = 1
+        AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND ((held.classid::bigint << 32) | held.objid::bigint) = hashtext(%s)::bigint
+        AND session.usename = current_user AND held.pid <> pg_backend_pid()"""
+
+
+def lock(connection: Connection[Any], name: str) -> None:
+    """Hold the lock of this name until the transaction ends.
+
+    A session of this user's that holds it for longer than `PATIENCE` is ended and its transaction rolled back: a
+    program that was suspended in one would hold it for ever, even if another has gone on with its job meanwhile. What
+    is rolled back is done again by the writer of the job's checkpoint. Raises psycopg's `LockNotAvailable` where
+    another user's session does not let go.
+    """
+    from psycopg.errors import LockNotAvailable
+
+    try:
+        _take(connection, name)
+    except LockNotAvailable:
+        connection.execute(_END_ITS_HOLDER, (name,))
+        _take(connection, name)
+
+
+def _take(connection: Connection[Any], name: str) -> None:
+    with connection.transaction():  # A savepoint: what waited in vain leaves the transaction as it was.
+        connection.execute(_WAIT, (f"{PATIENCE}s",))
+        connection.execute(_LOCK, (name,))
+        connection.execute(_WAIT_AS_BEFORE)

@@ -26,7 +26,7 @@ from midstream.runtime.watermark import Seen, StepClock
 from midstream.spark.exchange import Exchange
 from midstream.spark.file_rows import BatchFiles, newest_in_files
 from midstream.spark.kept_rows import KeptRows, chunks_by_stream
-from midstream.spark.parcel_files import ParcelFiles
+from midstream.spark.parcel import ParcelFiles
 from midstream.spark.prepass import filtered_tallies, seen_before_filters, tally, with_arrival_numbers
 from midstream.spark.setting import Setting
 from midstream.spark.shipped import ShippedPredicates

@@ -39,11 +39,10 @@ from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
 from midstream.sinks import Sink, SinkFunction
 from midstream.spark.feed import Feed
-from midstream.spark.frames import rows_of_frame
 from midstream.spark.results import DataFrames
 from midstream.spark.run import Run
 from midstream.spark.session import ship
-from midstream.spark.sources import JobStream, declared_stream
+from midstream.spark.sources import JobStream, declared_stream, rows_of_frame
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery

@@ -1,11 +1,14 @@
 """What travels between the stages of a step whose queries are spread over nodes: few rows, each with an Arrow batch.
 
 The JVM moves the batches as they are, one binary value for each sender, receiver and kind, and never looks into them.
+Where all tasks see the store's files, large bodies go by files and the shuffle carries only their names: a body that
+goes through the shuffle is pickled, copied into the JVM, compressed, written, and all of that backwards.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +20,8 @@ from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
 from midstream.ring.late_rows import LateRows
 from midstream.state.store.exact_buffer import exact_buffer
+from midstream.state.store.files import FileStore
+from midstream.state.store.unsynced import Unsynced
 
 SCHEMA = pa.schema([("to", pa.int32()), ("stage", pa.int32()), ("head", pa.string()), ("body", pa.binary())])
 SCHEMA_SQL = "`to` int, stage int, head string, body binary"
@@ -157,3 +162,51 @@ def _batch(parcels: Sequence[Parcel]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array(own, field.type) for own, field in zip(values, SCHEMA, strict=True)], schema=SCHEMA
     )
+
+
+LEAST = 256 << 10
+"""Smaller bodies go with their parcels."""
+
+FOLDER = "parcels"
+"""Where they lie among an epoch's chunks."""
+
+
+@dataclass(frozen=True)
+class ParcelFiles:
+    """The files of a step's parcels, in its store: of bodies of `least` bytes or more.
+
+    Nobody needs them after the step, so none is made to survive the loss of power; those of a driver that has died go
+    with a sweep of the store.
+    """
+
+    store: FileStore
+    step: int
+    least: int
+
+    @staticmethod
+    def of(store: FileStore, step: int) -> ParcelFiles | None:
+        """Choose the files of a store; None if it has no files that are as quick as memory."""
+        return ParcelFiles(store, step, LEAST) if store.storage.renames_folders else None
+
+    def written(self, parcels: Iterable[Parcel], partition: int) -> list[Parcel]:
+        """Write the large bodies of the parcels that a partition sends to files."""
+        store, token = self.store.synced_with(Unsynced()), secrets.token_hex(4)
+        found = []
+        for number, parcel in enumerate(parcels):
+            if parcel.file:
+                found.append(replace(parcel, body=b""))
+            elif parcel.stage != END and len(parcel.body) >= self.least:
+                # Parcels of equal heads come from different partitions: their names put them in order.
+                label = f"{FOLDER}/{self.step:08d}-{parcel.stage}.{partition:06d}.{number}.{token}"
+                found.append(replace(parcel, body=b"", file=store.put_bytes(label, parcel.body)))
+            else:
+                found.append(parcel)
+        return found
+
+    def read(self, parcels: Iterable[Parcel]) -> list[Parcel]:
+        """Read the bodies of the parcels that are in files."""
+        return [replace(one, body=self.store.get_bytes(one.file)) if one.file else one for one in parcels]
+
+    def remove(self) -> None:
+        """Remove all of them, once the step's job has ended, however it did."""
+        self.store.remove_folder(FOLDER)

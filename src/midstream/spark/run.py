@@ -40,13 +40,11 @@ from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, StepUnderWay, time_summary
 from midstream.spark.driver import Driver, OtherUnion, RowsNeeded
-from midstream.spark.failure import told_of
-from midstream.spark.feed import Feed
-from midstream.spark.frames import rows_of_frame
+from midstream.spark.feed import Feed, last_progress
 from midstream.spark.plain_files import PlainFiles
-from midstream.spark.progress import last_progress
 from midstream.spark.results import stream_of
-from midstream.spark.sources import declared_stream
+from midstream.spark.session import as_spark_error
+from midstream.spark.sources import declared_stream, rows_of_frame
 from midstream.state.store.base import ChunkStore
 from midstream.state.store.files import FileStore
 from midstream.step.commands.add_query import AddQuery
@@ -363,7 +361,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
         if self._error is None and not self._stopping:
             self._error = failure
         if self._error is not None:
-            self._error = told_of(self._error, f"step {self._driver.manifest.step + 1}")
+            self._error = as_spark_error(self._error, f"step {self._driver.manifest.step + 1}")
         self._let_go()
         if self._error is not None:
             log_failure(self._error, self._driver.manifest.step + 1, self._driver.manifest.job)

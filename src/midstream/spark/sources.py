@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -305,3 +305,16 @@ def _spark_type(schema: StreamSchema, field: pa.Field) -> T.DataType:
 
 def _arrow_schema(fields: Iterable[T.StructField]) -> pa.Schema:
     return pa.schema([(field.name, to_arrow_type(field.dataType, timezone="UTC")) for field in fields])
+
+
+def rows_of_frame(rows: Any, place: str) -> Any:
+    """Collect a DataFrame as an Arrow table; return anything else as it is. Raises InputError for one that streams."""
+    if not isinstance(rows, DataFrame):
+        return rows
+    if rows.isStreaming:
+        raise InputError(
+            "a streaming DataFrame has no end, and a static table is read whole",
+            place=place,
+            remedy="declare it as a stream, or read it by spark.read",
+        )
+    return rows.toArrow()

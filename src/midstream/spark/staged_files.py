@@ -1,14 +1,18 @@
-"""Files for outputs that a task writes while it goes on."""
+"""Files for outputs that a task writes while it goes on, and a lane's answers staged in them piece by piece."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from itertools import count
+from typing import Protocol
 
 import pyarrow as pa
 
-from midstream.job.outputs import JobOutput, OutputFile
+from midstream.job.crash_points import AMID_PIECES, CrashPoint
+from midstream.job.outputs import RESULTS, JobOutput, OutputFile
+from midstream.model.ids import LaneId
 from midstream.sinks import Staging
 from midstream.state.store.transfers import threads
 
@@ -45,3 +49,39 @@ class StagedFiles:
     def _written(self, output: JobOutput, stem: str, table: pa.Table) -> OutputFile:
         file = self.staging[output].write(f"{stem}-{self.token}", table)
         return OutputFile(*output, file, table.num_rows)
+
+
+AT_ONCE = 2
+"""So many pieces are held: one is written while the next one is made."""
+
+
+class FilesOfTask(Protocol):
+    """Files that a task writes while it goes on."""
+
+    def put(self, output: JobOutput, stem: str, table: pa.Table) -> None:
+        """Begin to write a table."""
+
+    def wait(self, left: int) -> None:
+        """Wait until all but so many of the newest are written."""
+
+
+@dataclass
+class LanePieces:
+    """A `PieceWriter` that writes each piece to a file of its own; their names are in the order of the pieces."""
+
+    lane: LaneId
+    queries: Set[str]
+    staged: FilesOfTask
+    crash: CrashPoint
+    step: int
+
+    def __post_init__(self) -> None:
+        self._numbers = count()
+
+    def put(self, query: str, rows: pa.Table) -> None:
+        """Stage some rows, while the lane goes on."""
+        number = next(self._numbers)
+        self.staged.put(JobOutput(RESULTS, query), f"{self.lane}-{number:05d}", rows)
+        self.staged.wait(AT_ONCE - 1)
+        if number:
+            self.crash.reach(AMID_PIECES, self.step)

@@ -12,7 +12,7 @@ from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink, Sink
 from midstream.sinks.contract import anything, staged_in, step_of
-from midstream.sinks.parquet_file import parquet_rows
+from midstream.sinks.formats import parquet_rows
 from midstream.state.store.places import storage_at
 
 
