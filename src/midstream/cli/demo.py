@@ -135,9 +135,10 @@ def show_live(out: Path, port: int, pace: float) -> None:
 
     streams = read_streams()
     with live_engine(streams, out / "live") as engine, engine.dashboard(port=port, control=True) as dashboard:
-        say("Flights from JFK and LGA of 2013 are joined with their weather, two days a step, over and over.")
+        say("Flights from JFK and LGA of 2013 are joined with their weather, four days a step, over and over.")
         say(f"dashboard: {dashboard.url}")
-        say("In half a minute at most another plan is proposed there: approve it, and see it take over.")
+        say("In summer its steps take several times as long. Another plan is proposed there, in some ten seconds:")
+        say("approve it, and see them become fast again. Left alone, it is withdrawn in autumn and returns in spring.")
         say(f"or from another terminal: midstream plans {out / 'live'} flights. Control+C ends it.")
         with suppress(KeyboardInterrupt):
             go_on(engine, streams, pace)
