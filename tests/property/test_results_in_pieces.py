@@ -21,7 +21,7 @@ from midstream.operators import window_join
 from midstream.runtime import piece_writer
 from midstream.runtime.piece_writer import AgeRuns
 from midstream.state.combinations import Combinations
-from midstream.step.poured import Poured
+from midstream.step.unit_step import Poured
 from tests.drawing import drawing
 from tests.oracle.compare import assert_each_step_same
 from tests.property.cases import Drawn, cases, migrations

@@ -30,7 +30,7 @@ from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import BEGINNING, watermark, watermarks
 from midstream.step.answers import readers
 from midstream.step.chain_unit import ChainUnit
-from midstream.step.living import living_rows
+from midstream.step.lane_load import living_rows
 from midstream.step.plan_step import lanes_of
 from midstream.step.reviewing.plan_group import PlanGroup, plan_groups
 from midstream.step.spreading.sharing import mates_of

@@ -41,7 +41,7 @@ from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
-from midstream.step.result_columns import result_columns
+from midstream.step.operators import result_columns
 from midstream.step.reviewing.settings import declared_optimizer
 
 CHECKED_JOB = "checked"

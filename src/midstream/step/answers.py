@@ -29,7 +29,7 @@ from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING, Seen, watermarks
 from midstream.state.base_state import TIME
 from midstream.step.lane_step import LaneOutput
-from midstream.step.result_columns import result_columns
+from midstream.step.operators import result_columns
 
 
 def with_answers(manifest: Manifest, query: Statement, reader: str) -> Manifest:

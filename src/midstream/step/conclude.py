@@ -15,9 +15,8 @@ from midstream.model.revised import revised
 from midstream.model.words import rough_span_text, time_text
 from midstream.runtime.watermark import BEGINNING, Seen, advance, watermarks
 from midstream.step.arrangement import concluded_arrangement
-from midstream.step.lane_load import worked
+from midstream.step.lane_load import state_rows, worked
 from midstream.step.lane_step import LaneOutput
-from midstream.step.living import state_rows
 from midstream.step.migrations import account
 from midstream.step.plan_step import StepPlan
 

@@ -9,32 +9,33 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.language.query import query_of
 from midstream.model.command import Command
 from midstream.model.errors import InputError
-from midstream.model.events import Event
+from midstream.model.events import Event, StepDone
 from midstream.model.ids import LaneId
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import LaneState, Manifest
 from midstream.model.schema import StreamSchema
 from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
-from midstream.runtime.watermark import Seen, StepClock
+from midstream.runtime.watermark import BEGINNING, Seen, StepClock, watermarks
 from midstream.state.gather import MANY, POOL, taken
 from midstream.state.keys import stable_order
 from midstream.state.store.base import ChunkStore
 from midstream.step.admission.admit import Admitted, admit, nothing_of
-from midstream.step.admission.lanes import numbered, spread
+from midstream.step.admission.lanes import Each, numbered, one_by_one, spread
 from midstream.step.admission.outputs import storable
 from midstream.step.answers import AnswerTimes, rows_of
-from midstream.step.each import Each, one_by_one
+from midstream.step.lane_load import state_rows
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.levels import Executor, LevelOutput, conclude_levels, run_levels
+from midstream.step.operators import result_columns
 from midstream.step.plan_step import Refuse, StepPlan, lanes_of, plan_step
 from midstream.step.program import Program
 from midstream.step.rescale import adopt
 from midstream.step.spreading.spread_step import spread_step
 from midstream.step.spreading.taken_over import returned, with_returned
-from midstream.step.still import brings_nothing, changed_nothing, still_step
 
 LaneShare = tuple[Program, LaneId, Mapping[str, pa.RecordBatch]]
 """What a lane runs in a step, and its share of the rows by stream."""
@@ -205,3 +206,41 @@ def _rejected(outputs: Iterable[LaneOutput]) -> dict[str, pa.Table]:
         for query in output.rejected:
             found.setdefault(query, []).append(output.results[query].dead)
     return {query: storable(pa.concat_tables(tables)) for query, tables in found.items()}
+
+
+# A step is a function of the manifest, the rows and the commands. Where one without rows and commands has led to the
+# manifest it began from, except for its number, so does the next one: a job whose streams are silent does not pay for
+# all its states.
+def brings_nothing(batch: Mapping[str, pa.Table], commands: Sequence[Command], timing: StepTiming | None) -> bool:
+    """Tell whether a step has no rows and no commands, and no time was measured that the optimizer would note."""
+    measured = timing is not None and (timing.took is not None or timing.interval is not None)
+    return not commands and not measured and not any(table.num_rows for table in batch.values())
+
+
+def changed_nothing(before: Manifest, after: Manifest, results: Mapping[str, pa.Table]) -> bool:
+    """Tell whether a step that brought nothing has changed nothing but the number of steps.
+
+    An operator of a user's may count steps.
+    """
+    if any(table.num_rows for table in results.values()):
+        return False
+    if any(entry.operator is not None for entry in after.queries.values()):
+        return False
+    return replace(before, step=after.step, still=after.still) == after
+
+
+def still_step(manifest: Manifest) -> tuple[Manifest, dict[str, pa.Table], StepDone]:
+    """Do the step after one that changed nothing: return its manifest, no results, and its event."""
+    marks = watermarks(manifest.streams, manifest.progress)
+    done = StepDone(
+        manifest.step + 1,
+        dict.fromkeys(manifest.streams, 0),
+        dict.fromkeys(manifest.queries, 0),
+        0,
+        state_rows(manifest),
+        {name: None if mark == BEGINNING else mark for name, mark in marks.items()},
+    )
+    results = {
+        name: result_columns(query_of(entry), entry.operator).empty_table() for name, entry in manifest.queries.items()
+    }
+    return replace(manifest, step=manifest.step + 1), results, done

@@ -95,3 +95,10 @@ def check_hand_over(
             place=place,
             remedy=f"use {' or '.join(beside)}, which waits until they do not matter",
         )
+
+
+def result_columns(query: Query, operator: Mapping[str, Any] | None) -> pa.Schema:
+    """Return the columns of a query's results, with a user's operator on top or without."""
+    if operator is not None:
+        return results_of(query, operator)
+    return query.answer_columns()

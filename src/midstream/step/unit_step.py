@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import pyarrow as pa
 
 from midstream.migration.discovery import strategy
 from midstream.migration.under_way.running import recovered
@@ -12,10 +14,11 @@ from midstream.model.ids import OperatorId, StateId
 from midstream.model.manifest import LaneState
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.ensure import ensure, states_of
+from midstream.runtime import piece_writer
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
-from midstream.runtime.piece_writer import PieceWriter
+from midstream.runtime.piece_writer import AgeRuns, PieceWriter
 from midstream.runtime.resting import RestingStates
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING
@@ -23,9 +26,51 @@ from midstream.state.combinations import Combinations
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.step.draft import MigrationStart
 from midstream.step.held import hold_back, released
-from midstream.step.poured import Poured
-from midstream.step.requirements import Requirements
-from midstream.step.unit import Unit
+from midstream.step.unit import Requirements, Unit
+
+
+@dataclass
+class Poured:
+    """What of a unit's answers has gone to the writer in this step; dead letters are kept, for they have no order."""
+
+    unit: Unit
+    lane: Lane
+    writer: PieceWriter
+    _rows: dict[str, int] = field(default_factory=dict)
+    _dead: dict[str, pa.Table] = field(default_factory=dict)
+
+    def take(self, found: Combinations, age_runs: AgeRuns) -> None:
+        """Write the answer to a piece of the root's output."""
+        self._put(self.unit.answer(self.lane, (found,), age_runs))
+
+    def rest(self, deltas: Sequence[Combinations], age_runs: AgeRuns) -> dict[str, Answer]:
+        """Return the answers of the step, except what has gone to the writer, which is counted in them.
+
+        Many rows of what the root gives back go to the writer in parts first.
+        """
+        parts = self.unit.parts(self.lane, deltas, age_runs, piece_writer.PART)
+        found = next(parts)
+        for part in parts:
+            self._put(found)
+            found = part
+        if self._rows:  # Whatever comes after pieces is a piece itself, or their order would not show.
+            self._put(found)
+            found = {query: Answer(one.table.slice(0, 0), one.times[:0]) for query, one in found.items()}
+        return self._beside(found)
+
+    def _put(self, answers: Mapping[str, Answer]) -> None:
+        for query, answer in answers.items():
+            if answer.dead is not None:
+                self._dead[query] = together(self._dead.get(query), answer.dead)
+            if answer.count:
+                self._rows[query] = self._rows.get(query, 0) + answer.count
+                self.writer.put(query, answer.table)
+
+    def _beside(self, answers: Mapping[str, Answer]) -> dict[str, Answer]:
+        return {
+            query: replace(one, dead=together(self._dead.get(query), one.dead), poured=self._rows.get(query, 0))
+            for query, one in answers.items()
+        }
 
 
 def mark_of(unit: str, step: int, number: int) -> str:

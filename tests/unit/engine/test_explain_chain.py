@@ -14,7 +14,7 @@ from midstream.checkpoint.running import running_boxes, state_names
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
-from midstream.step.living import state_rows
+from midstream.step.lane_load import state_rows
 from midstream.step.program import unit_of
 from tests.unit.building import both, engine, table
 

@@ -5,8 +5,8 @@ Spark numbers and spreads them in the JVM (`midstream.spark.exchange`), to the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,28 @@ from midstream.state.gather import MANY
 from midstream.state.keys import stable_order
 from midstream.state.rows import taken_rows
 from midstream.step.admission.admit import Admitted
-from midstream.step.each import Each, one_by_one
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
+
+What = TypeVar("What")
+Done = TypeVar("Done")
+
+
+class Each(Protocol):
+    """Does something for each of several, which share nothing that changes; what came of each, in their order."""
+
+    def __call__(self, do: Callable[[What], Done], many: Sequence[What], /) -> Iterable[Done]:
+        """Call `do` for each of `many`, and return the results in their order."""
+
+
+def one_by_one(do: Callable[[What], Done], many: Sequence[What], /) -> Iterable[Done]:
+    """Call `do` for each of `many`, one after the other.
+
+    >>> one_by_one(abs, [-1, 2])
+    [1, 2]
+    """
+    return list(map(do, many))
+
 
 FEW = 8
 """Of so few lanes many rows are found lane by lane, which takes no sort."""

@@ -15,8 +15,7 @@ from midstream.optimizer.lanes import GroupLoad, LaneDecision, LaneFigures, chan
 from midstream.runtime.lane_key import is_single
 from midstream.step.commands.rescale import Rescale
 from midstream.step.draft import Draft
-from midstream.step.lane_load import UNITS, is_watched
-from midstream.step.living import state_rows
+from midstream.step.lane_load import UNITS, is_watched, state_rows
 from midstream.step.reviewing.carry_out import DECIDED, INSISTS
 from midstream.step.reviewing.plan_group import is_quiet
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,15 +17,19 @@ from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan
 from midstream.optimizer.prediction import Prediction
 from midstream.optimizer.search.greedy import Searched
-from midstream.plan.decompose import same_shape
+from midstream.optimizer.statistics import Sources
+from midstream.plan.decompose import same_shape, subplans
 from midstream.plan.notation import parse_plan
+from midstream.plan.signature import relabel_plan
+from midstream.plan.tree import Join, Leaf, Plan
 from midstream.state.store.base import ChunkStore
 from midstream.step.choose import AUTO, live_statistics, resolve
 from midstream.step.draft import MigrationStart
+from midstream.step.program import compile_program, unit_of
 from midstream.step.reviewing.group_settings import split_allowed
-from midstream.step.reviewing.kept_states import kept_by_others
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.schedule import price, slice_price
+from midstream.step.unit import Unit
 
 SHOWN = 5
 """So many of the best plans are in an event."""
@@ -197,3 +201,34 @@ def significant(value: float) -> float:
     (0.01235, 987700.0)
     """
     return float(f"{value:.4g}")
+
+
+def kept_by_others(manifest: Manifest, query: str) -> Mapping[Sources, Plan]:
+    """Find the states that other plans keep: by the user's aliases the sources, with the subplan that makes the state
+    there.
+
+    Equal signatures are equal contents. A query on its way to another plan is left out: what it keeps it may give up.
+    """
+    own, group = unit_of(manifest, query), manifest.queries[query].group
+    aliases = {label: alias for alias, label in own.labels_of(query).items()}
+    found: dict[Sources, Plan] = {}
+    for other in compile_program(manifest, group, {}).units:
+        moves = any(manifest.queries[name].migrations for name in other.queries)
+        if other.name != own.name and not moves and not set(own.streams).isdisjoint(other.streams):
+            for labels, plan in _common(own, other):
+                renamed = relabel_plan(plan, {label: aliases[label] for label in labels})
+                found.setdefault(frozenset(aliases[label] for label in labels), renamed)
+    return found
+
+
+def _common(own: Unit, other: Unit) -> Iterator[tuple[Sources, Plan]]:
+    # Except that of the whole query. What another form than a tree makes, such as STAIRs, can be no part of a tree.
+    box, labels = other.box(other.plan), frozenset(source.alias for source in own.query.sources)
+    joins = {held: plan for held, plan in subplans(box.plan).items() if isinstance(plan, Join)}
+    parts = {**joins, **{frozenset({alias}): Leaf(alias) for alias in box.plan.aliases()}}
+    for spec in other.requirements(box).specs:
+        held = frozenset(spec.labels)
+        if held < labels and held in parts:
+            mine = own.binding.state(held, "scan") if len(held) > 1 else own.binding.rows()[spec.labels[0]]
+            if mine.id.same_content(spec.id):
+                yield held, parts[held]
