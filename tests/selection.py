@@ -70,7 +70,7 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     "tests/test_selection.py::test_a_run_beyond_the_budget_fails": (),
     "tests/unit/language/test_depth.py::test_a_text_that_is_taken_runs[700": (),
     "tests/embedded/test_faults.py::test_a_store_that_answers_too_late": (),
-    "tests/unit/cli/test_told.py::test_what_may_take_long_shows_that_it_goes_on[": ("command0",),
+    "tests/unit/cli/test_run_console.py::test_what_may_take_long_shows_that_it_goes_on[": ("command0",),
     "tests/unit/engine/test_explain_chain.py::test_a_thousand_queries_fit_on_a_page": (),
     "tests/unit/engine/test_spread_length.py::test_a_query_with_little_to_do_gets_one_node_and_one_with_much_more[": (),
     "tests/unit/engine/test_rebuild.py::test_a_lost_join_state_is_computed_again[three": (),

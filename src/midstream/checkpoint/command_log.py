@@ -17,7 +17,7 @@ from midstream.state.store.places import Place, storage_at
 
 COMMANDS_KEPT = 1_000
 MISSING_AT_MOST = 10_000
-"""Numbers without a file among the commands that wait; each of them is looked for, lest one be passed over."""
+"""Numbers without a file among the commands that wait; each of them is looked for, so that none is passed over."""
 
 BRINGING = ".bringing"
 """How the names of files end that say that a process puts chunks which a command is to name."""
@@ -92,7 +92,7 @@ class CommandLog:
 
         Returns: the names, or None if other chunks may come to be named, or if a command cannot be read.
         """
-        # In this order: whoever brings chunks appends the command first, and ends the file after that.
+        # In this order: a process that brings chunks appends the command first, and ends the file after that.
         if any(holder is None or not holder.is_gone for holder in self.bringers().values()):
             return None
         try:

@@ -1,7 +1,7 @@
 """What one JSON value has that another had not, and the one made of the other again. Pure.
 
-Parts that are the same object are equal: whoever encodes each part once finds what differs in two large values in the
-time that what changed takes. Objects keep the order of their names.
+Parts that are the same object are equal: a writer that encodes each part once finds the difference of two large values
+in the time that what changed takes. Objects keep the order of their names.
 """
 
 from __future__ import annotations

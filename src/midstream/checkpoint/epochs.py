@@ -85,7 +85,7 @@ class EpochClaim:
     """An epoch and the process that claimed it; `released` once that has ended and let go.
 
     `claimed` and `ended` are when, by that process's clock, in seconds since 1970, and `failure` is why, if it failed:
-    they are told to people, and nothing is decided by them.
+    they are shown to people, and nothing is decided by them.
     """
 
     number: int
@@ -105,7 +105,7 @@ class EpochClaim:
 class Epochs:
     """The claims of a checkpoint, numbered from 1 on, one file each.
 
-    The newest claim is the one that counts: whoever finds one that is newer than its own has lost the checkpoint, and
+    The newest claim is the one that counts: a process that finds one newer than its own has lost the checkpoint, and
     no clock, lease or heartbeat is needed for that. Claims are files that are created only where there is none, so of
     many drivers that claim an epoch at once one gets it.
     """

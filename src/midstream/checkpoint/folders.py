@@ -33,7 +33,7 @@ OWN = (
     "store", "manifests", "commands", "events", "times", "savepoints", "sources", "staging", "spark", LATE,
     DEAD_LETTERS, REJECTED,
 )  # fmt: skip
-"""The folders of a checkpoint that are the job's own; there may be others beside them, such as that of results."""
+"""The folders of a checkpoint that are the job's own; there may be others next to them, such as that of results."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Whether a job runs, judged from its checkpoint by whoever reads it: for people; no driver ever asks."""
+"""Whether a job runs, judged from its checkpoint by any reader: for people; no driver ever asks."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Rewinding:
 class ManifestLog:
     """Where steps commit: a step is done once its manifest is published, and not before.
 
-    The newest `keep` manifests stay; each is a savepoint that the job can go back to. Whatever interrupts a call, the
+    The newest `keep` manifests stay; each is a savepoint that the job can go back to. If a call is interrupted, the
     log is afterwards as it was before the call or as it is after it. Any number of readers; one writer, which is held
     to it by epochs: see `Writer`. Every manifest is a file of its own epoch and step, so no driver ever overwrites what
     another has published, and the newest is the last step of the last epoch. What is not on the newest one's time line

@@ -1,4 +1,4 @@
-"""What the steps of a job took, beside its events: for people and monitoring; no step ever reads it."""
+"""What the steps of a job took, next to its events: for people and monitoring; no step ever reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a job file, as far as can be told before anything is started."""
+"""What is wrong with a job file, as far as can be known before anything is started."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def checked_job(job: JobFile, embedded: bool, unread: Collection[Keys] = ()) -> 
 
 
 class _Check:
-    """A job file under examination, beside the checkpoint that it names; each part tells its faults to `found`."""
+    """A job file under examination, with the checkpoint that it names; each part adds its faults to `found`."""
 
     def __init__(self, job: JobFile, embedded: bool, unread: Collection[Keys]) -> None:
         self.job, self.embedded, self.found = job, embedded, CheckedJob()

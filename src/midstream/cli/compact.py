@@ -18,7 +18,7 @@ def compact(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Merge the files of results, one or more a step, into few, in a folder beside the sink's.
+    """Merge the files of results, one or more a step, into few, in a folder next to the sink's.
 
     The job may be running, and nothing in the sink's own folder changes: PATH.merged/current has the rows of all steps
     so far, each once, and the next time replaces it in one go. Run it as often as readers want newer rows.

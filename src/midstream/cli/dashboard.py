@@ -25,7 +25,7 @@ def dashboard(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 is any that is free.")] = 8765,
     control: Annotated[
         bool,
-        typer.Option("--control", help="Take commands from whoever has the token, which is in the printed address."),
+        typer.Option("--control", help="Take commands from anybody with the token, which is in the printed address."),
     ] = False,
     token: Annotated[
         str | None,

@@ -16,9 +16,9 @@ from midstream.cli.arguments import AllowOperator, AllowSource, AsJson, Engine, 
 from midstream.cli.check import looked_at, refuse
 from midstream.cli.errors import Failed, WrongUse
 from midstream.cli.output import print_json, say
+from midstream.cli.run_console import RunConsole
 from midstream.cli.savepoint import TakeOver
 from midstream.cli.spark_session import spark_session
-from midstream.cli.told import Told
 from midstream.model.errors import MidstreamError
 
 if TYPE_CHECKING:
@@ -142,9 +142,9 @@ def _run_on_spark(
 
     settings = {"spark.ui.enabled": "true", **job.spark} | ({"spark.master": master} if master else {})
     checkpoint = Checkpoint(Folders(job.checkpoint))
-    with Told(quiet, "starting Spark", starting=True) as told, warnings.catch_warnings():
+    with RunConsole(quiet, "starting Spark", starting=True) as console, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # What they say of lost rows is printed.
-        told.lost(before)
+        console.lost(before)
         # Spark takes the interrupt for itself when it starts, so ours is set after.
         session = spark_session(
             "midstream",
@@ -159,8 +159,8 @@ def _run_on_spark(
                 if interrupted:
                     running.stop()
                     break
-                told.of(running, running.delayed)
-            told.of(running)
+                console.report(running, running.delayed)
+            console.report(running)
             left = [{"command": one.kind, "query": getattr(one, "query", None)} for one in running.not_applied]
     return {**checkpoint.status(checkpoint.report()), "not_applied": left}
 
@@ -179,13 +179,13 @@ def _run_embedded(
 
     checkpoint = Checkpoint(Folders(job.checkpoint))
     with (
-        Told(quiet, "waiting for files") as told,
+        RunConsole(quiet, "waiting for files") as console,
         _signals() as interrupted,
         FileJob(job, take_over=take_over, threads=threads) as running,
     ):
         engine = running.engine
-        told.lost(before)
-        running.run(pause, lambda: bool(interrupted), lambda patience: told.of(engine, patience.delayed))
+        console.lost(before)
+        running.run(pause, lambda: bool(interrupted), lambda patience: console.report(engine, patience.delayed))
     return checkpoint.status(checkpoint.report())
 
 

@@ -36,11 +36,11 @@ def spark_session(
     try:
         with _stderr_to(log):
             session = local_session(name, cores, settings)
-    except Exception as error:  # Whatever keeps it from starting, the message says where to look.
+    except Exception as error:  # For any failure to start, the message says where to look.
         raise Failed(
             f"Spark does not start: {essence(error)}", place=str(log), remedy="see there; Spark needs Java 17 or newer"
         ) from error
-    # Whatever py4j logs when the JVM is gone goes on to be logged after the session has ended: the file stays open.
+    # What py4j logs when the JVM is gone goes on to be logged after the session has ended: the file stays open.
     with redirect_stderr(log.open("a", buffering=1)):
         try:
             yield session

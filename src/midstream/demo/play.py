@@ -1,4 +1,4 @@
-"""An act played through Spark, and beside it without: the input replayed file by file, the plan changed meanwhile."""
+"""An act played through Spark, and also without: the input replayed file by file, the plan changed meanwhile."""
 
 from __future__ import annotations
 

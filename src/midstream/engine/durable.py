@@ -38,8 +38,8 @@ READ = "read"
 """Under it a manifest says by stream what its step has read, or the last step of which that was said."""
 
 SIDE_BY_SIDE = 1 << 20
-"""From so many bytes of results on they are written beside the chunks even where no write waits for a store: with less,
-threads only wait for each other.
+"""From so many bytes of results on they are written next to the chunks even where no write waits for a store: with
+less, threads only wait for each other.
 """
 
 
@@ -212,7 +212,7 @@ class EngineCheckpoint:
         try:
             self.finish(manifest)
         except Exception as error:
-            # Also what a user's function raises: whatever it is, the step is committed.
+            # Also what a user's function raises: the step is committed in any case.
             known = error if isinstance(error, MidstreamError) else SinkError(f"{type(error).__name__}: {error}")
             raise UndeliveredError(
                 f"step {manifest.step} is committed, but a sink has not taken its results: {known.message}",

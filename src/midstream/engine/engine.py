@@ -374,7 +374,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
     @property
     def dead_letters(self) -> Mapping[str, pa.Table]:
         """By stream what could not be read, by query what not evaluated, with the `_reason`; as many as of `late`.
-        Those of a query `A` beside a stream `A` are those of `query A`."""
+        Where there is a stream `A`, those of a query `A` are under `query A`."""
         return MappingProxyType(by_name(self._rejected(DEAD_LETTERS, self._dead), self._manifest.streams))
 
     def save(self, path: str | PathLike[str]) -> None:

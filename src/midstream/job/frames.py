@@ -15,7 +15,7 @@ from midstream.step.admission.given import NO_VALUES, column_of, shown
 
 @runtime_checkable
 class ArrowStream(Protocol):
-    """Whatever gives its rows through Arrow's PyCapsule interface: frames of pandas and Polars, results of DuckDB."""
+    """Gives its rows through Arrow's PyCapsule interface: frames of pandas and Polars, results of DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return a capsule with a stream of record batches."""
@@ -45,7 +45,7 @@ def tables_of(
     """Convert the rows of each stream to an Arrow table; raises an `InputError` for values without rows and columns.
 
     Of a list of dicts a key that a row lacks is NULL. Each value is read by itself as its column is declared, so that
-    one that is none of the type is a dead letter, as from anywhere else, and changes nothing beside it. A column that
+    one that is none of the type is a dead letter, as from anywhere else, and changes no other. A column that
     no stream declares must have values of one type. An empty list brings nothing.
 
     >>> tables_of({"A": [{"k": 1}, {"k": 2, "v": 2.5}], "B": []})["A"].to_pydict()

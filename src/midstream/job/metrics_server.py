@@ -25,7 +25,7 @@ def _answer(text: Callable[[], str]) -> tuple[int, str]:
         return 200, text()
     except MidstreamError as error:
         return 503, f"{error}\n"
-    except Exception as error:  # Whatever fails, who asks is told, and is not left without an answer.
+    except Exception as error:  # Any failure is reported to the one who asks.
         remedy = "report it; the job itself is not disturbed"
         fault = MidstreamError(f"a fault: {type(error).__name__}: {error}", place="/metrics", remedy=remedy)
         return 503, f"{fault}\n"

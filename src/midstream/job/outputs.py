@@ -375,7 +375,7 @@ class Outputs:
             return self._sink(output, manifest)
         if "function" not in value:
             return as_sink(value, self.folders.results(output.name))
-        # Of whatever name: no manifest can hold a function.
+        # Of any name: no manifest can hold a function.
         return given if isinstance(given, FunctionSink) else refusing(output.name, value)
 
     def _staged_at(self, output: JobOutput, manifest: Manifest) -> Staging:

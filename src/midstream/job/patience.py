@@ -1,6 +1,6 @@
 """What a running job does about a fault that can be mended from outside: it does the step again until it succeeds.
 
-A step is pure and its commit is idempotent, so doing it again is always allowed; the job needs no restart for it.
+A step is pure and its commit is idempotent, so doing it again is always allowed; the job needs no restart.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from midstream.state.store.base import ChunkStore
 
 
 class Reported(ABC):
-    """What is told of running queries, from a manifest and the times of steps; asking changes nothing."""
+    """What is reported of running queries, from a manifest and the times of steps; asking changes nothing."""
 
     @property
     @abstractmethod

@@ -29,7 +29,7 @@ class TableControl(ABC, Generic[Receipt]):
         """Give a static table its rows, the first time or anew, beginning with the next step.
 
         `rows` are an Arrow table, batch or reader, a frame of pandas or Polars, or a list of dicts. A query names the
-        table in FROM like a stream; each row of the stream meets the version of the table that stands in the step in
+        table in FROM like a stream; each row of the stream meets the version of the table that is valid in the step in
         which it comes in, and `name._version` says which. Rows that are those of the present version make no new one.
         Columns stay as they are while a query reads them.
         """

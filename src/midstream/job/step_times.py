@@ -86,7 +86,7 @@ def timed(
 class StepTimes:
     """The times of the newest steps, oldest first; in a checkpoint's `times` within some seconds, by a thread.
 
-    No step waits for that: a step is not slower for it, a store gets one request more every few seconds while steps are
+    No step waits for that or is slower because of it; a store gets one request more every few seconds while steps are
     done, and none while none is. A fault in writing is passed over, for what is lost is times.
     """
 

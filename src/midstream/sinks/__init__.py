@@ -5,7 +5,7 @@ query)` is called once a step that has results, with a DataFrame on Spark and an
 job died before it returned: it must be idempotent in (step, query). A class that fulfils the contract `Sink` is one
 file, here or in another package.
 
-In: the results of a step, staged, and whose step it is. Out: each of them in the sink once, whatever is killed.
+In: the results of a step, staged, and whose step it is. Out: each of them in the sink once, also after kills.
 """
 
 from __future__ import annotations

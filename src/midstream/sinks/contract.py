@@ -1,7 +1,7 @@
 """The contract of sinks: what a job requires of the place where a query's results go, and when.
 
 A step's results are staged by its tasks, where no reader of the sink looks. Then the step's manifest is published, and
-with that the step is done; only after that does the sink commit. Whatever cuts this short, the restarted job
+with that the step is done; only after that does the sink commit. If anything cuts this short, the restarted job
 stages or commits again: so results are neither lost nor doubled in a sink whose `commit` may be repeated.
 """
 
@@ -82,7 +82,7 @@ class StagedStep:
     """What a step has staged for a sink; `name` is the query's, `files` are those of the attempts that count.
 
     `line` is the time line of the job: whether what the sink has already is of a step that counts. `tasks_ended` says
-    that no task is left which may still write beside the files.
+    that no task is left that may still write next to the files.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 Tasks write into `_staging`, which readers of the folder pass over, under names that say whose step it is. When the step
 is committed, the files that its manifest lists are gathered, and the gathering is renamed to `step=N`; where they are
-alone in their folder, and no task may write another, that folder is. Whatever interrupts this, doing it again ends it.
+alone in their folder, and no task may write another, that folder is. If this is interrupted, doing it again ends it.
 
 On an object store, where nothing is renamed, the store copies each file to its name in `step=N`: a reader sees whole
 files, but may see the first of a step before the last.

@@ -1,7 +1,7 @@
-"""Results of a sink of files, merged into few: beside its folder, which stays as it is.
+"""Results of a sink of files, merged into few, next to its folder, which stays as it is.
 
 A folder of steps cannot be merged in place under a reader's eyes: who lists files meets, for a moment, rows twice or
-not at all. So what is merged is put into a folder beside it, `PATH.merged`, and only names change there: `_parts` has
+not at all. So what is merged is put into a folder next to it, `PATH.merged`, and only names change there: `_parts` has
 files that never change, `_log` numbered lists of them, of which the newest counts; a number is given once, as in the
 log of a Delta table (Armbrust et al., Delta Lake, VLDB 2020, Section 3). On a file system `current` leads to a folder
 of the newest list's files, and is turned to another by one rename.
@@ -32,7 +32,7 @@ _ENTRY = re.compile(r"(\d{8,})\.json", re.ASCII)
 _PART = re.compile(r"(\d{8,})-[0-9a-f]{8}\.parquet", re.ASCII)
 _VIEW = re.compile(r"(\d{8,})(?:-[0-9a-f]{8})?", re.ASCII)
 _UNFINISHED = re.compile(r"\.(\d{8,})[-.].+\.tmp", re.ASCII)
-"""The names that this module gives; whatever else is in its folders is not its own and stays."""
+"""The names that this module gives; anything else in its folders is not its own and stays."""
 
 LOG, PARTS, VIEWS, CURRENT = "_log", "_parts", "_views", "current"
 KEPT = 2

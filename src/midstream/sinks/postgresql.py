@@ -1,6 +1,6 @@
 """A PostgreSQL table as a sink: the rows of a step, and the note that it has them, in one transaction.
 
-Beside the table, in the same schema, is the table `midstream_steps` with a row for each step that a query has written:
+Next to the table, in the same schema, is the table `midstream_steps` with a row for each step that a query has written:
 which job did it, in which epoch, and how many rows it gave. A row of results says in the column `_step_id` which row of
 `midstream_steps` it belongs to, so that a job which goes back can take its rows back.
 """
@@ -137,7 +137,7 @@ class PostgresqlSink(Sink):
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Delete the rows of later steps and the notes of them, in one transaction.
 
-        Raises where their rows cannot be told from others.
+        Raises where their rows cannot be distinguished from others.
         """
         with self._transaction() as connection:
             self._forget_after(connection, name, step, given_up)
@@ -168,7 +168,7 @@ class PostgresqlSink(Sink):
             return
         # The tables are created in a transaction of their own: that of the rows may take long.
         with self._transaction() as creating:
-            # Two sessions that create one table at once fail, whatever IF NOT EXISTS says.
+            # Two sessions that create one table at once fail, in spite of IF NOT EXISTS.
             lock(creating, STEPS)
             creating.execute(_composed(_CREATE_STEPS, self._steps))
             columns = {field.name: column_type(field) for field in schema}
@@ -289,7 +289,7 @@ _COLUMNS = """
     WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"""
 
 TEXTS = "S"
-"""The category of types (PostgreSQL documentation, `pg_type.typcategory`) that take whatever is written."""
+"""The category of types (PostgreSQL documentation, `pg_type.typcategory`) that take any text."""
 
 OF_VALUES = "BNDT"
 """Those of booleans, numbers, dates and spans of time, which take nothing of another one."""

@@ -78,7 +78,7 @@ class SparkExecutor(Executor):
     """Runs the lanes of a step in Spark's tasks, or in the driver where so few rows arrive that sending takes longer.
 
     `OverRows` and `OverFiles` say how the rows of level 0 reach the tasks; a level above reads what those below kept.
-    `files`, `cache` and `again` add up what the tasks report beside their lanes.
+    `files`, `cache` and `again` add up what the tasks report besides their lanes.
     """
 
     def __init__(

@@ -134,7 +134,7 @@ class Job:
     def table(self, name: str, rows: DataFrame | Rows) -> Job:
         """Declare a static table over a DataFrame that does not stream, or any rows; the driver holds them.
 
-        Queries declared after it name it in FROM like a stream. Each row of a stream meets the version that stands in
+        Queries declared after it name it in FROM like a stream. Each row of a stream meets the version that is valid in
         the step in which it comes in; `Run.table` refreshes it. A job that is started again has the rows it had, unless
         it declares others than it last did.
         """

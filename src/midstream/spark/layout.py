@@ -20,7 +20,7 @@ from midstream.state.base_state import TIME
 from midstream.step.admission.outputs import REASON
 
 STREAM = "_stream"
-"""The column of the union that holds the number of a row's stream; beside it are `_ts` and the slots."""
+"""The column of the union that holds the number of a row's stream; next to it are `_ts` and the slots."""
 
 ARRIVALS = "_arrivals"
 """How the columns begin that count arrivals."""
@@ -39,7 +39,7 @@ def arrivals_columns(counted: Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class StepLayout:
-    """Where the columns of each stream stand in the rows of a step.
+    """Where the columns of each stream are in the rows of a step.
 
     `slots` has for each stream the slot of each column that is carried; that of a timestamp which is nothing but the
     event time is `_ts`. `originals` has the slots of values as they arrived, filled where a row could not be read, and

@@ -60,7 +60,7 @@ class PlainFiles:
             every = [path for paths in found.values() for path in paths]
             few = len(every) <= MOST_FILES and sum(map(os.path.getsize, every)) <= MOST_BYTES
         except (OSError, ValueError, LookupError, TypeError, pa.ArrowException):
-            return None  # Whatever is wrong with the files, Spark is the one to tell.
+            return None  # If something is wrong with the files, Spark reports it.
         return BatchFiles(found, rows, greatest) if few else None
 
     def _paths(self, source: int, number: int) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ def _is_plain(stream: JobStream) -> bool:
         return False
     try:
         return _scans_parquet(stream.frame)
-    except Exception:  # Whatever the JVM answers, Spark reads the stream then.
+    except Exception:  # If the JVM answers anything else, Spark reads the stream.
         return False
 
 

@@ -1,7 +1,7 @@
 """Results on an object store as a source of Spark's structured streaming, written in Python.
 
 Spark's own file source reads no object store without a connector of Hadoop's; this one reads by what the checkpoint of
-the job that wrote them is read by. An offset is the stamp of a step: so whoever reads goes on, after whatever happened
+the job that wrote them is read by. An offset is the stamp of a step: so a reader goes on, whatever happened
 to it, right behind the last step that counts in its own checkpoint.
 """
 
@@ -108,7 +108,7 @@ class ResultsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from table.select(self._columns.names).cast(self._columns).to_batches()
 
     def _within(self, since: Stamp, last: Stamp, most: int) -> Stamp:
-        # At least one step is taken, whatever its files.
+        # At least one step is taken, however many its files.
         files = Counter(step for step, _ in self._delivered.files(_read(since), last))
         count, reached = 0, -1
         for step in sorted(files):

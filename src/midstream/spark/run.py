@@ -309,7 +309,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
 
     def _amend_times(self) -> None:
         # Spark reports on a step only once it is over.
-        with suppress(Exception):  # Whatever the JVM answers, no step hangs on it.
+        with suppress(Exception):  # No step waits for what the JVM answers.
             told = last_progress(self._query, list(self._driver.manifest.pushed_streams))
             if told is not None:
                 self._driver.times.amend(told.number, told.phases, told.backlog)
@@ -339,7 +339,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
     def _watch(self) -> None:
         try:
             self._follow()
-        finally:  # Whatever it ends by, somebody may be waiting for it.
+        finally:  # Somebody may be waiting for the end, of any kind.
             self._ended.set()
 
     def _follow(self) -> None:
@@ -367,7 +367,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
             log_failure(self._error, self._driver.manifest.step + 1, self._driver.manifest.job)
 
     def _let_go(self) -> None:
-        # If the job has lost the checkpoint, that is the reason for whatever it ended with.
+        # If the job has lost the checkpoint, that is the reason for its end, of any kind.
         writer = self._driver.writer
         self._amend_times()
         self._driver.times.write()

@@ -25,7 +25,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECONDS_OF_DAY = 86_400_000_000
 
 Slots = Callable[[Column], str]
-"""The slot that a column stands in."""
+"""The slot that a column is in."""
 
 
 def condition(expression: Expression, slots: Slots) -> str | None:

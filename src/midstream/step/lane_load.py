@@ -1,8 +1,8 @@
 """What loads the lanes of a job, noted step by step: what a host has measured, and what was counted. Pure.
 
 A decision is made by what the manifest before a step says. What a host has measured is noted in the manifest of the
-step that it is given to, and counts from the next one on: so a step that is done again decides the same, whatever is
-measured then.
+step that it is given to, and counts from the next one on: so a step that is done again decides the same,
+whatever is measured then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One step on one lane: the same code in the embedded engine and in a Spark task. Pure but for the store."""
+"""One step on one lane: the same code in the embedded engine and in a Spark task. Pure except for the store."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class LevelOutput:
 
 
 class Executor(Protocol):
-    """Turns the lane tasks of one level of one step into lane outputs, in whatever process they run.
+    """Turns the lane tasks of one level of one step into lane outputs, in any process.
 
     An executor serves one attempt at one step. It decides nothing: commands, watermarks and commits are not its own.
     """

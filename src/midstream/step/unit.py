@@ -86,7 +86,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Unit(ABC):
-    """A query or a chain, compiled but for its plan; a frozen value that all lanes of a group share.
+    """A query or a chain, compiled except for its plan; a frozen value that all lanes of a group share.
 
     `plan` is the plan it runs by, as it is written for this unit; `query` is canonical, over labels. It ran under the
     name `formerly` before, if that is not empty. What it does in a step is in the `UnitStep` of each lane, which calls
@@ -195,7 +195,7 @@ class Unit(ABC):
 
     @property
     def operators(self) -> tuple[OperatorId, ...]:
-        """The ids that its own counters bear, beside those of its plan's operators."""
+        """The ids that its own counters bear, besides those of its plan's operators."""
         return ()
 
     @property

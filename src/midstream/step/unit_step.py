@@ -53,7 +53,7 @@ class Poured:
         for part in parts:
             self._put(found)
             found = part
-        if self._rows:  # Whatever comes after pieces is a piece itself, or their order would not show.
+        if self._rows:  # All that comes after pieces is a piece itself, or their order would not show.
             self._put(found)
             found = {query: Answer(one.table.slice(0, 0), one.times[:0]) for query, one in found.items()}
         return self._beside(found)
@@ -86,7 +86,7 @@ class UnitStep:
     """Restores a unit's box, begins its migrations, sees to its states, advances, answers and settles.
 
     `lane_step` calls the methods in the order in which they stand here, each for all units before the next one, for
-    units share base rows and states: whatever one may read must be bound, computed or advanced for all.
+    units share base rows and states: all that one may read must be bound, computed or advanced for all.
     """
 
     def __init__(self, unit: Unit, migrations: Sequence[MigrationStart], state: LaneState, lane: Lane) -> None:

@@ -1,4 +1,4 @@
-"""The suite for a form, another way to run a tree of joins: it gives what the tree gives, whatever happens to it.
+"""The suite for a form, another way to run a tree of joins: it gives what the tree gives in every course of events.
 
 A plan never changes an answer (`docs/semantics.md`, invariant 1). So the suite runs queries by the form, carries them
 to it and away from it by every strategy that accepts that, restarts them and changes the number of lanes, and holds

@@ -1,4 +1,4 @@
-"""The suite for a policy: whatever it decides, and whoever agrees, queries answer what a database answers.
+"""The suite for a policy: for any decision, and any answer to a proposal, queries answer what a database answers.
 
 A policy may cost work, never a result (`docs/semantics.md`, invariant 4). So the suite draws joins, drifting rows,
 modes, what is allowed, pins, answers to proposals, lanes and restarts. All that a course answered is held against

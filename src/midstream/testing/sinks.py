@@ -1,4 +1,4 @@
-"""The suite for a sink: whatever interrupts a step, its results are in the sink once.
+"""The suite for a sink: if anything interrupts a step, its results are in the sink once.
 
 A job stages, publishes a manifest, commits, and does any of it again after a crash (`docs/semantics.md`, invariant 5).
 The suite does so with drawn-up steps and looks at what a reader of the sink sees.

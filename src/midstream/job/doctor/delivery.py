@@ -55,7 +55,7 @@ def _ahead(patient: Patient, manifest: Manifest, output: JobOutput, sink: Sink) 
 
 
 def _behind(patient: Patient, manifest: Manifest, output: JobOutput, sink: Sink) -> Iterator[Finding]:
-    # The newest step may not have been delivered yet: whoever takes the checkpoint up does that.
+    # The newest step may not have been delivered yet: the next driver does that.
     due = [one for called, one in patient.kept.items() if called.startswith("step") and one.step < manifest.step]
     steps = [one.step for one in due if any((k, n) == output for k, n, *_ in one.published.get("files", ()))]
     if isinstance(sink, FileSink):

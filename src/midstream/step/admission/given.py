@@ -1,4 +1,4 @@
-"""Values of Python as a column of the declared type, each judged by itself: what is bad changes nothing beside it."""
+"""Values of Python as a column of the declared type, each judged by itself: a bad value changes no other."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ WATERMARK, REASON = "_watermark", "_reason"
 FILE = "_file"
 """The column of dead letters that says which file a row is of."""
 TOPIC, PARTITION, OFFSET = "_topic", "_partition", "_offset"
-"""The columns beside the rows of a topic: of dead letters they say which message each is; each partition has a
+"""The columns next to the rows of a topic: of dead letters they say which message each is; each partition has a
 watermark of its own.
 """
 CORRUPT, NO_OBJECT = "_corrupt_record", "the line is no JSON object"

@@ -16,10 +16,10 @@ from midstream.step.spreading.sharing import all_spread, spread_queries
 
 MEASURED = RingCosts(join=1.9e-08, insert=0, send=4.1e-07, hop=0.0025)
 """Seconds that operations of the nodes take: a pair compared, a row put in and taken out again, a visit of a partial
-result, and what one more node adds to a step, whatever flows.
+result, and what one more node adds to a step, however many rows there are.
 
 Measured by `python -m benchmarks.ring.calibrate`, which prints this line anew for the machine it runs on.
-Putting in a row takes too little beside the others to be seen; two runs on a busy machine differed by a factor of two.
+Putting in a row takes too little next to the others to be seen; two runs on a busy machine differed by a factor of two.
 """
 
 MOST_CHOSEN = 16

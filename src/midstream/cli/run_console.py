@@ -1,4 +1,4 @@
-"""What `midstream run` tells while a job runs: a line of life, and a line for all that happens to it."""
+"""The console of `midstream run`: a line of life, and a line for all that happens to the job."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PLAIN_EVERY = 10.0
 """Seconds between lines of life where they cannot be renewed in place: in a file, or what a service manager keeps."""
 
 
-class Told:
-    """Tells of a running job on standard output; use it as a context manager. `quiet` tells nothing.
+class RunConsole:
+    """Reports on a running job on standard output; use it as a context manager. `quiet` prints nothing.
 
     On a terminal the last line is renewed, elsewhere one is written every 10 seconds in which a step was done or was
     under way, after the `first` line if that says that the job is `starting`.
@@ -49,7 +49,7 @@ class Told:
 
         self._lost = LostRowsWatch(before)
 
-    def of(self, running: Reported, delayed: StepDelayed | None = None) -> None:
+    def report(self, running: Reported, delayed: StepDelayed | None = None) -> None:
         """Print what is new of a running job, whose step at hand may be `delayed`."""
         from midstream.explain.event_sentence import event_lines, event_sentence
         from midstream.explain.life_line import life_line

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 import midstream as ms
-from midstream.cli import told
+from midstream.cli import run_console
 from midstream.cli.main import main
-from midstream.cli.told import Told
+from midstream.cli.run_console import RunConsole
 from midstream.model.events import StepDelayed
 from tests.unit.building import table
 
@@ -40,29 +40,29 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_all_that_happens_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     engine = opened()
-    with Told(quiet=False, first="waiting for files") as shown:
-        shown.of(engine)
+    with RunConsole(quiet=False, first="waiting for files") as shown:
+        shown.report(engine)
         assert lines(capsys) == ["step 0: query pairs begins by plan (A B) and sees all rows"]
         engine.migrate("pairs", "(B A)", "moving_state")
         engine.push({})
-        shown.of(engine)
-        shown.of(engine)
+        shown.report(engine)
+        shown.report(engine)
         begun, ended = lines(capsys)
         assert begun == "step 1: query pairs begins to move from (A B) to (B A) by moving_state"
         assert ended.startswith("step 1: query pairs runs by (B A); moving_state cost ")
         engine.push({"A": table([3], k=[9])})
-        shown.of(engine)
+        shown.report(engine)
         assert lines(capsys) == [], "a step is no news"
 
 
 def test_a_change_of_lanes_is_told_in_two_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     engine = opened(tmp_path / "ckpt")
     engine.rescale(4)
-    with Told(quiet=False, first="waiting for files") as shown:
-        shown.of(engine)
+    with RunConsole(quiet=False, first="waiting for files") as shown:
+        shown.report(engine)
         lines(capsys)
         engine.push({"A": table([3], k=[9])})
-        shown.of(engine)
+        shown.report(engine)
         rescaled, rebuilt = lines(capsys)
         assert rescaled == "step 1: 4 lanes, before: 1"
         assert rebuilt.endswith(" from the rows of their streams") and "damaged" not in rebuilt
@@ -71,34 +71,34 @@ def test_a_change_of_lanes_is_told_in_two_lines(tmp_path: Path, capsys: pytest.C
 def test_a_line_of_life_where_nothing_is_renewed_in_place(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(told, "PLAIN_EVERY", 0.0)
+    monkeypatch.setattr(run_console, "PLAIN_EVERY", 0.0)
     engine = opened()
-    with Told(quiet=False, first="waiting for files") as shown:
-        shown.of(engine)
-        shown.of(engine)
+    with RunConsole(quiet=False, first="waiting for files") as shown:
+        shown.report(engine)
+        shown.report(engine)
         _, life = lines(capsys)
         assert life.startswith("step 0 · ") and " rows/s · " in life
         engine.push({"A": table([3], k=[9])})
-        shown.of(engine, StepDelayed(2, "no space left", 3))
+        shown.report(engine, StepDelayed(2, "no space left", 3))
         assert lines(capsys) == ["step 2 could not be done and was tried 3 times: no space left"]
 
 
 def test_a_start_and_a_step_under_way_are_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(told, "PLAIN_EVERY", 0.0)
+    monkeypatch.setattr(run_console, "PLAIN_EVERY", 0.0)
     engine = ms.Engine()
-    with Told(quiet=False, first="starting Spark", starting=True) as shown:
+    with RunConsole(quiet=False, first="starting Spark", starting=True) as shown:
         assert lines(capsys) == ["starting Spark"]
         engine._times.begin(0, 1_036_222)
-        shown.of(engine)
+        shown.report(engine)
         assert re.fullmatch(r"step 0: 1,036,222 rows, .* so far", *lines(capsys))
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(told, "PLAIN_EVERY", 0.0)
-    with Told(quiet=True, first="waiting for files") as shown:
-        shown.of(opened())
+    monkeypatch.setattr(run_console, "PLAIN_EVERY", 0.0)
+    with RunConsole(quiet=True, first="waiting for files") as shown:
+        shown.report(opened())
     assert lines(capsys) == []
 
 
