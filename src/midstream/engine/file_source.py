@@ -44,18 +44,18 @@ class FileSource(ABC):
 
     @abstractmethod
     def waiting(self, read: Collection[str]) -> tuple[str, ...]:
-        """The files that were not read, in the order to read them in."""
+        """List the files that were not read, in the order to read them in."""
 
     @abstractmethod
     def read(self, files: Sequence[str]) -> pa.Table:
-        """The rows of files, one file after the other."""
+        """Read the rows of files, one file after the other."""
 
     @abstractmethod
     def forgettable(self, read: Mapping[str, int], kept: Collection[int]) -> set[str]:
-        """Of the files that were read, each with the step that read it, those that need not be known any more.
+        """Choose the files that were read, each with the step that read it, that need not be known any more.
 
         None of them is ever given by `waiting` again, also once the job has gone back to one of the `kept` steps. Where
-        it cannot be told, a file is not among them: to know too much costs a little room, to know too little rows.
+        that is uncertain, a file is not among them: to know too much costs a little room, to know too little rows.
         """
 
     def backlog(self, waiting: Sequence[str], taken: Sequence[str]) -> dict[str, int]:
@@ -67,12 +67,12 @@ class FileSource(ABC):
         return
 
     def close(self) -> None:
-        """Let go of what the source holds open."""
+        """Close what the source holds open."""
         return
 
 
 def known_options(spec: SourceSpec, known: Set[str], place: str) -> dict[str, str]:
-    """The options of a stream by their names in small letters; an `InputError` names one that only Spark knows."""
+    """Read the options of a stream by their names in small letters; an `InputError` names one that only Spark knows."""
     options = {key.lower(): value for key, value in spec.options.items()}
     if unknown := sorted(options.keys() - known - {MOST_FILES}):
         raise InputError(
@@ -84,7 +84,7 @@ def known_options(spec: SourceSpec, known: Set[str], place: str) -> dict[str, st
 
 
 def most_files(options: Mapping[str, str]) -> int | None:
-    """How many files a step takes at most; None for all.
+    """Return how many files a step takes at most; None for all.
 
     >>> most_files({"maxfilespertrigger": "0"}), most_files({})
     (1, None)

@@ -61,7 +61,7 @@ class FolderSource(FileSource):
 
     @staticmethod
     def of(name: str, spec: SourceSpec, known: pa.Schema | None = None, place: str = "") -> FolderSource:
-        """The source of a stream of a job file; `known` are its columns where it ran before.
+        """Make the source of a stream of a job file; `known` are its columns where it ran before.
 
         Raises an `InputError` where only Spark can read it.
         """
@@ -101,12 +101,12 @@ class FolderSource(FileSource):
         return most_files(self.options)
 
     def waiting(self, read: Collection[str]) -> tuple[str, ...]:
-        """The files that were not read, in order of the time they were last changed."""
+        """List the files that were not read, in order of the time they were last changed."""
         found = sorted(entry for entry in self._files() if entry[1] not in read)
         return tuple(file for _, file in found)
 
     def read(self, files: Sequence[str]) -> pa.Table:
-        """The rows of files, one file after the other; beside them the file that each is of, for dead letters."""
+        """Read the rows of files, one file after the other, with the file that each is of, for dead letters."""
         return one_table([self._rows(file) for file in files], self.columns) if files else self.columns.empty_table()
 
     def _rows(self, file: str) -> pa.Table:
@@ -127,17 +127,17 @@ class FolderSource(FileSource):
         return of_file(rows, file)
 
     def _partition(self, file: str) -> dict[str, str | None]:
-        """Return the values that the names of a file's folders give to columns."""
+        # The names of folders such as k=5 give values to columns.
         base = _split(self.path)[0]
         folders = file.removeprefix(base).split("/")[:-1]
         pairs = (folder.partition("=") for folder in folders if "=" in folder)
         return {unquote(name): None if value == _HIVE_NULL else unquote(value) for name, _, value in pairs}
 
     def forgettable(self, read: Mapping[str, int], kept: Collection[int]) -> set[str]:
-        """Those that are gone from a folder in which others are.
+        """Choose the files that are gone from a folder in which others are.
 
-        Of a folder that is missing or empty nothing is forgotten, for it may be back, as one that is mounted; but where
-        the folder itself is gone from one in which others are, its files are gone too.
+        Of a folder that is missing or empty nothing is forgotten, because it may be back, as one that is mounted; but
+        where the folder itself is gone from one in which others are, its files are gone too.
         """
         base = _split(self.path)[0]
 
@@ -154,7 +154,7 @@ class FolderSource(FileSource):
         return {file for file in read if is_gone(file)}
 
     def _files(self) -> Iterator[tuple[int, str]]:
-        """The time of the last change, and the full name, of each file there is."""
+        # With the time of the last change.
         base, patterns = _split(self.path)
         storage = storage_at(base)
         found = _matching(storage, "", patterns) if patterns else _files_at(storage)

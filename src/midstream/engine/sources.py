@@ -120,7 +120,7 @@ class Sources:
         return results
 
     def close(self) -> None:
-        """Let go of what the sources hold open."""
+        """Close what the sources hold open."""
         for source in self._sources.values():
             source.close()
 
