@@ -189,7 +189,11 @@ REFUSED = {
     "SELECT A.k FROM A RIGHT JOIN rates r ON r.k = A.k": "RIGHT JOIN of a static table",
     "SELECT A.k FROM rates r LEFT JOIN A ON r.k = A.k": "outer join of a table with a stream",
     "SELECT A.k FROM A, rates [RANGE 5 SECONDS] r WHERE r.k = A.k": "a static table has no window",
-    "SELECT A.k FROM A JOIN rates FOR SYSTEM_TIME AS OF A.ts r ON r.k = A.k": "FOR SYSTEM_TIME AS OF",
+    "SELECT A.k FROM A JOIN rates FOR SYSTEM_TIME AS OF A.ts AS r ON r.k = A.k": "0 columns of a date or time",
+    "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k": "0 conditions that its time is no later",
+    "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k AND r.w > A.k": "on 'r.w > A.k'",
+    "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k AND r.name <= 'x'": "by what is no time",
+    "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k AND r.w <= A.k WINDOW 5 SECONDS": "over static tables alone",
     "SELECT A.k FROM A JOIN rates r ON CAST(r.name AS BIGINT) = A.k": "cannot be evaluated for every row",
     "SELECT A.k, r.w FROM A JOIN rates r ON r.k = A.k WHERE CAST(r.name AS BIGINT) > 1": "cannot be evaluated",
     "SELECT A.k, r.w FROM A SEMI JOIN rates r ON r.k = A.k": "unknown source 'r'",
@@ -199,7 +203,7 @@ REFUSED = {
     "SELECT A.k FROM A JOIN rates r USING (v)": "USING names column 'v'",
     "SELECT A.k FROM A [RANGE 5 SECONDS] LEFT JOIN A [RANGE 5 SECONDS] b ON A.k = b.k JOIN rates r ON r.k = b.k": "pad",
     "SELECT A.k FROM A [RANGE 5 SECONDS], A [RANGE 5 SECONDS] b "
-    "LEFT JOIN rates r ON r.k = A.k AND r.w = b.k WHERE A.k = b.k": "several streams by an outer join",
+    "LEFT JOIN rates r ON r.k = A.k AND r.w = b.k WHERE A.k = b.k": "several streams by an outer or as-of join",
 }
 
 

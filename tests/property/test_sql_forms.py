@@ -168,12 +168,74 @@ def first_rows(rng: Random) -> tuple[str, str]:
             f"SELECT DISTINCT ON ({keys}) u FROM A{window}{where}{order}{whole}",
         )
     )
+    return cql, f"SELECT u FROM {first_of_each(keys, size, last, where)}"
+
+
+def first_of_each(keys: str, size: int, last: str, where: str = "") -> str:
+    """The rows of A that no row of their key came before, or with DESC after, within so many seconds."""
     rows = one_of_each("A", keys, where)
     same = " AND ".join(f"x.{key} IS NOT DISTINCT FROM y.{key}" for key in keys.split(", "))
     near = f"y.__ts > x.__ts AND y.__ts <= x.__ts + {size} * {SECOND}"
     if not last:
         near = f"y.__ts < x.__ts AND y.__ts >= x.__ts - {size} * {SECOND}"
-    return cql, f"SELECT u FROM {rows} AS x WHERE NOT EXISTS (SELECT 1 FROM {rows} AS y WHERE {same} AND {near})"
+    return f"(SELECT * FROM {rows} AS x WHERE NOT EXISTS (SELECT 1 FROM {rows} AS y WHERE {same} AND {near}))"
+
+
+@form
+def numbered_first_rows(rng: Random) -> tuple[str, str]:
+    size, keys, last = rng.choice((0, 1, 3, 8)), rng.choice(("k", "k, s", "d")), rng.choice(("", " ASC", " DESC"))
+    where, after = rng.choice(("", " WHERE n > 0")), rng.choice(("", " AND u % 2 = 0"))
+    window, whole = rng.choice(((f" [RANGE {size} SECONDS]", ""), ("", f" WINDOW {size} SECONDS")))
+    listed = rng.choice(("*", "k AS key, u"))
+    rank = f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY ts{last})"
+    inner = f"SELECT {listed}, {rank} AS rn FROM A{window}{where}"
+    asked = rng.choice(("rn = 1", "rn <= 1", "rn < 2", "1 = rn"))
+    cql = rng.choice(
+        (
+            f"SELECT u, rn FROM ({inner}) WHERE {asked}{after}{whole}",
+            f"SELECT x.u, x.rn FROM ({inner}) AS x WHERE {asked.replace('rn', 'x.rn')}{after}{whole}",
+            f"WITH d AS ({inner}) SELECT u, rn FROM d WHERE {asked}{after}{whole}",
+        )
+    )
+    found = first_of_each(keys, size, last.replace(" ASC", ""), where)
+    return cql, f"SELECT u, 1::BIGINT AS rn FROM {found} WHERE true{after}"
+
+
+@form
+def window_join(rng: Random) -> tuple[str, str]:
+    size, moved = rng.choice((1, 3, 10)), rng.choice((0, 0, 1))
+    spelt = rng.choice(
+        (
+            "TABLE(TUMBLE(TABLE {0}, DESCRIPTOR(ts), INTERVAL '{1}' SECONDS{2}))",
+            "(SELECT * FROM TABLE(TUMBLE(DATA => TABLE {0}, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '{1}' SECONDS"
+            "{2})))",
+            "TUMBLE({0}, ts, INTERVAL {1} SECONDS{2})",
+        )
+    )
+    offset = f", INTERVAL {moved} SECONDS" if moved else ""
+    left, right = (spelt.format(name, size, offset) for name in "AB")
+    begins = ["({0}.__ts - {1}) // {2} * {2} + {1}".format(name, moved * SECOND, size * SECOND) for name in "AB"]
+    same = rng.choice(
+        ("L.window_start = R.window_start AND L.window_end = R.window_end", "R.window_end = L.window_end")
+    )
+    tie = rng.choice(("L.k = R.k", "L.s = R.s AND L.n <= R.n", "TRUE"))
+    meant, near = tie.replace("L.", "A.").replace("R.", "B."), f"{begins[0]} = {begins[1]}"
+    kind = rng.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "IN", "EXISTS"))
+    if kind == "EXISTS":
+        no = rng.choice(("", "NOT "))
+        asked = f"{no}EXISTS (SELECT * FROM {right} R WHERE {tie} AND {same})"
+        cql = f"SELECT L.u, L.window_start AS w FROM {left} L WHERE {asked}"
+        where = f"{no}EXISTS (SELECT 1 FROM B WHERE {meant} AND {near})"
+        return cql, f"SELECT A.u, make_timestamp({begins[0]}) AS w FROM A WHERE {where}"
+    if kind == "IN":
+        cql = f"SELECT L.u FROM {left} AS L WHERE L.k IN (SELECT k FROM {right} AS R WHERE {same})"
+        return cql, f"SELECT A.u FROM A WHERE A.k IN (SELECT B.k FROM B WHERE {near})"
+    items = "L.u AS u, R.u AS w, COALESCE(L.window_end, R.window_end) AS e"
+    ends = ", ".join(f"{one} + {size * SECOND}" for one in begins)
+    cql = f"SELECT {items} FROM {left} L {kind} {right} R ON {tie} AND {same}"
+    if kind == "JOIN" and rng.random() < 0.3:
+        cql = f"SELECT {items} FROM {left} AS L, {right} AS R WHERE {tie} AND {same}"
+    return cql, f"SELECT {ITEMS}, make_timestamp(COALESCE({ends})) AS e FROM A {kind} B ON {meant} AND {near}"
 
 
 @form
@@ -228,11 +290,17 @@ def test_units_of_local_time_and_moved_windows(seed: int) -> None:
     first = int(day.timestamp()) * SECOND - 86_400 * SECOND
     times = sorted(first + rng.randrange(72 * 60) * 60 * SECOND + rng.choice((0, 0, -1)) for _ in range(60))
     rows = [{"k": rng.randrange(2), "u": at, "ts": time} for at, time in enumerate(times)]
+    others = [
+        {"k": rng.randrange(2), "u": at, "ts": time + rng.choice((0, 1, -1)) * SECOND} for at, time in enumerate(times)
+    ]
+    others.sort(key=lambda row: row["ts"])
     ends = [{"k": 0, "u": ENDING, "ts": first + days * 86_400 * SECOND} for days in (800, 1600)]
-    declared = (StreamSpec("A", columns),)
+    declared = (StreamSpec("A", columns), StreamSpec("B", columns))
     size = rng.choice((10, 25, 45))
-    steps = [*({"A": table(declared[0], rows[at : at + size])} for at in range(0, 60, size))]
-    steps += [{"A": table(declared[0], [one])} for one in ends]
+    cuts = [(rows[at : at + size], others[at : at + size]) for at in range(0, 60, size)] + [
+        ([one], [one]) for one in ends
+    ]
+    steps = [{spec.name: table(spec, part) for spec, part in zip(declared, one, strict=True)} for one in cuts]
     zone, unit = rng.choice(ZONES), rng.choice(("day", "day", "hour", "week", "month", "quarter", "year"))
     local = f"ts AT TIME ZONE '{zone}'" if zoned else f"ts AT TIME ZONE 'UTC' AT TIME ZONE '{zone}'"
     whole = f"SELECT DATE_TRUNC('{unit}', {local}) AS d, k, COUNT(*) AS n, MIN(u) AS u FROM A GROUP BY "
@@ -247,6 +315,7 @@ def test_units_of_local_time_and_moved_windows(seed: int) -> None:
     began = f"(__ts - {shift}) // {step} * {step} + {shift} - i * {step}"
     asked = {
         "units": (whole + written, f"{whole}1, 2"),
+        "units of a join": units_of_a_join(rng, zone, unit, zoned),
         "moved": (
             f"SELECT window_start AS s, COUNT(*) AS n, MIN(u) AS u FROM A GROUP BY {call}",
             f"SELECT make_timestamp{'tz' if zoned else ''}(s) AS s, COUNT(*) AS n, MIN(u) AS u FROM (SELECT u, __ts, "
@@ -254,6 +323,19 @@ def test_units_of_local_time_and_moved_windows(seed: int) -> None:
         ),
     }
     check(rng, declared, steps, asked)
+
+
+def units_of_a_join(rng: Random, zone: str, unit: str, zoned: bool) -> tuple[str, str]:
+    """Units of the local time of a join's results, or of the rows of one of its sources."""
+    kind, hours = rng.choice(("JOIN", "JOIN", "LEFT JOIN")), rng.choice((0, 1, 30))
+    time = "A.ts" if kind == "LEFT JOIN" else rng.choice(("A.ts", "B.ts", "_ts", "A._ts"))
+    local = f"{time} AT TIME ZONE '{zone}'" if zoned else f"{time} AT TIME ZONE 'UTC' AT TIME ZONE '{zone}'"
+    listed = "A.k, COUNT(B.u) AS n, MIN(A.u) AS u, MAX(B.u) AS w"
+    written = rng.choice(("1, 2", "d, A.k", f"A.k, DATE_TRUNC('{unit}', {local})"))
+    cql = f"SELECT DATE_TRUNC('{unit}', {local}) AS d, {listed} FROM A {kind} B ON A.k = B.k GROUP BY {written}"
+    meant = local.replace("_ts", "greatest(A.ts, B.ts)" if time == "_ts" else "ts")
+    sql = f"SELECT DATE_TRUNC('{unit}', {meant}) AS d, {listed} FROM A {kind} B ON A.k = B.k"
+    return f"{cql} WINDOW {hours} HOURS", f"{sql} AND abs(A.__ts - B.__ts) <= {hours * 3_600 * SECOND} GROUP BY 1, 2"
 
 
 def drawn(rng: Random) -> tuple[tuple[StreamSpec, ...], list[Step]]:

@@ -48,6 +48,11 @@ def near(*aliases: str) -> str:
     return f"(greatest({times}) - least({times}) <= INTERVAL 5 SECONDS)"
 
 
+def latest(on: str) -> str:
+    """The row of R with the greatest `w` of those that stand and match."""
+    return f"LATERAL (SELECT * FROM R r WHERE {on} AND {stands('a', 'r')} ORDER BY w DESC LIMIT 1) AS r"
+
+
 W = "[RANGE 5 SECONDS]"
 SEEN = stands("a", "r")
 BY_SECONDS = "INTERVAL 4 SECONDS"
@@ -105,6 +110,27 @@ FORMS = {
     "a subquery over the stream": Form(
         "SELECT x.j, r.w FROM (SELECT k + 1 AS j FROM A WHERE v > 0) x JOIN R r ON x.j = r.k",
         f"SELECT a.k + 1, r.w FROM A a JOIN R r ON a.k + 1 = r.k AND a.v > 0 AND {SEEN}",
+    ),
+    "as of": Form(
+        "SELECT a.k, r.w, r._version AS version FROM A a ASOF JOIN R r ON r.name = a.s AND a.k >= r.w WHERE r.w <> 1",
+        f"SELECT a.k, r.w, r._version FROM A a, {latest('r.name = a.s AND r.w <= a.k')} WHERE r.w <> 1",
+    ),
+    "as of, left, of a subquery, by less": Form(
+        "SELECT a.k, r.x FROM A a ASOF LEFT JOIN (SELECT name, w + 1 AS x FROM R WHERE k > 0) r "
+        "MATCH_CONDITION (r.x < a.k) ON r.name = a.s",
+        f"SELECT a.k, r.w + 1 FROM A a LEFT JOIN {latest('r.name = a.s AND r.w + 1 < a.k AND r.k > 0')} ON true",
+    ),
+    "as of, beside three streams": Form(
+        f"SELECT a.k, b.v, c.s, r.w FROM A {W} a JOIN B {W} b ON a.k = b.k JOIN C {W} c ON c.k = b.k "
+        "ASOF JOIN R r ON r.name = a.s AND a.k >= r.w WHERE r.w < b.v",
+        f"SELECT a.k, b.v, c.s, r.w FROM A a, B b, C c, {latest('r.name = a.s AND r.w <= a.k')} "
+        f"WHERE a.k = b.k AND c.k = b.k AND r.w < b.v AND {near('a', 'b', 'c')}",
+        moves=True,
+    ),
+    "as of, without equality, grouped": Form(
+        f"SELECT r.w, COUNT(*) AS n FROM A a ASOF LEFT JOIN R r ON a.k > r.w GROUP BY r.w, TUMBLE(a.ts, {BY_SECONDS})",
+        f"SELECT r.w, COUNT(*) AS n FROM A a LEFT JOIN {latest('r.w < a.k')} ON true "
+        f"GROUP BY r.w, time_bucket({BY_SECONDS}, a.ts)",
     ),
     "joined with a stream": Form(
         f"SELECT a.k, b.v, r.w FROM A {W} a, B {W} b, R r WHERE a.k = b.k AND r.k = a.k AND r.w < b.v",

@@ -83,6 +83,7 @@ def _text_values(query: Query) -> dict[str, Any]:
     if query.lookups:
         value["looks_up"] = [
             {"table": one.table, "kind": one.kind, "conditions": [infix(p.expression) for p in one.conditions]}
+            | ({} if one.latest is None else {"latest": infix(one.latest)})
             for one in query.lookups
         ]
     return value

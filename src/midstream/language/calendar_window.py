@@ -41,9 +41,11 @@ def calendar_window(
         return sources, None
     time = streams[sources[0].stream].timestamp
     window = None
-    for node in clause.expressions:
-        if (bound := _bound(binder, tree, node)) is None:
-            continue
+    for node in calendar_units(tree):
+        try:
+            bound = binder.bind(node)
+        except LanguageError:
+            continue  # Who reads the groups says what is wrong.
         if (zone := _zone_of_local(bound)) is not None:
             unit = (
                 bound.arguments[0].value if isinstance(bound, Call) and isinstance(bound.arguments[0], Literal) else ""
@@ -62,24 +64,31 @@ def calendar_window(
     return (replace(sources[0], window=Window("range", 0)),), window
 
 
-def _bound(binder: Binder, tree: exp.Select, node: exp.Expr) -> Expression | None:
+def calendar_units(tree: exp.Select) -> list[exp.Expr]:
+    """Return what GROUP BY has of DATE_TRUNC, where it names an item of the select list that item.
+
+    >>> from sqlglot import parse_one
+    >>> [one.sql() for one in calendar_units(parse_one("SELECT DATE_TRUNC('DAY', ts) AS d FROM A GROUP BY d, k"))]
+    ["DATE_TRUNC('DAY', ts)"]
+    """
+    clause = tree.args.get("group")
+    meant = [] if clause is None else [_meant(tree, node) for node in clause.expressions]
+    return [node for node in meant if isinstance(node, exp.TimestampTrunc | exp.DateTrunc)]
+
+
+def _meant(tree: exp.Select, node: exp.Expr) -> exp.Expr:
     """Return what an item of GROUP BY is: also the number or the name of an item of the select list."""
-    items = tree.expressions
+    items: list[exp.Expr] = tree.expressions
     if (
         isinstance(node, exp.Literal)
         and not node.is_string
         and node.name.isdigit()
         and int(node.name) in range(1, len(items) + 1)
     ):
-        node = items[int(node.name) - 1].unalias()
-    elif isinstance(node, exp.Column) and not node.table:
-        node = next((one.unalias() for one in items if one.alias == node.name), node)
-    if not isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
-        return None
-    try:
-        return binder.bind(node)
-    except LanguageError:
-        return None  # Who reads the groups says what is wrong.
+        return items[int(node.name) - 1].unalias()
+    if isinstance(node, exp.Column) and not node.table:
+        return next((one.unalias() for one in items if one.alias == node.name), node)
+    return node
 
 
 def _window(bound: Expression, time: str) -> CalendarWindow | None:

@@ -30,6 +30,9 @@ _UNIT = {"RANGE": " SECONDS", "WINDOW": " SECONDS", "EVERY": " SECONDS"}
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _OPERATIONS = {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
 _BEGINS_SELECT = {TokenType.SELECT, TokenType.WITH, TokenType.ALL, TokenType.DISTINCT, TokenType.L_PAREN}
+WINDOW_FUNCTIONS = ("TUMBLE", "HOP", "SESSION")
+"""What may stand in FROM without TABLE(...) around it."""
+
 _HALF = re.compile("[\\ud800-\\udfff]")
 
 
@@ -326,11 +329,16 @@ class _Parser(DuckDBParser):
                 return Subtrahend(tuple(columns), stream.text, alias, stream.start, window)
 
     def _window_function(self) -> exp.Table | None:
-        """Read `TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL ...))`, if it begins here."""
+        """Read `TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL ...))` or `TUMBLE(s, ts, INTERVAL ...)`, if it begins
+        here.
+        """
         begin, ahead = self._curr, self._tokens[self._index : self._index + 4]
-        if [token.text.upper() for token in (*ahead[:2], *ahead[3:])] != ["TABLE", "(", "("]:
+        within = [token.text.upper() for token in (*ahead[:2], *ahead[3:])] == ["TABLE", "(", "("]
+        alone = [token.text.upper() for token in ahead[:2]] in ([name, "("] for name in WINDOW_FUNCTIONS)
+        if not within and not alone:
             return None
-        self._advance(4)
+        word = ahead[2] if within else begin
+        self._advance(4 if within else 2)
         stream, partition, arguments = None, list[str](), list[exp.Expr]()
         while True:
             if self._next and self._next.token_type == TokenType.FARROW:
@@ -347,6 +355,8 @@ class _Parser(DuckDBParser):
                     self._advance()
                 if by:
                     continue
+            elif stream is None and self._curr.token_type in _NAMES and self._next.token_type == TokenType.COMMA:
+                stream = self._parse_id_var()
             elif self._match_text_seq("DESCRIPTOR", "("):
                 arguments.append(self.expression(exp.Column(this=self._parse_id_var())))
                 self._match_r_paren()
@@ -355,10 +365,12 @@ class _Parser(DuckDBParser):
             if not self._match(TokenType.COMMA):
                 break
         if stream is None or not arguments or not isinstance(arguments[0], exp.Column):
-            raise self._refused(begin, f"TABLE({ahead[2].text.upper()}(...)) of no stream", _TABLE_SHAPE)
+            shown = f"{word.text.upper()}(...)"
+            raise self._refused(begin, f"{f'TABLE({shown})' if within else shown} of no stream", _TABLE_SHAPE)
         self._match_r_paren()
-        self._match_r_paren()
-        call = exp.Anonymous(this=ahead[2].text, expressions=arguments).update_positions(ahead[2])
+        if within:
+            self._match_r_paren()
+        call = exp.Anonymous(this=word.text, expressions=arguments).update_positions(word)
         return exp.Table(this=stream, windowed=WindowFunction(call, tuple(partition)))
 
     def _take(self, what: str, *kinds: TokenType) -> Token:

@@ -120,15 +120,15 @@ class _Attacher:
         own: dict[str, list[tuple[exp.Expr, Expression]]] = {}
         for table in self.named.tables:
             on = [(node, self.binder.condition(node)) for one in table.on for node in _anded(one)]
-            if table.kind == "inner":
+            if table.kind == "inner" and table.latest is None:
                 on += [(node, bound[id(node)]) for node in rest if table.alias in bound[id(node)].aliases()]
             owner[table.alias] = home = self._home(table, [e for _, e in on], owner)
             within = {home, *(alias for alias, other in owner.items() if other == home)}
             own[table.alias] = [(node, e) for node, e in on if e.aliases() <= within]
             taken = {id(node) for node, _ in own[table.alias]}
             strange = [node for node, _ in on if id(node) not in taken and not any(node is one for one in rest)]
-            if strange and table.kind != "inner":
-                raise self._error(strange[0], "ties a static table to several streams by an outer join")
+            if strange and (table.kind != "inner" or table.latest is not None):
+                raise self._error(strange[0], "ties a static table to several streams by an outer or as-of join")
             rest = [node for node in rest if id(node) not in taken] + strange
             bound |= {id(node): e for node, e in on}
         enriched = []
@@ -180,7 +180,7 @@ class _Attacher:
                     columns[table.alias, name] = Column(kind, home, title)
         words = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN"}
         joins = [
-            f"{words[table.kind]} {self._source(table.node, table.alias)} ON "
+            f"{'' if table.latest is None else 'ASOF '}{words[table.kind]} {self._source(table.node, table.alias)} ON "
             f"{' AND '.join(sql_of(node) for node, _ in own[table.alias]) or 'TRUE'}"
             for table in tables
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from sqlglot import exp
@@ -149,6 +150,22 @@ def _truncated(node: exp.Expr, build: Builder) -> Expression:
     return build.call("date_trunc", _unit(node), build.bind(node.this))
 
 
+_MONDAY = datetime(2000, 1, 3)
+"""When one of DuckDB's buckets begins."""
+
+
+def _bucket(node: exp.Expr, build: Builder) -> Expression:
+    given = node.args.get("unit") or node.args.get("zone")
+    origin = _moment(_MONDAY) if given is None else build.bind(given)
+    if isinstance(origin, Literal) and isinstance(origin.value, timedelta):
+        origin = _moment(_MONDAY + origin.value)
+    return build.call("time_bucket", build.bind(node.this), build.bind(node.expression), origin)
+
+
+def _moment(moment: datetime) -> Literal:
+    return Literal(TIMESTAMP, moment)
+
+
 def _counted(node: exp.Expr, build: Builder) -> Expression:
     # DATE_DIFF has its later moment first in the tree.
     return build.call("date_diff", _unit(node), build.bind(node.expression), build.bind(node.this))
@@ -217,6 +234,7 @@ HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr, Builder], Expression]] = {
     exp.RegexpExtract: _extracted,
     exp.TimestampTrunc: _truncated,
     exp.DateTrunc: _truncated,
+    exp.DateBin: _bucket,
     exp.DateDiff: _counted,
     exp.UnixToTime: _from_unix,
     exp.Trunc: _truncated_number,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import product
 from math import ceil, floor, inf
 
@@ -134,6 +135,9 @@ def _near_time(term: Expression | None, times: Mapping[str, str]) -> _NearTime |
         case Call(_, "date_trunc", (Literal(value=unit), inner)) if unit in _MOST_OF_UNIT:
             found = _near_time(inner, times)
             return None if found is None else found.moved(1 - _MOST_OF_UNIT[unit], 0)
+        case Call(_, "time_bucket", (Literal(value=width), inner, _)):
+            found = _near_time(inner, times)
+            return None if found is None else found.moved(1 - width // timedelta(microseconds=1), 0)
         case Call(_, "at_time_zone", (_, inner)) if (found := _near_time(inner, times)) is not None:
             return found.moved(-_FARTHEST_ZONE, _FARTHEST_ZONE)
         case Call(_, "add" | "sub" as sign, (left, right)):

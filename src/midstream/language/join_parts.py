@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from midstream.language.answers import TIME_SHOWN
+from midstream.language.calendar_window import calendar_units
 from midstream.language.coerce import literal
 from midstream.language.dialect import CqlText
 from midstream.language.enrichment import names_read
@@ -22,7 +23,7 @@ from midstream.language.expression import Column, Expression
 from midstream.language.functions import call
 from midstream.language.join_order import JoinOrder, blocks_of, joined_sources
 from midstream.language.join_times import JoinTimes, Meeting, whole
-from midstream.language.join_windows import by_answers
+from midstream.language.join_windows import by_answers, is_result_time
 from midstream.language.outer_join import check_outer_joins, is_outer
 from midstream.language.part_text import PartWriter, WrittenPart, is_part_of
 from midstream.language.place import place
@@ -95,7 +96,7 @@ class JoinPart:
         views = {at: shown for at, shown in scope.views.items() if at[0] not in inside}
         sources = scope.sources
         if len(self.sources) == 1:  # A window to group by may be of the time of the answers.
-            shown = pa.schema([pa.field(TIME_SHOWN, TIMESTAMP, metadata=NOT_STARRED)])
+            shown = pa.schema([pa.field(TIME_SHOWN, scope.moment, metadata=NOT_STARRED)])
             sources = (*sources, (self.written.alias, shown))
         hidden = {alias for alias in self.hidden if alias not in {source.alias for source in self.sources}}
         return replace(
@@ -111,7 +112,8 @@ def may_join(tree: exp.Expr) -> bool:
     if any(join.args.get("side") or join.args.get("kind") for join in joins):
         return True
     asks = any(isinstance(node, exp.Exists) or node.args.get("query") for node in tree.find_all(exp.Exists, exp.In))
-    return asks or (bool(joins) and any(map(is_window_call, tree.find_all(exp.Anonymous))))
+    windowed = any(map(is_window_call, tree.find_all(exp.Anonymous)))
+    return asks or (bool(joins) and (windowed or tree.find(exp.TimestampTrunc, exp.DateTrunc) is not None))
 
 
 def join_part_of(
@@ -135,6 +137,7 @@ def join_part_of(
     check_outer_joins(found, tree, sources)
     grouped = tree.args.get("group")
     windowed = grouped is not None and any(map(is_window_call, grouped.expressions))
+    windowed = windowed or (found.every is None and bool(calendar_units(tree)))
     aggregates = windowed or found.every is not None or grouped is not None or tree.args.get("having") is not None
     outer = any(map(is_outer, joins))
     blocks = blocks_of(joined_sources(tree, sources, source.offsets, source.conditions))
@@ -196,11 +199,26 @@ def below_aggregate(
     by. Their time is that of the rows of the source `timed`, if any.
     """
     written = writer.write(len(order.blocks), timed)
-    left = tree.copy()
+    left = _units_of(tree, written.alias)
     left.args["from_"].set("this", exp.Table(this=exp.to_identifier(written.alias, quoted=True)))
     left.set("joins", [])
     source = Source(written.alias, written.name, window)
     return JoinPart(written, left, (source,), (0,), (), (), (), (), _hidden(order), order.times)
+
+
+def _units_of(tree: exp.Select, alias: str) -> exp.Select:
+    """Return a copy of a query in which DATE_TRUNC of `_ts`, where it groups, is of the time that answers have."""
+    units = calendar_units(tree)
+    if any(is_window_call(node) for clause in (tree.args.get("group"),) if clause for node in clause.expressions):
+        units = []
+
+    def shown(node: exp.Expr) -> exp.Expr:
+        return exp.column(TIME_SHOWN, alias, quoted=True) if is_result_time(node) else node
+
+    found = tree.copy()
+    for node in [node for node in found.find_all(exp.TimestampTrunc, exp.DateTrunc) if node in units]:
+        node.replace(node.transform(shown))
+    return found
 
 
 def _zoneless(type: pa.DataType) -> pa.DataType:

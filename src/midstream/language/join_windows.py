@@ -7,6 +7,7 @@ from math import inf
 from sqlglot import exp
 
 from midstream.language.bind import Binder
+from midstream.language.calendar_window import calendar_units
 from midstream.language.dialect import CqlText
 from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN, Call, Column, Expression
@@ -20,10 +21,12 @@ def by_answers(found: CqlText, tree: exp.Select, order: JoinOrder) -> tuple[exp.
     """
     clause = tree.args.get("group")
     node = next((node for node in clause.expressions if is_window_call(node)), None) if clause is not None else None
-    if node is None or not node.expressions:
+    units = calendar_units(tree) if node is None and found.every is None else []
+    times = node.expressions[:1] if node is not None else [c for unit in units for c in unit.find_all(exp.Column)][:1]
+    if not times:
         return tree, None
-    asked = node.expressions[0]
-    if _is_result_time(asked):
+    asked = times[0]
+    if is_result_time(asked):
         return tree, None
     alias = _source_of(Binder(found.text, order.within(len(order.blocks))).bind(asked), order)
     if alias is None:
@@ -43,10 +46,12 @@ def by_answers(found: CqlText, tree: exp.Select, order: JoinOrder) -> tuple[exp.
             found.text, asked, f"a window to group by of the time of {alias!r}, whose rows stay for ever", remedy
         )
 
+    unit_kinds = (exp.TimestampTrunc, exp.DateTrunc)
+
     def timed(part: exp.Expr) -> exp.Expr:
         if is_window_function(part) and part.expressions and part.expressions[0] == asked:
             part.set("expressions", [exp.column(TIME_COLUMN), *part.expressions[1:]])
-        return part
+        return exp.column(TIME_COLUMN) if part == asked and part.find_ancestor(*unit_kinds) in units else part
 
     rewritten = tree.copy()
     for key in ("group", "having"):
@@ -56,7 +61,8 @@ def by_answers(found: CqlText, tree: exp.Select, order: JoinOrder) -> tuple[exp.
     return rewritten, alias
 
 
-def _is_result_time(node: exp.Expr) -> bool:
+def is_result_time(node: exp.Expr) -> bool:
+    """Whether a node is `_ts`, the time of a result."""
     return isinstance(node, exp.Column) and not node.table and node.name == TIME_COLUMN
 
 

@@ -17,11 +17,12 @@ from midstream.language.dialect import CqlText, WindowClause
 from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.place import offset_above, standing_at
-from midstream.language.rank_limit import rank_asked
+from midstream.language.rank_limit import is_rank, rank_asked
+from midstream.language.ranked_subquery import select_of
 from midstream.model.errors import LanguageError
 from midstream.model.window import Window
 
-_ASOF_SHAPE = "write A ASOF JOIN B [RANGE 5 MINUTES] ON A.k = B.k AND A.ts >= B.ts, with the timestamps of both streams"
+ASOF_SHAPE = "write A ASOF JOIN B [RANGE 5 MINUTES] ON A.k = B.k AND A.ts >= B.ts, with the timestamps of both streams"
 _FIRST_SHAPE = (
     "write SELECT ... FROM A [RANGE 1 HOUR] QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) = 1, with the "
     "timestamp of the stream, for rows whose key no other had in the hour before; or with ts DESC, in the hour after"
@@ -35,9 +36,13 @@ def with_latest_rows(text: str, tree: exp.Select) -> exp.Select:
     """
     if tree.args.get("from_") is None or tree.args.get("subtrahends"):
         return tree
+    tree = _with_numbers_qualified(tree)
     joins = tree.args.get("joins") or []
-    if any(map(_is_as_of, joins)):
+    # Those without a window are of static tables.
+    if any(_is_as_of(join) and _size(join.this, tree) is not None for join in joins):
         return _without_as_of(text, tree.copy())
+    if any(map(_is_as_of, joins)):
+        return tree
     asks = tree.args.get("qualify") is not None or (tree.args.get("distinct") and tree.args["distinct"].args.get("on"))
     found = CqlText.of(text, tree)
     if not asks or joins or found.every is not None or found.windowed is not None:
@@ -69,25 +74,23 @@ def _without_as_of(text: str, tree: exp.Select) -> exp.Select:
         _sized(first, 0)
     for at, join in enumerate(joins):
         before = [first, *(one.this for one in joins[:at])]
-        made += _as_of(text, tree, before, join) if _is_as_of(join) else [join]
+        sized = _is_as_of(join) and _size(join.this, tree) is not None
+        made += _as_of(text, tree, before, join) if sized else [join]
     tree.set("joins", made)
     return tree
 
 
 def _as_of(text: str, tree: exp.Select, before: Sequence[exp.Expr], join: exp.Expr) -> list[exp.Expr]:
-    source, version = join.this, join.this.args.get("version")
+    source = join.this
     size, alias, (side, kind) = _size(source, tree), source.alias_or_name, (join.text("side"), join.text("kind"))
 
-    def refused(message: str, remedy: str = _ASOF_SHAPE) -> LanguageError:
-        if version is not None:
-            remedy += "; for a static table leave FOR SYSTEM_TIME AS OF out: a row meets the version that stands"
-        return error_at(text, source, message, remedy)
+    def refused(message: str) -> LanguageError:
+        return error_at(text, source, message, ASOF_SHAPE)
 
     natural = join.text("method").upper() == "NATURAL"
     if side.upper() in ("RIGHT", "FULL") or kind.upper() in ("SEMI", "ANTI") or natural or _is_comma(join):
         raise refused("an as-of join other than JOIN and LEFT JOIN")
-    if size is None:
-        raise refused(f"an as-of join of {alias!r} without a window", f"{_ASOF_SHAPE}; or WINDOW n unit at the end")
+    assert size is not None
     keys, time, strict, own_time = _asked(join, before[0], refused)
     base = _one_of_a_time(source, [*(own for own, _ in keys), own_time])
 
@@ -201,6 +204,61 @@ def _of(node: exp.Expr, alias: str) -> exp.Expr:
         if not column.table:
             column.set("table", exp.to_identifier(alias, quoted=True))
     return node
+
+
+def _with_numbers_qualified(tree: exp.Select) -> exp.Select:
+    """Write QUALIFY into each subquery of FROM of which WHERE takes the rows that ROW_NUMBER gives the number 1.
+
+    The number is the constant that it then is.
+    """
+    where = tree.args.get("where")
+    if where is None or tree.args.get("every") is not None:
+        return tree
+    sources = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or [])]
+    if not any((below := select_of(source, tree)) is not None and _numbers(below) for source in sources):
+        return tree
+    tree = tree.copy()
+    where = tree.args["where"]
+    for source in [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or [])]:
+        select = select_of(source, tree)
+        item = None if select is None else _numbers(select)
+        if select is None or item is None or not _takes_first(where.this, source, item):
+            continue
+        uses = [one for one in tree.find_all(exp.Table) if one.name.lower() == source.name.lower()]
+        if isinstance(source, exp.Table) and len(uses) > 1:
+            continue
+        if _size(select.args["from_"].this, select) is None:
+            select.set("window", tree.args.get("window"))
+        if _size(select.args["from_"].this, select) is None:
+            continue  # Perhaps the rows of one moment are numbered.
+        rank = item.this.copy()
+        item.set("this", standing_at(exp.cast(exp.Literal.number(1), "BIGINT"), item))
+        select.set("qualify", exp.Qualify(this=exp.EQ(this=rank, expression=exp.Literal.number(1))))
+    return tree
+
+
+def _numbers(select: exp.Select) -> exp.Alias | None:
+    """The item of a SELECT of a stream's rows that numbers them, if it has one window function and this has a name."""
+    if select.args.get("from_") is None or any(select.args.get(key) for key in _NUMBERS_MORE):
+        return None
+    found = [item for item in select.expressions if item.find(exp.Window)]
+    alone = len(found) == 1 and isinstance(found[0], exp.Alias) and is_rank(found[0].this)
+    return found[0] if alone and isinstance(found[0].this.this, exp.RowNumber) else None
+
+
+_NUMBERS_MORE = ("joins", "group", "having", "qualify", "distinct", "every", "subtrahends")
+
+
+def _takes_first(where: exp.Expr, source: exp.Expr, item: exp.Alias) -> bool:
+    """Whether a condition holds only of rows of a source that its numbers give 1."""
+    names = {"", source.alias_or_name.lower()}
+
+    def written_out(node: exp.Expr) -> exp.Expr:
+        named = isinstance(node, exp.Column) and node.name.lower() == item.alias.lower() and node.table.lower() in names
+        return item.this.copy() if named else node
+
+    asked = rank_asked(where.copy().transform(written_out), {})
+    return asked is not None and asked.count == 1 and item.this.args.get("order") is not None
 
 
 def _first_rows(text: str, tree: exp.Select) -> exp.Select:

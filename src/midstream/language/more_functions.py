@@ -15,7 +15,7 @@ from midstream.language.kernels import bits, json, letters, moments, number, pat
 from midstream.language.kernels.datum import Datum, lift
 from midstream.language.rules import Rule, counted
 from midstream.language.shaped_rules import bits as of_bits
-from midstream.language.shaped_rules import cut_to, groups, rewritten, separated, shaped, signs, tests, zoned
+from midstream.language.shaped_rules import bucket, cut_to, groups, rewritten, separated, shaped, signs, tests, zoned
 from midstream.language.types import BOOLEAN, DOUBLE, INT64, TEXT, TIMESTAMP, TIMESTAMPTZ
 
 _REALS = {
@@ -62,6 +62,7 @@ _TEXTS: dict[str, Function] = {
 
 _TIMES: dict[str, Function] = {
     "date_trunc": fixed(2, cut_to(moments.UNITS), moments.truncated),
+    "time_bucket": fixed(3, bucket, moments.bucketed),
     "date_diff": fixed(3, cut_to(moments.COUNTED), moments.difference),
     "timestampdiff": fixed(3, cut_to(moments.COUNTED), moments.whole_units),
     "at_time_zone": fixed(2, zoned, moments.at_zone),

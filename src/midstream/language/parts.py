@@ -28,6 +28,7 @@ from midstream.language.latest_rows import with_latest_rows
 from midstream.language.place import place, standing_at
 from midstream.language.ranked_groups import with_groups_apart
 from midstream.language.set_operations import operands, over, selects_of, stream_of
+from midstream.language.window_tables import with_window_columns
 from midstream.language.written import sql_of
 from midstream.model.errors import LanguageError
 
@@ -59,7 +60,7 @@ class Statement:
     @classmethod
     def of(cls, text: str) -> Statement:
         """Parse a text; raises LanguageError."""
-        return cls(text, statement(text))
+        return cls(text, with_window_columns(text, statement(text)))
 
     @cached_property
     def sql(self) -> str:

@@ -245,13 +245,15 @@ class Lookup:
 
     `conditions` say which rows of the table match: they read its columns, those of the stream, and those of the tables
     before it. `inner` and `left` give every match, `left` also a row that has none, padded with NULL; `semi` and `anti`
-    keep or drop a row that has some.
+    keep or drop a row that has some. With `latest`, of a row's matches only the one counts in which that is greatest,
+    the first of several in the order of the table.
     """
 
     alias: str
     table: str
     kind: LookupKind
     conditions: tuple[Predicate, ...]
+    latest: Expression | None = None
 
     at_instants: ClassVar[bool] = False
     not_spread: ClassVar[str] = "a query over one stream has no join to spread"
@@ -354,7 +356,8 @@ class Query(BoundQuery):
 
     def looked_up(self) -> list[Expression]:
         """What is evaluated to look rows up, and over what is found."""
-        return [p.expression for lookup in self.lookups for p in lookup.conditions] + list(self.kept_if)
+        latest = [lookup.latest for lookup in self.lookups if lookup.latest is not None]
+        return [p.expression for lookup in self.lookups for p in lookup.conditions] + latest + list(self.kept_if)
 
     def expressions(self) -> list[Expression]:
         """All that is evaluated for the query."""

@@ -23,7 +23,7 @@ def with_qualify(tree: exp.Select) -> exp.Select:
     Anything else stays as it is.
     """
     below = tree.args["from_"].this if tree.args.get("from_") is not None else None
-    inner = _select_of(below, tree)
+    inner = select_of(below, tree)
     where = tree.args.get("where")
     if below is None or inner is None or where is None:
         return tree
@@ -54,7 +54,7 @@ def with_qualify(tree: exp.Select) -> exp.Select:
     return whole
 
 
-def _select_of(source: exp.Expr | None, tree: exp.Select) -> exp.Select | None:
+def select_of(source: exp.Expr | None, tree: exp.Select) -> exp.Select | None:
     """The SELECT that a source of FROM is, in brackets or by a name of WITH; None where it is a stream."""
     if isinstance(source, exp.Subquery):
         return source.this if isinstance(source.this, exp.Select) else None

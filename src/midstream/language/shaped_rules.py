@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -98,6 +99,18 @@ def cut_to(units: tuple[str, ...]) -> Rule:
         return INT64 if len(fitted) > 1 else pa.timestamp("us", first.tz), (unit, *fitted)
 
     return rule
+
+
+def bucket(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A width above zero, a moment, and the constant moment at which one of the buckets begins."""
+    width, moment, origin = arguments[0], _moment(arguments[1]), arguments[2]
+    if not isinstance(width, Literal) or family(width.type) != "duration" or not width.value > timedelta(0):
+        raise wrong("buckets of no fixed width", "write TIME_BUCKET(INTERVAL 10 MINUTES, ts)")
+    if not isinstance(origin, Literal) or family(origin.type) not in TIMES:
+        remedy = "write a constant, such as TIMESTAMP '1970-01-01', or INTERVAL 5 MINUTES"
+        raise wrong("buckets that begin at no constant time", remedy)
+    kind = pa.timestamp("us", moment.type.tz)
+    return kind, (width, cast(moment, kind), cast(cast(origin, TIMESTAMP), kind))
 
 
 def zoned(arguments: Arguments) -> tuple[pa.DataType, Arguments]:

@@ -12,6 +12,7 @@ from midstream.language.dialect import WINDOW_REMEDY, CqlText, WindowClause
 from midstream.language.error_at import error_at
 from midstream.language.expression import Expression
 from midstream.language.functions import call
+from midstream.language.latest_rows import ASOF_SHAPE
 from midstream.language.place import offset_of, place, place_of
 from midstream.language.query import Difference, Predicate, Source
 from midstream.language.scope import Scope, find_name
@@ -118,6 +119,12 @@ def check_windows(found: CqlText, sources: tuple[Source, ...], offsets: tuple[in
 def _check_join(text: str, join: exp.Expr) -> None:
     words = [str(join.args.get(key) or "") for key in ("method", "side", "kind")]
     extra = [word.upper() for word in words if word and word.upper() not in _JOINS]
+    if "ASOF" in extra or join.this.args.get("version"):
+        raise LanguageError(
+            f"an as-of join of {join.this.alias_or_name!r} without a window",
+            place=place_of(text, join.this),
+            remedy=f"{ASOF_SHAPE}; or WINDOW n unit at the end",
+        )
     if extra:
         raise LanguageError(
             f"{' '.join(extra)} JOIN is not part of the language",

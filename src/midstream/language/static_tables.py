@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from midstream.language.anded import anded
 from midstream.language.bind import Binder
 from midstream.language.checks import beside
 from midstream.language.dialect import CqlText
-from midstream.language.error_at import not_in_language
+from midstream.language.error_at import error_at, not_in_language
 from midstream.language.evaluate import can_fail
 from midstream.language.expression import Expression, infix
 from midstream.language.place import place, place_of
@@ -24,7 +25,7 @@ from midstream.language.predicates import conjuncts, predicate
 from midstream.language.query import BandPredicate, EquiPredicate, Lookup, LookupKind, Predicate
 from midstream.language.scope import NOT_STARRED, Scope, find_name
 from midstream.language.subqueries import Shown, common_tables, selected, shown_of
-from midstream.language.types import INT64
+from midstream.language.types import INT64, TIMES, family
 from midstream.model.errors import LanguageError
 from midstream.model.schema import VERSION, StreamSchema, TableSchema
 
@@ -35,7 +36,10 @@ _KINDS: dict[str, LookupKind] = {"SEMI": "semi", "ANTI": "anti"}
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A static table as FROM names it: under an alias, by a kind of join, `on` conditions, with SELECTs around it."""
+    """A static table as FROM names it: under an alias, by a kind of join, `on` conditions, with SELECTs around it.
+
+    In an as-of join `latest` is the column of its rows of which the greatest counts.
+    """
 
     alias: str
     table: TableSchema
@@ -43,6 +47,7 @@ class NamedTable:
     on: tuple[exp.Expr, ...]
     node: exp.Expr
     selects: tuple[exp.Select, ...] = ()
+    latest: exp.Expr | None = None
 
     @property
     def is_visible(self) -> bool:
@@ -105,11 +110,17 @@ class _Taker:
         if not any(tables):
             return self.tree, TablesNamed((), ())
         if all(tables):
-            remedy = "join it with a stream, whose rows say when there is something to answer"
+            remedy = (
+                "join it with a stream, whose rows say when there is something to answer; in a query with an as-of "
+            )
+            remedy += "join of a table, write windows behind the streams and no WINDOW at the end"
             raise not_in_language(self.found.text, self.items[0], "a query over static tables alone", remedy)
         first = next(at for at, names in enumerate(tables) if not names)
         self._check_windows([bool(names) for names in tables])
-        if first and (self._word(first, "side") or self._word(first, "kind") in _KINDS):
+        outer = first and (
+            self._word(first, "side") or self._word(first, "method") or self._word(first, "kind") in _KINDS
+        )
+        if outer:
             raise not_in_language(
                 self.found.text, self.items[first], "an outer join of a table with a stream", "write the stream first"
             )
@@ -124,7 +135,8 @@ class _Taker:
             ties = [at] if at != first - 1 else [at, first]
             on = tuple(condition for tie in ties if tie for condition in self._on(tie))
             kind = self._kind(at) if at else "inner"
-            found.append(NamedTable(order[at], self.tables[names[0]], kind, on, self.items[at], one.selects))
+            table = NamedTable(order[at], self.tables[names[0]], kind, on, self.items[at], one.selects)
+            found.append(self._as_of(at, table, one.table))
         rest = self.tree.copy()
         rest.args["from_"].set("this", self.items[first].copy())
         rest.set("joins", [self.joins[at - 1].copy() for at in range(first + 1, len(self.items)) if not tables[at]])
@@ -132,17 +144,20 @@ class _Taker:
 
     def _check_bare(self, node: exp.Expr) -> None:
         alias = node.args.get("alias")
-        extra = [key for key, value in node.args.items() if value and key not in ("this", "alias", "window")]
+        known = ("this", "alias", "window", "version")
+        extra = [key for key, value in node.args.items() if value and key not in known]
         if extra or (alias is not None and alias.args.get("columns")):
             what = f"{extra[0].upper().replace('_', ' ')} of a static table" if extra else "columns behind an alias"
-            if extra == ["version"]:
-                what = "FOR SYSTEM_TIME AS OF"
             remedy = "leave it out: a row meets the version that stands when it comes in; t._version says which"
             raise not_in_language(self.found.text, node, what, remedy)
 
     def _kind(self, at: int) -> LookupKind:
         side, kind, method = (self._word(at, key) for key in ("side", "kind", "method"))
-        if side in ("RIGHT", "FULL") or method or kind not in ("", "INNER", "CROSS", "OUTER", *_KINDS):
+        if (
+            side in ("RIGHT", "FULL")
+            or method not in ("", "ASOF")
+            or kind not in ("", "INNER", "CROSS", "OUTER", *_KINDS)
+        ):
             remedy = "write JOIN, LEFT JOIN, SEMI JOIN or ANTI JOIN: the rows of a table come with those of a stream"
             raise not_in_language(
                 self.found.text, self.items[at], f"{side or method or kind} JOIN of a static table", remedy
@@ -154,6 +169,41 @@ class _Taker:
         join = self.joins[at - 1]
         if join.args.get("on") is not None:
             yield join.args["on"]
+        if join.args.get("match_condition") is not None:
+            yield join.args["match_condition"]
+
+    def _as_of(self, at: int, table: NamedTable, bare: exp.Expr) -> NamedTable:
+        """The table with the column whose greatest value counts, where it is joined as of a time."""
+        version = bare.args.get("version")
+        if version is not None:
+            times = [column.name for column in table.table.columns if family(column.type) in TIMES]
+            if len(times) != 1 or str(version.args.get("kind")).upper() != "AS OF":
+                raise self._unversioned(at, f"which has {len(times)} columns of a date or time")
+            latest = exp.column(times[0], table.alias, quoted=True)
+            earlier = exp.LTE(this=latest.copy(), expression=version.args["expression"].copy())
+            return replace(table, on=(*table.on, earlier), latest=latest)
+        if not at or self._word(at, "method") != "ASOF":
+            return table
+        asked = list[exp.Expr]()
+        for part in (part for one in table.on for part in anded(one)):
+            left, right = part.this, part.args.get("expression", part)
+            if isinstance(part, exp.LTE | exp.LT) and self._is_of(left, table):
+                asked.append(left)
+            elif isinstance(part, exp.GTE | exp.GT) and self._is_of(right, table):
+                asked.append(right)
+            elif not isinstance(part, exp.EQ):
+                raise self._unversioned(at, f"on {part.sql()[:60]!r}")
+        if len(asked) != 1:
+            raise self._unversioned(at, f"on {len(asked)} conditions that its time is no later than another")
+        return replace(table, latest=asked[0])
+
+    @staticmethod
+    def _is_of(node: exp.Expr | None, table: NamedTable) -> bool:
+        return isinstance(node, exp.Column) and node.table.lower() == table.alias.lower()
+
+    def _unversioned(self, at: int, why: str) -> LanguageError:
+        remedy = "write A ASOF JOIN rates AS r ON r.k = A.k AND A.ts >= r.since, with the column that says since when"
+        return error_at(self.found.text, self.items[at], f"an as-of join of a static table {why}", remedy)
 
     def _check_windows(self, is_table: Sequence[bool]) -> None:
         for item, table in zip(self.items, is_table, strict=True):
@@ -195,16 +245,28 @@ def looked_up(
             about = condition.aliases() & kinds.keys()
             (found[table.alias] if about or table.kind != "inner" else before).append(condition)
         hidden |= set() if table.is_visible else {table.alias}
+    latest = {table.alias: table.latest for table in named.tables if table.latest is not None}
     for condition in _each(where):
         read = [table.alias for table in named.tables if table.alias in condition.aliases()]
-        last = found[read[-1]] if read and kinds[read[-1]] == "inner" else kept_if
+        last = found[read[-1]] if read and kinds[read[-1]] == "inner" and read[-1] not in latest else kept_if
         (last if read else before).append(condition)
+    times = {alias: _latest(text, node, Binder(text, scope)) for alias, node in latest.items()}
     lookups = tuple(
-        Lookup(table.alias, table.table.name, table.kind, tuple(map(predicate, found[table.alias])))
+        Lookup(
+            table.alias, table.table.name, table.kind, tuple(map(predicate, found[table.alias])), times.get(table.alias)
+        )
         for table in named.tables
     )
     _check_evaluable(text, named, [p for lookup in lookups for p in lookup.conditions], kept_if)
     return LookedUp(tuple(before), lookups, tuple(kept_if))
+
+
+def _latest(text: str, node: exp.Expr, binder: Binder) -> Expression:
+    bound = binder.bind(node)
+    if family(bound.type) not in (*TIMES, "integer", "decimal"):
+        remedy = "compare a TIMESTAMP, a DATE or a whole number of the table"
+        raise error_at(text, node, "an as-of join of a static table by what is no time", remedy)
+    return bound
 
 
 def keys_of_streams(lookups: Sequence[Lookup]) -> tuple[Predicate, ...]:

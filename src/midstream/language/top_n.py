@@ -85,7 +85,7 @@ def ranked(
             "ROW_NUMBER over a stream needs EVERY",
             "say at which instants to rank, such as EVERY 10 SECONDS at the end of the query; or, over one stream, "
             "PARTITION BY TUMBLE(ts, INTERVAL 10 SECONDS), or, over answers of windows, by their window_end; as-of "
-            "joins and first rows of keys are in order of the timestamp that the stream is declared with",
+            "joins and first rows of keys need a window, A [RANGE 1 HOUR], and ORDER BY the stream's timestamp alone",
         )
     inner = Binder(found.text, replace(scope, time=None))
     outer = Binder(found.text, scope, lambda node: RANK if _is_rank(node) else None)

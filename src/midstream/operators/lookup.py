@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from typing_extensions import override
 
 from midstream.language.evaluate import evaluate, holds
@@ -138,6 +139,8 @@ class _Index:
         pairs = [self._matching(found, read, *pair) for pair in self._candidates(found, batch, read)]
         rows = np.concatenate([a for a, _ in pairs]) if pairs else np.zeros(0, np.int64)
         places = np.concatenate([b for _, b in pairs]) if pairs else np.zeros(0, np.int64)
+        if self.lookup.latest is not None:
+            rows, places = self._latest(batch, read, rows, places)
         if self.lookup.kind in ("semi", "anti"):
             matched = np.zeros(len(found), np.bool_)
             matched[rows] = True
@@ -183,6 +186,22 @@ class _Index:
                 held = np.flatnonzero(holds(condition.expression, beside.read, len(rows)))
                 rows, places = rows[held], places[held]
         return rows, places
+
+    def _latest(self, batch: pa.RecordBatch, read: Read, rows: Words, places: Words) -> tuple[Words, Words]:
+        """Of each row's pairs the one with the latest row of the table."""
+        assert self.lookup.latest is not None
+        if not self._ranked:
+            times = evaluate(self.lookup.latest, read, batch.num_rows)
+            self._ranked.append(pc.rank(times, "descending", tiebreaker="dense").to_numpy().astype(np.int64))
+        order = np.lexsort((places, self._ranked[0][places], rows))
+        rows, places = rows[order], places[order]
+        first = np.ones(len(rows), np.bool_)
+        first[1:] = rows[1:] != rows[:-1]
+        return rows[first], places[first]
+
+    @cached_property
+    def _ranked(self) -> list[Indices]:
+        return []
 
     def _reader(self, batch: pa.RecordBatch) -> Read:
         return lambda column: self.table.column(batch, column.name)

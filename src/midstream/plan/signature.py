@@ -141,7 +141,11 @@ def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
         difference=query.difference and query.difference.renamed(names),
         outer=query.outer and query.outer.renamed(rename, names),
         lookups=tuple(
-            replace(one, conditions=tuple(_relabel_predicate(p, names) for p in one.conditions))
+            replace(
+                one,
+                conditions=tuple(_relabel_predicate(p, names) for p in one.conditions),
+                latest=one.latest and relabel(one.latest, names),
+            )
             for one in query.lookups
         ),
         kept_if=tuple(relabel(e, names) for e in query.kept_if),

@@ -32,6 +32,17 @@ def truncated(type: pa.DataType, unit: Datum, moment: Datum) -> Datum:
     return restore(storage(unfolded(found, cycles)), type)
 
 
+def bucketed(type: pa.DataType, width: Datum, moment: Datum, origin: Datum) -> Datum:
+    """The beginning of the span of a width that a moment is in, where one begins at the origin.
+
+    >>> hour, times = pa.scalar(3_600_000_000, pa.duration("us")), pa.array([-1, 7_200_000_001], pa.timestamp("us"))
+    >>> storage(bucketed(times.type, hour, times, pa.scalar(0, times.type))).to_pylist()
+    [-3600000000, 7200000000]
+    """
+    size, first = storage(width).as_py(), storage(origin).as_py()
+    return lift(lambda words: (words - first) // size * size + first, type, moment)
+
+
 def known_zone(name: str) -> bool:
     """Whether a name is that of a zone of time.
 
