@@ -1,42 +1,77 @@
-"""Rows a second and delay of a job between topics, beside a plain copy: `python -m benchmarks.kafka [ROWS]`.
+"""A job between topics beside a plain copy: `python -m benchmarks.kafka [ROWS [PEERS]]`.
 
 Two topics of so many messages each are joined one to one into a third, by the embedded engine in one process. The copy
 reads the same messages and sends them on, in one process too, without a look at them: what a Python client can do at
-most. Both use the same broker, in turn. Rows a second are by seconds of the processor, of all threads of the process,
-so what else the machine does counts little. The delay is from a message that completes a pair to its result at a
-reader.
+most. All use the same broker, in turn. Rows a second are by the clock, and by seconds of the processor of all threads
+of the process, which what else the machine does changes less; the broker's own are in neither. Delays are from sending
+a message to its result, or its copy, at a reader. `PEERS` is a Python with bytewax: `benchmarks.kafka_peer`.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import confluent_kafka
 
+from benchmarks import kafka_peer
+from midstream.engine.file_formats import json_rows
 from midstream.engine.job_run import FileJob
+from midstream.language.ddl import parse_ddl
 from midstream.language.job_file import parse_job
 from tests.kafka.broker import Broker, broker, job_text, stream
 
 SQL = "SELECT A.k, A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 1 SECOND"
+DELAYED = "SELECT A.k, B.s FROM A, B WHERE A.k = B.k WINDOW 1 SECOND"
 ROUNDS = 3
+RATES = (1_000, 100_000)
+SECONDS = 10
+"""How long messages are sent at each rate."""
+TICK = 0.005
+DRAINED = 20.0
+"""Seconds without a result after which a reader has them all."""
+TOGETHER = 500
+"""Messages that the copy takes together; with 10,000 it does half as many, for the garbage collector."""
+
+
+class Took(NamedTuple):
+    """Seconds by the clock, and of the processor."""
+
+    clock: float
+    processor: float
+
+    @staticmethod
+    def of(work: Callable[[], None]) -> Took:
+        clock, processor = time.perf_counter(), time.process_time()
+        work()
+        return Took(time.perf_counter() - clock, time.process_time() - processor)
+
+
+def values(rows: int) -> list[bytes]:
+    """JSON objects a millisecond apart."""
+    found = []
+    for k in range(rows):
+        moment = f"2024-01-01T{k // 3_600_000:02}:{k // 60_000 % 60:02}:{k // 1000 % 60:02}.{k % 1000:03}Z"
+        found.append(f'{{"k": {k}, "v": "value {k}", "ts": "{moment}"}}'.encode())
+    return found
 
 
 def filled(kafka: Broker, name: str, rows: int) -> str:
-    """A topic of so many messages, a millisecond apart."""
+    """A topic of so many messages."""
     topic = kafka.topic(name)
     producer = confluent_kafka.Producer({"bootstrap.servers": kafka.servers, "queue.buffering.max.messages": 10**6})
-    for k in range(rows):
-        moment = f"2024-01-01T{k // 3_600_000:02}:{k // 60_000 % 60:02}:{k // 1000 % 60:02}.{k % 1000:03}Z"
-        producer.produce(topic, f'{{"k": {k}, "v": "value {k}", "ts": "{moment}"}}')
-        if k % 10_000 == 0:
+    for at, value in enumerate(values(rows)):
+        producer.produce(topic, value)
+        if at % 10_000 == 0:
             producer.poll(0)
     producer.flush()
     producer.produce(topic, b'{"k": -1, "v": "", "ts": "2024-01-01T23:00:00Z"}')  # A batch of its own: see tests.kafka.
@@ -44,107 +79,161 @@ def filled(kafka: Broker, name: str, rows: int) -> str:
     return topic
 
 
-def copied(kafka: Broker, topics: list[str], rows: int) -> float:
-    """Seconds to read all messages of topics, and to send them on."""
-    out = kafka.topic("copy")
-    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.servers, "queue.buffering.max.messages": 10**6})
-    reader = confluent_kafka.Consumer({"bootstrap.servers": kafka.servers, "group.id": "copy"})
+def decoded(rows: int) -> float:
+    """Rows of JSON that are decoded in a second of the processor."""
+    columns, given = parse_ddl("k BIGINT, v VARCHAR, ts TIMESTAMP"), values(rows)
+    share = 1 << 14
+
+    def decode() -> None:
+        for at in range(0, rows, share):
+            json_rows(given[at : at + share], columns)
+
+    return rows / Took.of(decode).processor
+
+
+def copy(servers: str, topics: list[str], out: str, count: int) -> None:
+    """Read so many messages of topics, and send them on."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": servers, "queue.buffering.max.messages": 10**6})
+    reader = confluent_kafka.Consumer({"bootstrap.servers": servers, "group.id": "copy"})
     reader.assign([confluent_kafka.TopicPartition(topic, 0, 0) for topic in topics])
-    begun, left = time.process_time(), len(topics) * (rows + 1)
-    while left:
-        first = reader.poll(1)
-        for message in [] if first is None else [first, *reader.consume(10_000, 0)]:
+    idle = time.monotonic()
+    while count and time.monotonic() < idle + DRAINED:
+        first = reader.poll(0.1)
+        for message in [] if first is None else [first, *reader.consume(TOGETHER, 0)]:
             producer.produce(out, message.value())
-            left -= 1
+            count, idle = count - 1, time.monotonic()
         producer.poll(0)
     producer.flush()
-    seconds = time.process_time() - begun
     reader.close()
-    return seconds
 
 
-def joined(kafka: Broker, topics: list[str]) -> tuple[float, dict[str, float]]:
-    """Seconds that a job takes to join the topics into another, and what they are of."""
+def joined(kafka: Broker, topics: list[str]) -> tuple[Took, dict[str, float]]:
+    """What a job takes to join the topics into another, and the seconds of its phases."""
     out = kafka.topic("joined")
     options = {"maxOffsetsPerTrigger": 200_000}
     streams = {name: stream(kafka, topic, options=options) for name, topic in zip("AB", topics, strict=True)}
     text = job_text(streams, SQL, {"type": "kafka", "topic": out, "servers": kafka.servers})
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        begun = time.process_time()
+    phases: dict[str, float] = {}
+
+    def join() -> None:
         with FileJob(parse_job(text)) as job:
             while job.step():
                 pass
-            seconds = time.process_time() - begun
-            phases = dict(job.engine.times[-1].totals.phases)
-        os.chdir("/")
-    return seconds, phases
-
-
-def delays(kafka: Broker, rate: int, seconds: float) -> list[float]:
-    """From sending a row of B, whose partner is there, to its result at a reader, in milliseconds."""
-    topics, out = {name: kafka.topic(name) for name in "AB"}, kafka.topic("out")
-    streams = {name: stream(kafka, topic, lateness="1 minute") for name, topic in topics.items()}
-    text = job_text(streams, SQL, {"type": "kafka", "topic": out, "servers": kafka.servers})
-    sent, found, stopping = dict[int, float](), list[float](), threading.Event()
-
-    def read() -> None:
-        settings = {"bootstrap.servers": kafka.servers, "group.id": "delays", "fetch.wait.max.ms": 5}
-        reader = confluent_kafka.Consumer(settings)
-        reader.assign([confluent_kafka.TopicPartition(out, 0, 0)])
-        while not stopping.is_set():
-            message = reader.poll(0.1)
-            if message is not None and message.error() is None:
-                found.append(1000 * (time.perf_counter() - sent[json.loads(message.value())["k"]]))
-        reader.close()
-
-    def send() -> None:
-        producer = confluent_kafka.Producer(
-            {"bootstrap.servers": kafka.servers, "linger.ms": 0, "batch.num.messages": 1}
-        )
-        begun = time.perf_counter()
-        for k in range(int(rate * seconds)):
-            while time.perf_counter() < begun + k / rate:
-                time.sleep(0.001)
-            sent[k] = time.perf_counter()
-            for topic in topics.values():
-                producer.produce(topic, f'{{"k": {k}, "v": "x", "ts": "2024-01-01T00:00:{k / rate % 60:09.6f}Z"}}')
-            producer.poll(0)
-        producer.flush()
-        time.sleep(2)
-        stopping.set()
+            phases.update(job.engine.times[-1].totals.phases)
 
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        with FileJob(parse_job(text)) as job:
-            workers: list[Callable[[], None]] = [read, send]
-            threads = [threading.Thread(target=one) for one in workers]
-            for thread in threads:
-                thread.start()
-            job.run(0.001, stopping.is_set, lambda patience: None)
-            for thread in threads:
-                thread.join()
+        took = Took.of(join)
         os.chdir("/")
-    return found
+    return took, phases
 
 
-def main(rows: int) -> None:
-    """Print both in turn, and their ratio, which noise changes less."""
+def send(servers: str, topics: list[str], rate: int) -> None:
+    """Send rows to topics in turn, so many a second of all topics together, each with the time that it has then."""
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": servers, "linger.ms": 5, "queue.buffering.max.messages": 10**6}
+    )
+    begun, sent, rate = time.perf_counter(), 0, rate // len(topics)
+    while sent < rate * SECONDS:
+        due = min(rate * SECONDS, int((time.perf_counter() - begun) * rate))
+        for k in range(sent, due):
+            moment = f"2024-01-01T00:00:{k / rate % 60:09.6f}Z"
+            for topic in topics:
+                producer.produce(topic, f'{{"k": {k}, "s": {time.time_ns() // 1000}, "ts": "{moment}"}}')
+        sent = due
+        producer.poll(0)
+        time.sleep(TICK)
+    producer.flush()
+    for topic in topics:
+        producer.produce(topic, '{"k": -1, "s": 0, "ts": "2024-01-01T00:00:59Z"}')  # A batch of its own.
+    producer.flush()
+
+
+def receive(servers: str, topic: str, count: int, found: Any) -> None:
+    """Put the delays of so many results, in milliseconds and in order."""
+    reader = confluent_kafka.Consumer({"bootstrap.servers": servers, "group.id": "delays", "fetch.wait.max.ms": 5})
+    reader.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+    delays, idle = list[float](), time.monotonic()
+    while len(delays) < count and time.monotonic() < idle + DRAINED:
+        first = reader.poll(0.1)
+        for message in [] if first is None else [first, *reader.consume(TOGETHER, 0)]:
+            if message.error() is None and (sent := json.loads(message.value())["s"]):
+                delays.append(time.time() * 1000 - sent / 1000)
+                idle = time.monotonic()
+    reader.close()
+    found.put(sorted(delays))
+
+
+def delays(kafka: Broker, rate: int, *, copies: bool) -> str:
+    """Describe the delays of the job, or of the copy, while messages are sent at a rate."""
+    topics, out = [kafka.topic(name) for name in "AB"], kafka.topic("out")
+    spawned = multiprocessing.get_context("spawn")
+    rows, found = rate * SECONDS, spawned.Queue()
+    results = rows if copies else rows // 2
+    workers = [
+        spawned.Process(target=receive, args=(kafka.servers, out, results, found)),
+        spawned.Process(target=send, args=(kafka.servers, topics, rate)),
+    ]
+    if copies:
+        workers.append(spawned.Process(target=copy, args=(kafka.servers, topics, out, rows + 2)))
+    for worker in workers:
+        worker.start()
+    if not copies:
+        shape = {"schema": "k BIGINT, s BIGINT, ts TIMESTAMP", "lateness": "1 minute"}
+        streams = {name: stream(kafka, topic, **shape) for name, topic in zip("AB", topics, strict=True)}
+        text = job_text(streams, DELAYED, {"type": "kafka", "topic": out, "servers": kafka.servers})
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            with FileJob(parse_job(text)) as job:
+                job.run(0.001, lambda: not workers[0].is_alive() or not found.empty(), lambda patience: None)
+            os.chdir("/")
+    got = found.get(timeout=600)
+    for worker in workers:
+        worker.join(60)
+    if not got:
+        return "no results"
+    median, late = got[len(got) // 2], got[len(got) * 99 // 100]
+    return f"median {median:,.0f} ms, 99th percentile {late:,.0f} ms, {len(got):,} of {results:,} messages"
+
+
+def of_peer(kafka: Broker, python: str, topics: list[str], rows: int) -> str:
+    """Describe what Bytewax does with the same topics."""
+    command = [python, str(Path(kafka_peer.__file__)), kafka.servers, *topics, kafka.topic("peer")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return f"bytewax failed: {done.stderr[-500:]}"
+    took = Took(*json.loads(done.stdout.splitlines()[-1]))
+    return f"bytewax {rates(2 * rows, took)}"
+
+
+def rates(rows: int, took: Took) -> str:
+    """Rows a second by the clock, and of the processor."""
+    return f"{rows / took.clock:,.0f} rows/s, {rows / took.processor:,.0f} of a core"
+
+
+def main(rows: int, peer: str) -> None:
+    """Print all in turn, and their ratios, which noise changes less."""
+    print(f"JSON: {decoded(rows):,.0f} rows a second and core are decoded")
     with broker() as kafka:
         topics = [filled(kafka, name, rows) for name in "AB"]
+        if peer:
+            print(of_peer(kafka, peer, topics, rows))
         ratios = []
         for _ in range(ROUNDS):
-            copy = copied(kafka, topics, rows)
+            out = kafka.topic("copy")
+            plain = Took.of(lambda out=out: copy(kafka.servers, topics, out, 2 * (rows + 1)))  # type: ignore[misc]
             join, phases = joined(kafka, topics)
-            ratios.append(copy / join)
+            ratios.append((plain.clock / join.clock, plain.processor / join.processor))
             of = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in phases.items())
-            print(f"copy {2 * rows / copy:,.0f} rows/s, join {2 * rows / join:,.0f} rows/s: {copy / join:.2f} ({of})")
-        print(f"the join does {statistics.median(ratios):.2f} of the copy's rows a second of a core")
-        found = sorted(delays(kafka, 1_000, 10))
-        median, late = found[len(found) // 2], found[len(found) * 99 // 100]
-        print(f"delay at 1,000 rows/s: median {median:.0f} ms, 99th percentile {late:.0f} ms, {len(found):,} results")
+            print(f"copy {rates(2 * rows, plain)}; join {rates(2 * rows, join)} ({of})")
+        clock, processor = (statistics.median(one) for one in zip(*ratios, strict=True))
+        print(f"the join does {clock:.2f} of the copy's rows a second, {processor:.2f} of its rows a second of a core")
+        for rate in RATES:
+            for name, copies in (("copy", True), ("join", False)):
+                print(f"delay of the {name} at {rate:,} rows/s: {delays(kafka, rate, copies=copies)}", flush=True)
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path.cwd()))
-    main(int(sys.argv[1]) if sys.argv[1:] else 200_000)
+    given = sys.argv[1:]
+    main(int(given[0]) if given else 200_000, given[1] if given[1:] else "")

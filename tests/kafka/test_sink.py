@@ -195,3 +195,45 @@ def test_the_job_file_of_the_page_runs(kafka: Broker, tmp_path: Path, monkeypatc
         (b"%d" % k, "1.25") for k in range(4)
     ]
     assert {json.loads(one.value())["origin"] for one in found} == {0, 1}
+
+
+def test_dead_letters_go_to_a_topic_once(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    topic, out, dead = kafka.topic("orders"), kafka.topic("out"), kafka.topic("rejected")
+    target = {"type": "kafka", "topic": out, "servers": kafka.servers}
+    given = stream(kafka, topic, dead_letters={**target, "topic": dead})
+    text = job_text({"A": given}, "SELECT k, v FROM A", target)
+    good = {"k": 1, "v": "x", "ts": "2024-01-01T00:00:01Z"}
+    kafka.send(topic, [good, b"broken"])
+    with FileJob(parse_job(text)) as job:
+        assert job.step()
+    kafka.send(topic, [b"[]", {**good, "k": "one"}])
+    with monkeypatch.context() as patched:
+
+        def dies(self: KafkaSink, staged: Any) -> None:
+            raise RuntimeError("the job dies")
+
+        patched.setattr(KafkaSink, "write", dies)
+        with FileJob(parse_job(text)) as job, pytest.raises(ms.MidstreamError, match="the job dies"):
+            job.step()
+    as_a_new_process()
+    with FileJob(parse_job(text)) as job:
+        while job.step():
+            pass
+        assert sum(table.num_rows for table in job.engine.dead_letters.values()) == 3, "they are in the checkpoint, too"
+    assert [(one["_topic"], one["_partition"], one["_offset"]) for one in kafka.rows(dead)] == [
+        (topic, 0, offset) for offset in (1, 2, 3)
+    ]
+    assert "no JSON object" in kafka.rows(dead)[0]["_reason"]
+    assert len(kafka.rows(out)) == 1
+
+
+def test_one_topic_for_results_and_dead_letters_is_refused(kafka: Broker, tmp_path: Path) -> None:
+    own = sink(kafka, kafka.topic("paid"))
+    with ms.Engine(checkpoint=tmp_path / "ckpt") as engine:
+        engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts", dead_letters=own)
+        engine.add_query("p", "SELECT k FROM A", sink=own)
+        with pytest.raises(SinkError, match="the same topic"):
+            engine.push({"A": []})
+    with ms.Engine() as engine, pytest.raises(ms.InputError, match="no sinks"):
+        engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts", dead_letters=own)

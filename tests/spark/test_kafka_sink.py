@@ -120,3 +120,22 @@ def test_the_driver_is_killed_amid_its_transactions(
     expected = CASE.expected()["chain"].table.select(["a", "b", "c"])
     assert found == Counter(zip(*expected.to_pydict().values(), strict=True))
     assert set(marks.values()) == {1}
+
+
+@pytest.mark.verify
+def test_dead_letters_of_a_job_on_spark_go_to_a_topic(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    topic, folder = kafka.topic("rejected"), tmp_path / "in"
+    folder.mkdir()
+    rows = [{"k": 1, "ts": "2024-01-01T00:00:01Z"}, {"k": "one", "ts": "2024-01-01T00:00:01Z"}]
+    for number in range(2):
+        (folder / f"{number}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        frame = spark.readStream.schema("k STRING, ts STRING").json(str(folder))
+        job = ms.Job(spark, tmp_path / "checkpoint", lanes=2, durable=False)
+        own = {"type": "kafka", "topic": topic, "servers": kafka.servers}
+        job.stream("A", frame, "ts", schema="k BIGINT, ts TIMESTAMP", dead_letters=own)
+        job.query("q", "SELECT k FROM A", sink=ms.sinks.files(tmp_path / "out"))
+        finish(job.start({"availableNow": True}))
+        kafka_sinks._CLIENTS.clear()
+    found = kafka.rows(topic)
+    assert [one["k"] for one in found] == ["one", "one"]
+    assert len({dict(one.headers())["midstream.step"] for one in kafka.messages(topic)}) == 2

@@ -36,6 +36,7 @@ from midstream.model.manifest import EMBEDDED, SPARK, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.operators.user_operator import OperatorSpec
 from midstream.sharing.discovery import scheme
+from midstream.sinks import as_sink
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.add_stream import refuse_taken_name
@@ -149,6 +150,8 @@ class _Check:
                 newest = self.newest
                 known = None if newest is None or name not in newest.streams else newest.streams[name].columns
                 columns = source_columns(name, spec, known, self.embedded)
+                if spec.dead_letters is not None:
+                    as_sink(spec.dead_letters, "").check(None)
                 self.found.warnings += [*folder_warnings(name, spec), *lateness_warnings(name, spec)]
                 if columns is None:
                     self.found.unknown.append(name)

@@ -44,7 +44,8 @@ def job_of(session: Any, file: JobFile) -> Job:
         declared = None if spec.schema is None else declared_schema(spec.schema, f"[streams.{name}]")
         columns = None if declared is None else arrow_schema(declared)
         frame = _read(session, name, spec, None if declared is None else as_read(declared))
-        job.stream(name, frame, spec.timestamp, spec.lateness, spec.idle_timeout, columns, spec.unit, spec.max_ahead)
+        timing = (spec.timestamp, spec.lateness, spec.idle_timeout)
+        job.stream(name, frame, *timing, columns, spec.unit, spec.max_ahead, spec.dead_letters)
     for name, table in file.tables.items():
         job.table(name, table_rows(name, table))
     for name, query in file.queries.items():

@@ -244,6 +244,11 @@ class EngineCheckpoint:
             self.outputs.check_given(query, sink, ahead, manifest)
         self.outputs.sinks[query] = sink
 
+    def name_dead_letters(self, stream: str, sink: Sink) -> None:
+        """Have the dead letters of a stream go to a sink as well, from the next step on."""
+        sink.open()
+        self.outputs.dead_letters[stream] = sink
+
     def refuse_if_lost(self) -> None:
         """Raise if another process has taken the checkpoint over, as far as this one has seen."""
         if self._lost is not None:
@@ -278,12 +283,12 @@ def refuse_if_closed(closed: bool) -> None:
         )
 
 
-def refuse_sink(query: str, sink: object) -> None:
-    """Raise where a sink is named for a query of an engine that has no checkpoint."""
+def refuse_sink(name: str, sink: object, what: str = "query") -> None:
+    """Raise where a sink is named for a query or a stream of an engine that has no checkpoint."""
     if sink is not None:
         raise InputError(
             "an engine in memory has no sinks",
-            place=f"query {query}",
+            place=f"{what} {name}",
             remedy="use the results that push returns, or give the engine a checkpoint",
         )
 

@@ -41,7 +41,7 @@ from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.model.step_time import StepTime, StepUnderWay
 from midstream.sharing.discovery import scheme
-from midstream.sinks import Sink, SinkFunction
+from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.state.store.base import ChunkStore
 from midstream.state.store.memory import MemoryStore
 from midstream.state.store.write_back import WriteBackStore
@@ -137,6 +137,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         idle_timeout: str | int | None = None,
         unit: str | None = None,
         max_ahead: str | int | None = None,
+        dead_letters: Sink | Mapping[str, Any] | None = None,
     ) -> None:
         """Declare a stream; `schema` is an Arrow schema or SQL DDL text, durations are text or microseconds.
 
@@ -150,6 +151,10 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         ahead = None if max_ahead is None else stream_duration(name, "max_ahead", max_ahead)
         stream = StreamSchema(name, columns, timestamp, late, idle, unit, max_ahead=ahead).in_unit()
         dropped = self._checkpoint.dropped_next if self._checkpoint is not None and name not in self._declared else None
+        if self._checkpoint is None:
+            refuse_sink(name, dead_letters, "stream")
+        elif dead_letters is not None:
+            self._checkpoint.name_dead_letters(name, as_sink(dead_letters, ""))
         self._change(with_stream(self._manifest, stream, self._upcoming, dropped))
         self._declared.add(name)
 
@@ -169,6 +174,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         options: Mapping[str, str] | None = None,
         on_bad_file: str = "stop",
         on_data_loss: str = "stop",
+        dead_letters: Sink | Mapping[str, Any] | None = None,
     ) -> None:
         """Declare a stream that `pull` reads: the messages of a topic, the files of a folder, another job's results.
 
@@ -182,7 +188,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         spec = SourceSpec(format, path, schema, timestamp, 0, None, given, value, unit, on_bad_file, None, on_data_loss)
         known = self._manifest.pushed_streams.get(name)
         source = source_of(name, spec, None if known is None else known.columns)
-        self.declare_source(name, source, timestamp, lateness, idle_timeout, unit, max_ahead)
+        self.declare_source(name, source, timestamp, lateness, idle_timeout, unit, max_ahead, dead_letters)
 
     def declare_source(
         self,
@@ -193,6 +199,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         idle_timeout: str | int | None = None,
         unit: str | None = None,
         max_ahead: str | int | None = None,
+        dead_letters: Sink | Mapping[str, Any] | None = None,
     ) -> None:
         """Declare a stream that `pull` reads from a source which is made already."""
         if self._checkpoint is None:
@@ -201,7 +208,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
                 place=f"stream {name}",
                 remedy='give it a checkpoint: Engine(checkpoint="ckpt")',
             )
-        self.create_stream(name, source.columns, timestamp, lateness, idle_timeout, unit, max_ahead)
+        self.create_stream(name, source.columns, timestamp, lateness, idle_timeout, unit, max_ahead, dead_letters)
         if self._sources is None:
             self._sources = Sources(self, self._checkpoint.folders)
         self._sources.add(name, source)

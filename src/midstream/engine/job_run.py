@@ -89,7 +89,14 @@ class FileJob:
         for name, spec in file.streams.items():
             source = self._sources[name]
             self._engine.declare_source(
-                name, source, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit, spec.max_ahead
+                name,
+                source,
+                spec.timestamp,
+                spec.lateness,
+                spec.idle_timeout,
+                spec.unit,
+                spec.max_ahead,
+                spec.dead_letters,
             )
         for name, table in file.tables.items():
             self._engine.table(name, table_rows(name, table))

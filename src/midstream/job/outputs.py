@@ -17,7 +17,7 @@ from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, as_sink, restored
-from midstream.sinks.contract import STAGING, step_of
+from midstream.sinks.contract import STAGING, anything, step_of
 from midstream.sinks.file_sink import check_apart
 from midstream.sinks.formats import check_types
 from midstream.state.store.storage import Storage
@@ -25,6 +25,9 @@ from midstream.step.commands.base import taken
 from midstream.step.operators import result_columns
 
 RESULTS = "results"
+
+DEAD_LETTER_SINKS = "dead_letter_sinks"
+"""Under this what is `published` has the sinks of dead letters, by stream."""
 
 
 class JobOutput(NamedTuple):
@@ -55,14 +58,56 @@ def _sink_text(sink: Sink) -> str:
     return str(named.get("path") or named.get("table") or named.get("function") or sink.name)
 
 
+@dataclass(frozen=True)
+class _Copied(Sink):
+    """A sink of files, and another one that gets the same steps first."""
+
+    files: FileSink
+    other: Sink
+
+    @property
+    def target(self) -> str:
+        return self.other.target
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.files.to_json(), "copied": self.other.to_json()}
+
+    def open(self) -> None:
+        self.files.open()
+        self.other.open()
+
+    def staging(self, scratch: Storage) -> Staging:
+        return self.files.staging(scratch)
+
+    def commit(self, staged: StagedStep) -> None:
+        # Where this is cut short and done again, the other one knows that it has the step, or the files are still here.
+        self.other.commit(staged)
+        self.files.commit(staged)
+
+    def write(self, staged: StagedStep) -> None:
+        self.commit(staged)
+
+    def newest(self, name: str) -> Stamp | None:
+        return self.other.newest(name)
+
+    def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
+        self.other.check_forget(name, step, given_up)
+        self.files.check_forget(name, step, given_up)
+
+    def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
+        self.other.forget_after(name, step, given_up)
+        self.files.forget_after(name, step, given_up)
+
+
 @dataclass
 class Outputs:
     """The outputs of a job and the sinks they go to.
 
     `sinks` are those that its script, or a call while it runs, names; all others are made of what manifests name.
     `frames` makes what the host hands to functions; `tasks_end` says whether all tasks of a step have ended when it is
-    committed, and `own` are commands that the job's script stands for. `_ready` are those that are open, `_fitting` the
-    queries whose columns their sinks take. A fault of the sink of a query that the next step drops stops nothing.
+    committed, and `own` are commands that the job's script stands for. The sinks of `dead_letters`, by stream, get what
+    the files of the checkpoint get. `_ready` are those that are open, `_fitting` the queries whose columns their sinks
+    take. A fault of the sink of a query that the next step drops stops nothing.
     """
 
     folders: Folders
@@ -70,6 +115,7 @@ class Outputs:
     frames: Frames | None = None
     tasks_end: bool = False
     own: tuple[Command, ...] = ()
+    dead_letters: dict[str, Sink] = field(default_factory=dict)
     _ready: frozenset[JobOutput] = field(default=frozenset(), init=False)
     _fitting: Set[str] = field(default=frozenset(), init=False)
 
@@ -97,12 +143,20 @@ class Outputs:
 
     def named(self, manifest: Manifest) -> Manifest:
         """Write the sink of every query into the manifest."""
+        named = self.published().get(DEAD_LETTER_SINKS, {})
+        if manifest.published.get(DEAD_LETTER_SINKS, {}) != named:
+            manifest = replace(manifest, published={**manifest.published, DEAD_LETTER_SINKS: named})
         asked = {name: entry for name, entry in manifest.queries.items() if not entry.part}
         sinks = {name: self._results(name, entry.sink).to_json() for name, entry in asked.items()}
         if all(sinks[name] == entry.sink for name, entry in asked.items()):
             return manifest
         entries = {name: replace(entry, sink=sinks[name]) for name, entry in asked.items()}
         return replace(manifest, queries={**manifest.queries, **entries})
+
+    def published(self) -> dict[str, Any]:
+        """Return what a manifest says of the sinks of dead letters."""
+        found = {name: sink.to_json() for name, sink in self.dead_letters.items()}
+        return {DEAD_LETTER_SINKS: found} if found else {}
 
     def check(self, manifest: Manifest) -> None:
         """Check that no sink is ahead of the manifest, or has results of another time line: rows would be lost.
@@ -366,7 +420,12 @@ class Outputs:
     def _sink(self, output: JobOutput, manifest: Manifest) -> Sink:
         if output.kind == RESULTS:
             return self._results(output.name, manifest.queries[output.name].sink)
-        return FileSink(self.folders.rejected(output.kind, output.name))
+        files = FileSink(self.folders.rejected(output.kind, output.name))
+        if output.kind != DEAD_LETTERS:
+            return files
+        named = manifest.published.get(DEAD_LETTER_SINKS, {}).get(output.name)
+        other = self.dead_letters.get(output.name) or (named and as_sink(named, ""))
+        return _Copied(files, other) if other else files
 
     def _staged_for(self, output: JobOutput, manifest: Manifest) -> Sink:
         value = manifest.queries[output.name].sink if output.kind == RESULTS else None

@@ -23,7 +23,7 @@ class SourceSpec:
     own. `value` is how a message of Kafka is to be read: one of `KAFKA_VALUES`. `unit` is what an integer
     timestamp counts.
     `on_bad_file` is what a file that cannot be read does: `stop` the job, or `skip`, where it is a dead letter;
-    `on_data_loss` the same of messages that a topic of Kafka keeps no longer.
+    `on_data_loss` the same of messages that a topic of Kafka keeps no longer. `dead_letters` is a sink, as a query's.
     """
 
     format: str
@@ -38,6 +38,7 @@ class SourceSpec:
     on_bad_file: str = "stop"
     max_ahead: int | None = None
     on_data_loss: str = "stop"
+    dead_letters: Mapping[str, Any] | None = None
 
 
 OF_A_JOB = "midstream"
@@ -137,7 +138,12 @@ def source_spec(table: TomlTable) -> SourceSpec:
     unit = table.get("unit", str, "a text such as 'ms'", None)
     on_bad_file = table.get("on_bad_file", str, "a text", "stop")
     on_data_loss = table.get("on_data_loss", str, "a text", "stop")
+    dead_letters: dict[str, Any] | None = table.get(
+        "dead_letters", dict, '{ type = "kafka", topic = "rejected" }', None
+    )
     table.close()
+    if dead_letters is not None and isinstance(dead_letters.get("path"), str):
+        dead_letters = {**dead_letters, "path": table.path_of(dead_letters["path"])}
     if on_data_loss not in ("stop", "skip"):
         table.fault("on_data_loss", f"is {on_data_loss!r}", 'use "stop", or "skip" to go on without the messages')
     if on_bad_file not in ("stop", "skip"):
@@ -156,7 +162,8 @@ def source_spec(table: TomlTable) -> SourceSpec:
     path = None if path is None else table.path_of(path)
     given = _texts(options)
     return SourceSpec(
-        kind, path, schema, timestamp, lateness, idle, given, value, unit, on_bad_file, ahead, on_data_loss
+        *(kind, path, schema, timestamp, lateness, idle, given, value, unit, on_bad_file, ahead),
+        *(on_data_loss, dead_letters),
     )
 
 

@@ -270,7 +270,7 @@ class Driver:
         if any(gathered.cache):
             events = (ChunksFetched(after.step, *gathered.cache), *events)
         published = {"declared": self.declared.to_json(), "files": [list(file) for file in gathered.files]}
-        published |= self._log.noted(after.step)
+        published |= self._log.noted(after.step) | self.outputs.published()
         after = replace(after, published=published)
         self._commits.note(after, events)
         self._commits.publish(after)

@@ -37,7 +37,7 @@ from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
-from midstream.sinks import Sink, SinkFunction
+from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.spark.feed import Feed
 from midstream.spark.results import DataFrames
 from midstream.spark.run import Run
@@ -102,6 +102,7 @@ class Job:
         self._tables: dict[str, pa.Table] = {}
         self._queries: dict[str, AddQuery] = {}
         self._sinks: dict[str, Sink] = {}
+        self._dead_letters: dict[str, Sink] = {}
         self._optimizer: dict[str, OptimizerSettings] = {}
 
     def stream(
@@ -114,6 +115,7 @@ class Job:
         schema: pa.Schema | str | None = None,
         unit: str | None = None,
         max_ahead: str | int | None = None,
+        dead_letters: Sink | Mapping[str, Any] | None = None,
     ) -> Job:
         """Declare a stream over any streaming DataFrame; durations are text or microseconds.
 
@@ -123,12 +125,15 @@ class Job:
         BIGINT that arrives as text; a row with a value that cannot be read as declared is a dead letter. Without it the
         DataFrame's own types are the declared ones. An integer timestamp has a `unit`: it counts "s", "ms", "us" or
         "ns" since 1970. A row that is more than `max_ahead` ahead of all rows of the steps before it is a dead letter.
+        A sink gets the `dead_letters` as well, which are in the checkpoint.
         """
         declared = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit, max_ahead)
         if name in self._streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
         refuse_taken_name("stream", name, self._names)
         self._streams[name] = declared
+        if dead_letters is not None:
+            self._dead_letters[name] = as_sink(dead_letters, "")
         return self
 
     def table(self, name: str, rows: DataFrame | Rows) -> Job:
@@ -239,7 +244,9 @@ class Job:
         folders = self._folders
         newest = folders.manifests.latest()
         own = () if newest is None else undeclared(newest, self._queries)
-        outputs = Outputs(folders, self._sinks_needed(newest), DataFrames(self._spark), own=own)
+        outputs = Outputs(
+            folders, self._sinks_needed(newest), DataFrames(self._spark), own=own, dead_letters=self._dead_letters
+        )
         manifest = self._first()
         if newest is not None:
             manifest = with_streams(newest, self._schemas(), folders.root, lambda one: dropped_next(one, folders))
