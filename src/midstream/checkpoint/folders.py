@@ -110,7 +110,7 @@ class Folders:
         return f"{self.root}/results/{folder_name(query)}"
 
     def sink(self, query: str, given: Any) -> Sink:
-        """Make the sink that a query is given, as `as_sink` takes it; raises for other values and for unfit query
+        """Make the sink that a query is given, as `as_sink` takes it. Raises for other values and for unfit query
         names."""
         check_name("query", query)
         return as_sink(given, self.results(query))
@@ -154,7 +154,7 @@ def folder_name(name: str) -> str:
 
 
 def new_sink(folders: Folders, manifest: Manifest, query: str, value: dict[str, Any] | None) -> Sink | None:
-    """Make the sink that a command names for a query that a manifest begins; None for a function, which only the job
+    """Make the sink that a command names for a query that a manifest begins. None for a function, which only the job
     has.
 
     Raises `SinkError` where no job could ever have it: it cannot be made of its options, or it is a folder that is, has

@@ -159,7 +159,7 @@ class ManifestLog:
         return own | self._reading.needed(own - self._writing.bases.keys())
 
     def rewind(self, step: int, *, take_over: bool = False) -> Manifest:
-        """Go back to a kept step: it becomes the newest, in an epoch of its own, and later ones no longer count.
+        """Go back to a kept step. It becomes the newest, in an epoch of its own, and later ones no longer count.
 
         Raises `CheckpointError`, and changes nothing, where that step is not kept or its manifest is damaged, and
         `HeldCheckpointError` where a job writes the checkpoint, unless that is to be taken over.
@@ -171,7 +171,7 @@ class ManifestLog:
     def rewinding(
         self, step: int, *, savepoint: Manifest | None = None, take_over: bool = False
     ) -> Iterator[Rewinding]:
-        """Hold the checkpoint in order to go back: until the end of the context no job starts, and none does a step.
+        """Hold the checkpoint in order to go back. Until the end of the context no job starts, and none does a step.
 
         So what is looked at before `Rewinding.publish` stays as it was seen, and the sinks follow after it. A
         `savepoint` has the manifest of a step that may no longer be kept.

@@ -31,7 +31,7 @@ class Savepoints:
         self._checkpoint, self._storage = checkpoint, checkpoint.at("savepoints")
 
     def add(self, name: str, manifest: Manifest) -> None:
-        """Keep a step under a name; raises for a name that is taken or unfit, and where chunks are gone already."""
+        """Keep a step under a name. Raises for a name that is taken or unfit, and where chunks are gone already."""
         check_name(name)
         if not self._storage.create(f"{name}.json", written(manifest)):
             raise CheckpointError(

@@ -46,7 +46,7 @@ class TimeLog:
         self._storage.write(f"{epoch:06d}.jsonl", ("".join(lines) + last).encode())
 
     def under_way(self, after: int) -> StepUnderWay | None:
-        """Read the step of the newest epoch that had begun and not ended when its file was written; None up to `after`.
+        """Read the step of the newest epoch that had begun and not ended when its file was written. None up to `after`.
 
         A driver that was killed leaves it there.
         """

@@ -79,7 +79,7 @@ class CheckedJob:
 
 
 def checked_job(job: JobFile, embedded: bool, unread: Collection[Keys] = ()) -> CheckedJob:
-    """Find all that is wrong with a job, as far as its files show; nothing is written, and Spark is not needed.
+    """Find all that is wrong with a job, as far as its files show. Nothing is written, and Spark is not needed.
 
     `unread` are the keys of the file that have faults already, for which the job has defaults.
     """
@@ -252,7 +252,7 @@ class _Check:
                 declared_optimizer(with_unit_costs(of(dict(settings))))
 
     def added(self, manifest: Manifest, table: str, command: AddQuery) -> Manifest | None:
-        """Add a query to the manifest, without what is wrong with its plan, operator and spread; None if its SQL is
+        """Add a query to the manifest, without what is wrong with its plan, operator and spread. None if its SQL is
         wrong."""
         try:
             return taken(manifest, command)

@@ -93,7 +93,7 @@ def drop(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Drop a query of a running job and the state that no other query reads; or forget a stream or a table."""
+    """Drop a query of a running job, with the state that only it reads; or forget a stream or table."""
     from midstream.step.commands.drop_query import DropQuery
     from midstream.step.commands.drop_stream import DropStream
     from midstream.step.commands.drop_table import DropTable

@@ -24,7 +24,7 @@ def savepoint(
     drop: Annotated[bool, typer.Option("--drop", help="Forget the savepoint of this name.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Keep a step of a job under a name, for as long as the savepoint is there; the job may be running."""
+    """Keep a step of a job under a name, for as long as the savepoint is there. The job may be running."""
     from midstream.job.opened import OpenCheckpoint
 
     checkpoint = OpenCheckpoint.of(path)
@@ -53,7 +53,7 @@ def fork(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start another job where a step of this one ended, in a checkpoint of its own; this one goes on as it was.
+    """Start another job where a step of this one ended, in a checkpoint of its own. This one goes on as it was.
 
     Results go below the new checkpoint, unless --sink says otherwise: never into what this job writes.
     """
@@ -74,7 +74,7 @@ def fork(
 
 
 def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, as_json: AsJson = False) -> None:
-    """Go back to an older step of a job that does not run: later steps are given up, and their results taken back.
+    """Go back to an older step of a job that does not run. Later steps are given up, and their results taken back.
 
     When the job is started again it does those steps anew, from what its sources still have, and takes the commands
     again that were given since. A function that results go to cannot take them back: it is called again with the same

@@ -26,8 +26,7 @@ def state(
     rows: Annotated[int, typer.Option("--rows", metavar="N", min=0, help="How many rows to show.")] = SHOWN,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the operators of a job hold, by lane: rows, bytes, oldest and newest time; or the rows of one
-    operator."""
+    """Show what the operators of a job hold by lane (rows, bytes, times), or the rows of one operator."""
     from midstream.cli.savepoint import step_of
     from midstream.job.opened import OpenCheckpoint
 

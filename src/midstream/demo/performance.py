@@ -66,7 +66,7 @@ class Performance:
 
 
 def performance(plan: str, events: Iterable[Event], kept: Sequence[StepDone], seconds: float) -> Performance:
-    """Compute the figures of an act that began with a `plan`; `kept` are the steps of a run that never left it.
+    """Compute the figures of an act that began with a `plan`. `kept` are the steps of a run that never left it.
 
     A step in which the plan changed counts to the new plan, the cost of the change included.
     """

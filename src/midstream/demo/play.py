@@ -25,7 +25,7 @@ POLL_SECONDS = 0.05
 def play(
     act: Act, replays: Mapping[str, Replay], folder: Path, session: Any, cores: int, progress: Callable[..., None]
 ) -> Performance:
-    """Run the act through Spark until its input is used up; the plan is changed when half of the files are done.
+    """Run the act through Spark until its input is used up. The plan is changed when half of the files are done.
 
     Where the act names a spread, the query goes from one node over to several instead; where it names neither, the
     optimizer decides. State goes to `checkpoint` and results to `results` below the folder. `progress` is called with

@@ -113,7 +113,7 @@ class EngineCheckpoint:
         self._commits.crash.reach(point, step)
 
     def pieces(self, before: Manifest) -> OpenPieces:
-        """Make what takes the results of the step after a manifest piece by piece; it is committed next, or given
+        """Make what takes the results of the step after a manifest piece by piece. It is committed next, or given
         up."""
 
         def opened(manifest: Manifest) -> StagedResults:

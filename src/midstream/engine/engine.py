@@ -385,7 +385,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         return MappingProxyType(by_name(self._rejected(DEAD_LETTERS, self._dead), self._manifest.streams))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the engine to a folder: a new one, or one of a saved engine, which is replaced; no other is touched."""
+        """Write the engine to a folder: a new one, or one of a saved engine, which is replaced. No other is touched."""
         alone = replace(self._manifest, job="", epochs=())
         save_engine(path, alone, self._store, self.events, self.late, self.dead_letters)
 

@@ -19,7 +19,7 @@ LONGEST = 46
 
 
 def plan_svg(graph: Mapping[str, Any], title: str) -> str:
-    """Draw the graph of `plan_graph` as one SVG element with texts and figures; it names no other file and runs
+    """Draw the graph of `plan_graph` as one SVG element with texts and figures. It names no other file and runs
     nothing.
 
     >>> plan_svg({"nodes": [], "edges": []}, "nothing").startswith("<svg ")

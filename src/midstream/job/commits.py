@@ -59,7 +59,7 @@ class Commits:
                 self.outputs.folders.tidy(manifest)
 
     def settle(self, manifest: Manifest) -> None:
-        """Take back what others did of later steps, which do not count; call it before the first step of an epoch."""
+        """Take back what others did of later steps, which do not count. Call it before the first step of an epoch."""
         self.writer.check()
         self.outputs.give_up_later(manifest)
 

@@ -154,7 +154,7 @@ class OpenCheckpoint:
         return WentBack(number, tuple(one.step for one in rewinding.later), functions)
 
     def fork(self, step: Step, new: str | os.PathLike[str], sinks: Mapping[str, Any] | None = None) -> str:
-        """Start another job where a step of this one ended, in a checkpoint of its own; return the new job's id.
+        """Start another job where a step of this one ended, in a checkpoint of its own. Return the new job's id.
 
         Chunks are shared by hard links where both are on one file system, copied otherwise. Results go below the new
         checkpoint unless `sinks` names others, as `job.query` takes them: never into what the old job writes. So do

@@ -220,7 +220,7 @@ class Outputs:
     def stage_tables(
         self, before: Manifest, manifest: Manifest, tables: Mapping[JobOutput, pa.Table], attempt: str
     ) -> tuple[OutputFile, ...]:
-        """Stage a step of a host that has it all in one process; `attempt` keeps apart those of a step that failed."""
+        """Stage a step of a host that has it all in one process. `attempt` keeps apart those of a step that failed."""
         asked = set(manifest.asked_queries)
         if added := asked - before.queries.keys():
             self._refuse_shared(manifest)

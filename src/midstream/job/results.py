@@ -82,8 +82,8 @@ class DeliveredResults:
         return manifest.time_line.stamp(last) if last >= 0 else None
 
     def files(self, after: Stamp | None, last: Stamp) -> tuple[tuple[int, str], ...]:
-        """List the files of the steps after one and up to another, with the step of each; none of a step that was given
-        up.
+        """List the files of the steps after one and up to another, with the step of each. Steps that were given up have
+        none.
 
         Raises `CheckpointError` where a step that was read has been given up since, for the job went back.
         """

@@ -100,7 +100,7 @@ def forget_former_logs(root: str, epoch: int) -> None:
 
 
 def keep_log(root: str, savepoint: str, step: int) -> None:
-    """Keep what Spark knows of a step as long as its savepoint is there; does nothing for a job that Spark does not
+    """Keep what Spark knows of a step as long as its savepoint is there. Does nothing for a job that Spark does not
     run."""
     if has_run(root):
         _copy(_former(root, step), f"{root}/{_SAVEPOINT}{savepoint}", step)

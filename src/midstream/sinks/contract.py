@@ -114,7 +114,7 @@ class StagedStep:
             raise
 
     def follows(self, newest: Stamp | None, place: str) -> bool:
-        """Tell whether the step comes after the newest step that a sink has of its query; False where it is that step.
+        """Tell whether the step comes after the newest step that a sink has of its query. False where it is that step.
 
         Raises where the sink has a later step, or one of another time line: rows would be lost or doubled.
         """

@@ -101,7 +101,8 @@ class DeltaSink(Sink):
             write_deltalake(table, rows, mode="append", commit_properties=_noted(staged.name, staged.stamp))
 
     def newest(self, name: str) -> Stamp | None:
-        """Read the newest step from the newest commit of the query; where the log keeps it no more, the step alone."""
+        """Read the newest step from the newest commit of the query. Where the log keeps it no more, only the step is
+        known."""
         table = self._table()
         return None if table is None else self._newest(table, name)
 

@@ -45,7 +45,7 @@ class FileSink(Sink):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Make the sink of `path` and `format`; raises for a format not in `FORMATS` and a place that cannot keep
+        """Make the sink of `path` and `format`. Raises for a format not in `FORMATS` and a place that cannot keep
         files."""
         unknown = sorted(set(options) - {"path", "format"})
         if unknown or "path" not in options:
@@ -130,7 +130,7 @@ class FileSink(Sink):
 
     @staticmethod
     def stamp_of(name: str) -> Stamp:
-        """Read the stamp of a file in place from its name below the sink's root; of job "" where no job put it
+        """Read the stamp of a file in place from its name below the sink's root. The job is "" where no job put it
         there."""
         folder, _, file = name.rpartition("/")
         return _stamp_of(file, step_of(folder))
@@ -143,8 +143,8 @@ class FileSink(Sink):
         return next((stamp for stamp in stamps if stamp is not None), None)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Remove the files of later steps, by their names, which no other time line has; first what is merged of
-        them."""
+        """Remove the files of later steps, by their names, which no other time line has. What is merged of them goes
+        first."""
         MergedResults.of(self.path).forget_after(step, given_up)
         storage = self._storage()
         steps = [int(match[1]) for folder in storage.names() if (match := _STEP.fullmatch(folder))]

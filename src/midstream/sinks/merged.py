@@ -85,9 +85,8 @@ class MergedResults:
 
     @property
     def current(self) -> str:
-        """Where a reader that knows nothing of lists finds the files; on an object store there are no links, and this
-        is only the place of them all.
-        """
+        """Where a reader that knows nothing of lists finds the files. On an object store there are no links, and
+        this is only the place of them all."""
         return self.storage.place(CURRENT) if isinstance(self.storage, LocalStorage) else self.storage.url
 
     def newest(self) -> MergedList:

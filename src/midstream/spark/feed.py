@@ -36,7 +36,7 @@ class BatchProgress(NamedTuple):
 
 
 def last_progress(query: StreamingQuery, streams: Sequence[str]) -> BatchProgress | None:
-    """Read what Spark reports of the last trigger of a query over the union of `streams`; None where there was none.
+    """Read what Spark reports of the last trigger of a query over the union of `streams`. None where there was none.
 
     One call to the JVM: `lastProgress` of PySpark takes a hundred.
     """

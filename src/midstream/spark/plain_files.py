@@ -46,7 +46,7 @@ class PlainFiles:
         return PlainFiles(tuple(streams), log) if plain else None
 
     def of_batch(self, number: int, layout: StepLayout) -> BatchFiles | None:
-        """Find the files of a batch; None where Spark had better read them, or it is not known which they are."""
+        """Find the files of a batch. None where Spark had better read them, or it is not known which they are."""
         try:
             found, rows, greatest = dict[str, tuple[str, ...]](), 0, dict[str, int]()
             for source, stream in enumerate(self.streams):

@@ -20,7 +20,7 @@ POSITION = "_position"
 
 
 def timed(streams: Sequence[str], ceilings: Mapping[str, int]) -> str:
-    """Write in SQL whether a row has a usable event time, as `judge` has it; NULL where it has none at all."""
+    """Write in SQL whether a row has a usable event time, as `judge` has it. NULL where it has none at all."""
     return f"({TIME} BETWEEN {FIRST_TIME}L AND {ceiling_of(streams, ceilings)})"
 
 

@@ -189,8 +189,9 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
 
     @property
     def not_applied(self) -> tuple[Command, ...]:
-        """What the job declares otherwise than it runs, and the commands of the log: the next batch with data applies
-        them, for without one Spark does no step.
+        """What the job declares otherwise than it runs, and the commands of the log.
+
+        The next batch with data applies them, because without one Spark does no step.
         """
         driver = self._driver
         waiting = [one for _, one in driver.folders.commands.after(driver.manifest.last_command)]

@@ -87,7 +87,7 @@ def local_session(
 
 
 def end(session: SparkSession) -> None:
-    """End a session; if its JVM has died there is none, and the failure of the job is to be reported instead."""
+    """End a session. If its JVM has died there is none, and the failure of the job is to be reported instead."""
     with suppress(Py4JError, OSError):
         session.stop()
 

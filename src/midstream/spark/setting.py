@@ -72,8 +72,8 @@ def _asked(queries: Iterable[Query]) -> frozenset[str]:
 
 
 def reads_files(setting: Setting) -> bool:
-    """Tell whether each task may read all rows itself: there are few tasks, and Spark need not count or send
-    anything."""
+    """Tell whether each task may read all rows itself. That needs few tasks, and nothing that Spark must count or
+    send on."""
     return not setting.counted and setting.exchange.partitions <= READERS
 
 

@@ -54,7 +54,7 @@ class TagFormat:
         return Tags(above >> self.stream_bits, above & ((1 << self.stream_bits) - 1), words & (SLOTS - 1))
 
     def sql(self, group: int, slot: str) -> str:
-        """Write in SQL the tag of a row of the union for a group; `slot` is the SQL of the row's slot."""
+        """Write in SQL the tag of a row of the union for a group. `slot` is the SQL of the row's slot."""
         return f"({group << (self.stream_bits + SLOT_BITS)} + {STREAM} * {SLOTS} + CAST({slot} AS INT))"
 
     @property

@@ -121,7 +121,7 @@ class StepTask:
             yield pa.RecordBatch.from_arrays([pa.array([json.dumps(self._synced(batches)[1])])], schema=RESULT)
 
     def without_rows(self, nothing: Iterable[object]) -> Iterator[str]:
-        """Yield the partition's report, where no rows come to it: it reads files, or what tasks of this step have
+        """Yield the partition's report, where no rows come to it. It reads files, or what tasks of this step have
         kept."""
         yield json.dumps(self._synced(nothing)[1])
 

@@ -65,7 +65,8 @@ def _corrected(manifest: Manifest, timing: StepTiming | None) -> Slowness:
 
 
 def is_watched(manifest: Manifest) -> bool:
-    """Tell whether there may be something to decide: a host has said what it has, and steps are due or lanes several.
+    """Tell whether there may be something to decide. That needs a host that has said what it has, and steps that are
+    due or several lanes.
 
     Lanes that are held as one cost what as many as there are threads would.
     """
@@ -75,7 +76,7 @@ def is_watched(manifest: Manifest) -> bool:
 
 
 def worked(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> Manifest:
-    """Note what each lane has done in the manifest after a step; a step that spreads lanes anew does not count."""
+    """Note what each lane has done in the manifest after a step. A step that spreads lanes anew does not count."""
     kept = manifest.lane_optimization
     if not is_watched(manifest) or kept.load.rescaled == manifest.step:
         return manifest

@@ -147,7 +147,7 @@ class _Readers:
         self._by_labels: dict[tuple[str, ...], dict[Signature, list[Bounds]]] = {}
 
     def least(self, signature: Signature, labels: tuple[str, ...], own: Bounds) -> Bounds:
-        """Find on each clock the least bound of those that could read the state; `own` is that of its only reader."""
+        """Find on each clock the least bound of those that could read the state. `own` is that of its only reader."""
         if labels not in self._by_labels:
             found: dict[Signature, list[Bounds]] = {}
             for unit in self._units:
@@ -189,7 +189,8 @@ def _by_itself(unit: Unit, state: LaneState) -> Requirements | None:
 
 
 def with_resting(before: LaneState, after: LaneState, resting: Mapping[str, Requirements]) -> LaneState:
-    """Add what the units at rest hold to the state of a lane after a step; the state before where all of them rest."""
+    """Add what the units at rest hold to the state of a lane after a step. Return the state before where all of them
+    rest."""
     if not resting:
         return after
     kept = {id for required in resting.values() for id in required.states}

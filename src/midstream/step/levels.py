@@ -93,7 +93,7 @@ def run_levels(plan: StepPlan, executor: Executor) -> StepOutputs:
 def conclude_levels(
     before: Manifest, plan: StepPlan, outputs: StepOutputs, store: ChunkStore
 ) -> tuple[Manifest, tuple[Event, ...]]:
-    """Return the manifest after a step and what happened in it; raise if a chunk that it lists is not in the store."""
+    """Return the manifest after a step and what happened in it. Raise if a chunk that it lists is not in the store."""
     concluded, events = conclude(before, plan, outputs.lanes, outputs.seen, outputs.progress)
     concluded = spread_on(concluded, outputs.spreads)
     validate(before, concluded, store)

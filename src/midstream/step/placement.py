@@ -61,7 +61,7 @@ def validate(before: Manifest, after: Manifest, store: ChunkStore) -> None:
 
 
 def misplaced(manifest: Manifest, store: ChunkStore, known: Manifest | None = None) -> Iterator[Misplaced]:
-    """Find the rows that lie in a wrong lane; chunks are passed over that a lane has in the manifest `known` too."""
+    """Find the rows that lie in a wrong lane. Chunks are passed over that a lane has in the manifest `known` too."""
     same = known is not None and known.shares == manifest.shares and known.queries.keys() == manifest.queries.keys()
     former = known.lane_states if known is not None and same else {}
     for group in sorted({lane.group for lane in manifest.lane_states}):

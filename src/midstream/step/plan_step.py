@@ -162,7 +162,7 @@ MOST_APART = 8
 # run side by side; lanes that would only run one after the other in a thread are held as one. Rows carry their slot, so
 # that shares are spread anew as lanes are.
 def held_in(lanes: int, threads: int) -> int:
-    """Compute the number of shares that so many lanes are held in by so many threads; 0: each lane by itself.
+    """Compute the number of shares that so many lanes are held in by so many threads. 0 holds each lane by itself.
 
     >>> held_in(8, threads=1), held_in(256, threads=4), held_in(16, threads=32)
     (0, 4, 0)
@@ -171,7 +171,8 @@ def held_in(lanes: int, threads: int) -> int:
 
 
 def with_shares(manifest: Manifest, timing: StepTiming | None) -> Manifest:
-    """Hold the lanes of a manifest as suits a host; where none says how many threads it has, as they were."""
+    """Hold the lanes of a manifest as suits a host. They stay as they were where it does not say how many threads it
+    has."""
     threads = manifest.held_in if timing is None or timing.threads is None else timing.threads
     found = held_in(manifest.lanes, threads) if threads else 0
     return manifest if found == manifest.held_in else replace(manifest, held_in=found)

@@ -48,7 +48,8 @@ class Program:
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages of a step, in order; one, for the queries of a group agree on a lane key or run in one lane."""
+        """The stages of a step, in order. There is one, because the queries of a group agree on a lane key or run in
+        one lane."""
         spread = [unit for unit in self.units if not is_single(unit.group)]
         keys = [key for unit in spread if (key := unit.lane_key) is not None]
         return (Stage(0, {stream: expression for key in keys for stream, expression in key.items()} or None),)

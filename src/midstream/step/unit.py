@@ -145,8 +145,8 @@ class Unit(ABC):
     def parts(
         self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns, most: int
     ) -> Iterator[dict[str, Answer]]:
-        """Yield the answers in parts of about `most` rows, each after the one before it in time; whole unless that
-        is easy."""
+        """Yield the answers in parts of about `most` rows, each after the one before it in time. They come whole
+        unless parts are easy."""
         yield self.answer(lane, deltas, age_runs)
 
     @property

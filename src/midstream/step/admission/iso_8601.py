@@ -85,7 +85,7 @@ def read(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def never(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Tell which texts are never read as a type; False of some that are not read, such as durations too long."""
+    """Tell which texts are never read as a type. False of some that are not read, such as durations too long."""
     if pt.is_duration(kind):
         plain = _with_digits(texts)
         known = [pc.match_substring_regex(plain, pattern) for pattern in _DURATIONS]
@@ -151,7 +151,7 @@ def times_of(texts: pa.Array) -> pa.Array:
 
 
 def never_times(texts: pa.Array) -> pa.Array:
-    """Tell which texts `times_of` never reads; False of some by week or day of the year that it does not read.
+    """Tell which texts `times_of` never reads. False of some by week or day of the year that it does not read.
 
     >>> never_times(pa.array(["2024-02-29", "2023-02-29", "2024-W54-1", "soon", None])).to_pylist()
     [False, True, False, True, None]

@@ -72,7 +72,7 @@ def _has_files(kind: pa.DataType) -> bool:
 def appended(
     kept: Mapping[str, pa.Table], added: Mapping[str, pa.Table], most: int | None = None
 ) -> dict[str, pa.Table]:
-    """Append a step's rows to those kept so far, by stream, in whatever types they arrived; keep the newest `most`,
+    """Append a step's rows to those kept so far, by stream, in whatever types they arrived. Keep the newest `most`,
     or all."""
     if not added:
         return {**kept}

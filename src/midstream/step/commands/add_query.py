@@ -134,7 +134,8 @@ class AddQuery(StepCommand):
 
 
 def with_refused(manifest: Manifest, command: Command | Mapping[str, Any], step: int, reason: str) -> Manifest:
-    """Return the manifest with a query noted that cannot begin with a step; as it is where the command begins none.
+    """Return the manifest with a query noted that cannot begin with a step. It is unchanged where the command begins
+    none.
 
     A command may be given as its event has it.
     """

@@ -42,7 +42,7 @@ class AddStream(StepCommand):
 
 
 def names_of(manifest: Manifest) -> Mapping[str, Iterable[str]]:
-    """List what FROM may name, by kind; the answers of a query that others read are a stream of its name too."""
+    """List what FROM may name, by kind. The answers of a query that others read are a stream of its name too."""
     return {"query": manifest.queries, "stream": manifest.streams, "table": manifest.tables}
 
 

@@ -50,7 +50,7 @@ def plan_groups(manifest: Manifest) -> list[PlanGroup]:
 
 
 def moving_together(manifest: Manifest) -> list[tuple[str, ...]]:
-    """Group the names of all queries of a job by what moves together: the leads come first, and are in order."""
+    """Group the names of all queries of a job by what moves together. The leads come first, and are in order."""
     found: dict[tuple[bool, str], list[str]] = {}
     for name in sorted(manifest.queries):
         entry = manifest.queries[name]
@@ -105,6 +105,6 @@ def query_time(manifest: Manifest, query: str) -> int | None:
 
 
 def is_quiet(settings: OptimizerSettings, now: int) -> bool:
-    """Tell whether a time of day is one of the quiet ones; an hour that ends before it begins ends the day after."""
+    """Tell whether a time of day is one of the quiet ones. An hour that ends before it begins ends the day after."""
     time = now % DAY
     return any(begin <= time < end if begin <= end else time >= begin or time < end for begin, end in settings.quiet)

@@ -161,7 +161,7 @@ class Reviewing:
         return self.plans.real((entry.counters.comparisons - kept.comparisons) / elapsed)
 
     def predict(self, plan: str) -> SwitchCost | None:
-        """Predict the cost of a move to a plan by the allowed strategy that suits it best; None if there is none."""
+        """Predict the cost of a move to a plan by the allowed strategy that suits it best. None if there is none."""
         if plan not in self._predicted:
             self._predicted[plan] = self._prediction(plan)
         return self._predicted[plan]

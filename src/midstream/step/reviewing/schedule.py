@@ -144,7 +144,7 @@ def slice_price(streams: int) -> float:
 
 
 def trees_at_once(manifest: Manifest, one: PlanGroup) -> int | None:
-    """Return how many trees over many sources a review may weigh in one step, at least one; None: it weighs all.
+    """Return how many trees over many sources a review may weigh in one step, at least one. None: it weighs all.
 
     Few sources are always weighed at once, more of them where a usual step takes as long as that.
     """

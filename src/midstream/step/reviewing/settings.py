@@ -36,7 +36,7 @@ MINUTE, HOUR, DAY = 60_000_000, 3_600_000_000, 86_400_000_000
 
 
 def settings_of_values(given: Mapping[str, Any], place: str) -> OptimizerSettings:
-    """Parse the settings that a program, a job file or a command line gives: durations and times of day are text.
+    """Parse the settings that a program, a job file or a command line gives. Durations and times of day are text.
 
     >>> settings_of_values({"mode": "ask", "review": "1 minute", "quiet": ["22:00-06:00"]}, "here").quiet
     ((79200000000, 21600000000),)
@@ -63,7 +63,7 @@ def settings_of_values(given: Mapping[str, Any], place: str) -> OptimizerSetting
 
 
 def declared_optimizer(file: JobFile) -> dict[str, OptimizerSettings]:
-    """Parse what a job file says of the optimizer, by query; under "" for those that have no settings of their own.
+    """Parse what a job file says of the optimizer, by query. The key "" has those without settings of their own.
 
     A query whose table names no mode takes that of the job, which is `suggest` where none is written.
     """

@@ -76,7 +76,7 @@ def begun_spread(unit: QueryUnit, spread: NodeSpread, left: Former, bound: int) 
 
 
 def step_spread(unit: QueryUnit, spread: NodeSpread, arrivals: Mapping[str, Words], bound: int) -> StepSpread:
-    """Advance the spread once these rows have come: slices grow, and the moments in flight are those of the step's
+    """Advance the spread once these rows have come. Slices grow, and the moments in flight are those of the step's
     rows."""
     moments, parts = rounds_of(spreading(spread.scheme), arrivals, spread.moment)
     return StepSpread(grown(unit.query, spread, arrivals, bound, moments), moments, tuple(parts.tolist()))
@@ -138,7 +138,7 @@ class Deployed:
 
     @property
     def _settled(self) -> str:
-        """What the home of a row depends on; empty where it is not the same in every step, on every time line."""
+        """What the home of a row depends on. Empty where it is not the same in every step, on every time line."""
         spread, one = self.how.spread, self.deployment
         if any(_moves_on(each) for each in spread.all):
             return ""

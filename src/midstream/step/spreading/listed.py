@@ -97,8 +97,8 @@ class Homes:
         return later(times(batch), self.deployment.windows[self.label])
 
     def at_nodes(self, chunks: Iterable[tuple[ChunkRef, pa.RecordBatch]]) -> list[AtNodes]:
-        """List each chunk of the source at the nodes where its living rows are at home in the step; none that is
-        dead."""
+        """List each chunk of the source at the nodes where its living rows are at home in the step. Dead chunks are
+        left out."""
         return [at for ref, batch in chunks if (at := self.listed(ref, batch))]
 
     def listed(self, ref: ChunkRef, batch: pa.RecordBatch) -> dict[int, Listed]:
@@ -113,7 +113,7 @@ class Homes:
         return {node: Listed(ref, batch, _here(copies, node, len(batch)), alive) for node in nodes}
 
     def groups(self, batch: pa.RecordBatch) -> Groups:
-        """Group the step's rows by the nodes at which they are at home: a row is in one group, however many copies
+        """Group the step's rows by the nodes at which they are at home. A row is in one group, however many copies
         it has."""
         if not batch.num_rows:
             return []

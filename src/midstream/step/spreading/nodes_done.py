@@ -118,7 +118,7 @@ def spread_output(manifest: Manifest, unit: QueryUnit, spread: NodeSpread, done:
 
 
 def spread_on(manifest: Manifest, spreads: Mapping[str, NodeSpread]) -> Manifest:
-    """Set in the manifest after a step how its queries are spread from then on; those that share nodes are alike."""
+    """Set in the manifest after a step how its queries are spread from then on. Those that share nodes are alike."""
     if not spreads:
         return manifest
     groups: dict[str, list[str]] = {}

@@ -83,7 +83,7 @@ class Partition:
         }
 
     def kept(self, store: ChunkStore, step: int, before: int | None) -> NodesDone:
-        """List what the nodes keep after the step; `before` is the moment of the step before where rows move with it.
+        """List what the nodes keep after the step. `before` is the moment of the step before where rows move with it.
 
         The first of the nodes that have a chunk lists it.
         """

@@ -25,7 +25,8 @@ def mates_of(manifest: Manifest, name: str) -> list[str]:
 
 
 def spread_queries(manifest: Manifest) -> dict[str, NodeSpread]:
-    """Return how the queries that have nodes are spread, in order of name; of those that share them the first alone."""
+    """Return how the queries that have nodes are spread, in order of name. Of queries that share nodes only the
+    first is there."""
     found: dict[str, tuple[str, NodeSpread]] = {}
     for name in sorted(name for name, entry in manifest.queries.items() if entry.nodes is not None):
         entry = manifest.queries[name]

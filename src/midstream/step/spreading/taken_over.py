@@ -151,7 +151,7 @@ class _Reader:
 
 
 def kept_columns(batch: pa.RecordBatch, spec: RowsSpec, types: pa.Schema) -> pa.RecordBatch:
-    """Select the event time and the columns of a source that its query reads; NULL where a chunk is older than a
+    """Select the event time and the columns of a source that its query reads. NULL where a chunk is older than a
     column."""
     names = sorted({TIME, *spec.columns})
     if batch.schema.names == names:
