@@ -136,16 +136,21 @@ def _act(engine: ms.Engine, action: Action, step: Step, found: Run) -> ms.Engine
         except ms.StrategyError:
             found.refused.append(action)
     else:
-        folder = Path(tempfile.mkdtemp(prefix="midstream-test-"))
-        try:
-            engine.save(folder / "saved")
-            if action.crash:
-                engine.push(dict(step))
-            del engine
-            return ms.Engine.load(folder / "saved")
-        finally:
-            shutil.rmtree(folder)
+        return restarted(engine, step, crash=action.crash)
     return engine
+
+
+def restarted(engine: ms.Engine, step: Step, *, crash: bool) -> ms.Engine:
+    """The engine that is started again from what was saved before a step, which it may have taken before it crashed."""
+    folder = Path(tempfile.mkdtemp(prefix="midstream-test-"))
+    try:
+        engine.save(folder / "saved")
+        if crash:
+            engine.push(dict(step))
+        del engine
+        return ms.Engine.load(folder / "saved")
+    finally:
+        shutil.rmtree(folder)
 
 
 def check(

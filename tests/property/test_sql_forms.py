@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
@@ -22,7 +23,7 @@ from tests.drawing import SOAK
 from tests.oracle.answer import connection
 from tests.oracle.arrival import Step, arrive
 from tests.oracle.spec import SECOND, StreamSpec
-from tests.property.drive import start
+from tests.property.drive import restarted, start
 from tests.property.rows import BEGIN, Shape, cut, draw_rows, table
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(600)]
@@ -275,6 +276,367 @@ def test_every_form(seed: int) -> None:
     check(rng, declared, steps, asked)
 
 
+OVER_FORMS: dict[str, Form] = {}
+"""Forms with calls OVER (...), drawn as `FORMS` are."""
+
+
+def over_form(draw: Form) -> Form:
+    OVER_FORMS[draw.__name__] = draw
+    return draw
+
+
+CALLS = (
+    ("SUM(n)", "sum(n){}::BIGINT"), ("SUM(u)", "sum(u){}::DECIMAL(38, 0)"), ("SUM(m)", "sum(m){}::DECIMAL(38, 2)"),
+    ("COUNT(*)", "count(*){}"), ("COUNT(s)", "count(s){}"), ("AVG(n)", "avg(n){}"), ("AVG(m)", "avg(m){}"),
+    ("MIN(s)", "min(s){}"), ("MAX(day)", "max(day){}"), ("MIN(u)", "min(u){}"), ("MEDIAN(n)", "median(n){}"),
+    ("COUNT(DISTINCT k)", "count(DISTINCT k){}"),
+)  # fmt: skip
+"""Calls, and what DuckDB is asked, with a place for FILTER."""
+ORDERED_CALLS = (("FIRST_VALUE(s)", "array_extract(list(s ORDER BY p){}, 1)"),
+                 ("LAST_VALUE(u)", "array_extract(list(u ORDER BY p){}, -1)"),
+                 ("ARRAY_AGG(s)", "list(s ORDER BY p){}"))  # fmt: skip
+FILTERS = ("", "", " FILTER (WHERE n > 0)")
+PARTITIONS = ("k", "k, s", "d", "")
+
+
+def partitioned(keys: str) -> tuple[str, str]:
+    """PARTITION BY as it is written, and that x and y are of one partition."""
+    same = " AND ".join(f"x.{key} IS NOT DISTINCT FROM y.{key}" for key in keys.split(", ") if key)
+    return (f"PARTITION BY {keys} " if keys else ""), same or "TRUE"
+
+
+def in_frames(source: str, calls: list[tuple[str, str, str]], same: str, where: str = "") -> str:
+    """The text for DuckDB of calls over the rows of frames: each call, its filter, and which rows y of x it has."""
+    rows = f"(SELECT *, row_number() OVER (ORDER BY __ts, u) AS p FROM {source}{where})"
+    found = ", ".join(
+        f"(SELECT {call.format(chosen)} FROM rows AS y WHERE {same} AND {near}) AS c{at}"
+        for at, (call, chosen, near) in enumerate(calls)
+    )
+    return f"WITH rows AS {rows} SELECT u, {found} FROM rows AS x"
+
+
+@over_form
+def over_in_time(rng: Random) -> tuple[str, str]:
+    keys, where = rng.choice(PARTITIONS), rng.choice(("", " WHERE n >= 0"))
+    by, same = partitioned(keys)
+    written, asked = list[str](), list[tuple[str, str, str]]()
+    for at in range(rng.choice((1, 2, 3))):
+        (call, sql), chosen = rng.choice(CALLS), rng.choice(FILTERS)
+        begin, end = rng.choice((0, 1, 3, 8)), rng.choice((0, 0, 0, 2))
+        words = f"BETWEEN INTERVAL {begin} SECONDS PRECEDING AND " + (
+            f"INTERVAL '{end}' SECOND FOLLOWING" if end else "CURRENT ROW"
+        )
+        if not end and rng.random() < 0.3:
+            words = f"INTERVAL '{begin} seconds' PRECEDING"
+        elif begin > 1 and rng.random() < 0.2:
+            words, end = f"BETWEEN INTERVAL {begin} SECONDS PRECEDING AND INTERVAL 1 SECOND PRECEDING", -1
+        written.append(f"{call}{chosen} OVER ({by}ORDER BY ts RANGE {words}) AS c{at}")
+        asked.append((sql, chosen, f"y.__ts BETWEEN x.__ts - {begin * SECOND} AND x.__ts + {end * SECOND}"))
+    sql = in_frames("A", asked, same, where)
+    qualify = rng.choice(("", "", "c0"))
+    after = f" QUALIFY {qualify} IS NOT NULL" if qualify else ""
+    sql = f"SELECT * FROM ({sql}) WHERE c0 IS NOT NULL" if qualify else sql
+    return f"SELECT u, {', '.join(written)} FROM A{where}{after}", sql
+
+
+@over_form
+def over_rows(rng: Random) -> tuple[str, str]:
+    keys, size = rng.choice(PARTITIONS), rng.choice((0, 1, 4, 9))
+    by, same = partitioned(keys)
+    written, asked = list[str](), list[tuple[str, str, str]]()
+    for at in range(rng.choice((1, 2))):
+        (call, sql), chosen = rng.choice(CALLS + ORDERED_CALLS), rng.choice(FILTERS)
+        first, last = rng.choice(((-2, 0), (-1, 1), (-3, -1), (0, 2), (1, 2), (-99, 0), (0, 99), (0, 0)))
+        ends = [
+            "CURRENT ROW" if not end else
+            f"{'UNBOUNDED' if abs(end) == 99 else abs(end)} {'PRECEDING' if end < 0 else 'FOLLOWING'}"
+            for end in (first, last)
+        ]  # fmt: skip
+        written.append(f"{call}{chosen} OVER ({by}ORDER BY ts, u ROWS BETWEEN {ends[0]} AND {ends[1]}) AS c{at}")
+        place = f"(SELECT count(*) FROM rows AS z WHERE {same.replace('x.', 'z.')} AND z.p {{}} AND z.p {{}})"
+        back, ahead = place.format("< x.p", ">= y.p"), place.format("> x.p", "<= y.p")
+        near = f"CASE WHEN y.p <= x.p THEN -{back} ELSE {ahead} END BETWEEN {first} AND {last}"
+        asked.append((sql, chosen, f"abs(x.__ts - y.__ts) <= {size * SECOND} AND {near}"))
+    window, whole = rng.choice(((f" [RANGE {size} SECONDS]", ""), ("", f" WINDOW {size} SECONDS")))
+    return f"SELECT u, {', '.join(written)} FROM A{window}{whole}", in_frames("A", asked, same)
+
+
+@over_form
+def lag_and_lead(rng: Random) -> tuple[str, str]:
+    keys, size = rng.choice(PARTITIONS), rng.choice((0, 1, 4, 9))
+    by, _ = partitioned(keys)
+    down = rng.choice(("", " DESC"))
+    order = f"OVER ({by}ORDER BY ts, u{down})"
+    written, asked = list[str](), list[str]()
+    for at in range(rng.choice((1, 2, 3))):
+        call, value, default = rng.choice(("LAG", "LEAD")), rng.choice(("n", "s", "u", "n + 1")), ""
+        step = rng.choice(("", "1", "2", "3", "0"))
+        if step and rng.random() < 0.4:
+            default = {"s": "'none'", "u": "u"}.get(value, "-1")
+        arguments = ", ".join(part for part in (value, step, default) if part)
+        written.append(f"{call}({arguments}) {order} AS c{at}")
+        over = f"OVER ({by}ORDER BY __ts, u{down})"
+        there = f"abs({call}(__ts, {step or 1}) {over} - __ts) <= {size * SECOND}"
+        asked.append(
+            f"CASE WHEN {there} THEN {call}({value}, {step or 1}) {over} ELSE {default or 'NULL'} END AS c{at}"
+        )
+    window, whole = rng.choice(((f" [RANGE {size} SECONDS]", ""), ("", f" WINDOW {size} SECONDS")))
+    return f"SELECT u, {', '.join(written)} FROM A{window}{whole}", f"SELECT u, {', '.join(asked)} FROM A"
+
+
+@over_form
+def over_a_join(rng: Random) -> tuple[str, str]:
+    (window, inside), kind = within(rng), rng.choice(("JOIN", "JOIN", "LEFT JOIN"))
+    (call, sql), size = (
+        rng.choice((("SUM(B.n)", "sum(w_n)::BIGINT"), ("COUNT(B.u)", "count(w)"))),
+        rng.choice((0, 2, 5)),
+    )
+    time, own = ("_ts", "greatest(A.__ts, B.__ts)") if kind == "JOIN" and rng.random() < 0.5 else ("A.ts", "A.__ts")
+    frame = f"RANGE BETWEEN INTERVAL {size} SECONDS PRECEDING AND CURRENT ROW"
+    called = f"{call} OVER (PARTITION BY A.k ORDER BY {time} {frame}) AS c"
+    cql = f"SELECT {ITEMS}, {called} FROM A {kind} B ON A.k = B.k{window}"
+    joined = f"SELECT {ITEMS}, A.k AS k, B.n AS w_n, {own} AS t FROM A {kind} B ON A.k = B.k AND {inside}"
+    over = f"OVER (PARTITION BY k ORDER BY t RANGE BETWEEN {size * SECOND} PRECEDING AND CURRENT ROW)"
+    return (
+        cql,
+        f"SELECT u, w, {sql.replace('::', f' {over}::') if '::' in sql else f'{sql} {over}'} AS c FROM ({joined})",
+    )
+
+
+@over_form
+def over_below_a_join(rng: Random) -> tuple[str, str]:
+    (window, inside), size = within(rng), rng.choice((0, 2, 5))
+    frame = "OVER (PARTITION BY k ORDER BY {} RANGE BETWEEN {} PRECEDING AND CURRENT ROW) AS c FROM A"
+    below = f"(SELECT u, k, ts, MAX(u) {frame.format('ts', f'INTERVAL {size} SECONDS')}) AS A"
+    oracle = f"(SELECT u, k, __ts, max(u) {frame.format('__ts', size * SECOND)}) AS A"
+    on = rng.choice(("A.k = B.k", "A.k = B.n AND A.c > A.u"))
+    cql = f"SELECT {ITEMS}, A.c AS c FROM {below} JOIN B ON {on}{window}"
+    return cql, f"SELECT {ITEMS}, A.c AS c FROM {oracle} JOIN B ON {on} AND {inside}"
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=() if seed % 40 == 0 or SOAK else pytest.mark.verify) for seed in range(200)]
+)
+def test_every_form_over_rows(seed: int) -> None:
+    rng = Random(seed)
+    asked = {name: draw(rng) for name, draw in OVER_FORMS.items()}
+    declared, steps = drawn(rng)
+    check(rng, declared, steps, asked)
+
+
+LIST_FORMS: dict[str, Form] = {}
+"""Forms that unnest lists, drawn as `FORMS` are, over streams with lists of numbers and of words."""
+
+
+def list_form(draw: Form) -> Form:
+    LIST_FORMS[draw.__name__] = draw
+    return draw
+
+
+ITEM = "(SELECT unnest({0}) AS x, generate_subscripts({0}, 1) AS i) AS t"
+
+
+@list_form
+def items_in_from(rng: Random) -> tuple[str, str]:
+    items = rng.choice(("items", "A.items", "words", "A.words"))
+    written, left, place = rng.choice(
+        (
+            ("A CROSS JOIN UNNEST({}) AS t(x)", False, False),
+            ("A, UNNEST({}) AS t(x)", False, False),
+            ("A CROSS JOIN LATERAL UNNEST({}) AS t(x)", False, False),
+            ("A, UNNEST({}) WITH ORDINALITY AS t(x, i)", False, True),
+            ("A LATERAL VIEW explode({}) t AS x", False, False),
+            ("A LATERAL VIEW OUTER explode({}) t AS x", True, False),
+            ("A LEFT JOIN UNNEST({}) AS t(x) ON TRUE", True, False),
+            ("A LEFT JOIN UNNEST({}) WITH ORDINALITY AS t(x, i) ON TRUE", True, True),
+        )
+    )
+    where = rng.choice(("", " WHERE A.n > 0", " WHERE t.x IS NOT NULL"))
+    shown = "u, x, i" if place else "u, x"
+    sql = f"SELECT {shown} FROM A {'LEFT' if left else 'INNER'} JOIN LATERAL {ITEM.format(items)} ON TRUE{where}"
+    return f"SELECT {shown} FROM {written.format(items)}{where}", sql
+
+
+@list_form
+def items_in_the_select_list(rng: Random) -> tuple[str, str]:
+    call, where = rng.choice(("UNNEST", "explode")), rng.choice(("", " WHERE n > 0"))
+    item = rng.choice(("{}(items) AS x", "{}(words) AS x", "coalesce({}(items), 9) AS x"))
+    text = f"SELECT u, {item}, k FROM A{where}"
+    return text.format(call), text.format("unnest")
+
+
+@list_form
+def two_lists(rng: Random) -> tuple[str, str]:
+    first, second = rng.choice((("items", "words"), ("words", "items")))
+    cql = rng.choice(
+        (
+            f"SELECT u, x, y FROM A LATERAL VIEW explode({first}) t AS x LATERAL VIEW explode({second}) r AS y",
+            f"SELECT u, x, y FROM A, UNNEST({first}) AS t(x), UNNEST(A.{second}) AS r(y)",
+        )
+    )
+    return cql, f"SELECT u, x, y FROM A, unnest({first}) AS t(x), unnest({second}) AS r(y)"
+
+
+@list_form
+def items_in_groups(rng: Random) -> tuple[str, str]:
+    seconds = rng.choice((1, 3))
+    begun = f"__ts // {seconds * SECOND}"
+    source = "A, UNNEST(A.items) AS t(x)"
+    cql = f"SELECT x, COUNT(*) AS n, MAX(u) AS u FROM {source} GROUP BY x, TUMBLE(ts, INTERVAL '{seconds}' SECONDS)"
+    return cql, f"SELECT x, count(*) AS n, max(u) AS u FROM {source} GROUP BY x, {begun}"
+
+
+@list_form
+def items_in_a_join(rng: Random) -> tuple[str, str]:
+    (window, inside), kind = within(rng), rng.choice(("JOIN", "JOIN", "LEFT JOIN"))
+    tie = rng.choice(("B.k = t.x", "B.k = A.k AND t.x > B.n", "B.s = r.y"))
+    lists = "A CROSS JOIN UNNEST(A.items) AS t(x)" + (" CROSS JOIN UNNEST(A.words) AS r(y)" if "r.y" in tie else "")
+    cql = f"SELECT {ITEMS}, t.x AS x FROM {lists} {kind} B ON {tie}{window}"
+    own = f"(SELECT * FROM {lists.replace('CROSS JOIN UNNEST', ', unnest')})"
+    own = own.replace("A ,", "A,").replace(") ,", "),")
+    tie = tie.replace("t.x", "A.x").replace("r.y", "A.y")
+    return cql, f"SELECT {ITEMS}, A.x AS x FROM {own} AS A {kind} B ON {tie} AND {inside}"
+
+
+@list_form
+def items_of_the_second(rng: Random) -> tuple[str, str]:
+    window, inside = within(rng)
+    where = rng.choice(("", " AND x > 0"))
+    cql = (
+        f"SELECT {ITEMS}, x FROM A JOIN B ON A.k = B.k CROSS JOIN UNNEST(B.items) AS t(x) WHERE A.n >= 0{where}{window}"
+    )
+    return (
+        cql,
+        f"SELECT {ITEMS}, x FROM A JOIN B ON A.k = B.k AND {inside}, unnest(B.items) AS t(x) WHERE A.n >= 0{where}",
+    )
+
+
+@list_form
+def items_of_a_subquery(rng: Random) -> tuple[str, str]:
+    window, inside = within(rng)
+    below = "(SELECT u, k, ts, {}unnest(items) AS x FROM A WHERE n >= 0) AS A"
+    cql = f"SELECT {ITEMS}, A.x AS x FROM {below.format('')} JOIN B ON A.x = B.k{window}"
+    return cql, f"SELECT {ITEMS}, A.x AS x FROM {below.format('__ts, ')} JOIN B ON A.x = B.k AND {inside}"
+
+
+@list_form
+def items_over_rows(rng: Random) -> tuple[str, str]:
+    size = rng.choice((0, 2, 5))
+    text = "SELECT u, x, COUNT(*) OVER (PARTITION BY x ORDER BY {} RANGE BETWEEN {} PRECEDING AND CURRENT ROW) AS c "
+    text += "FROM A, UNNEST(A.items) AS t(x)"
+    return text.format("ts", f"INTERVAL {size} SECONDS"), text.format("__ts", size * SECOND)
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=() if seed % 40 == 0 or SOAK else pytest.mark.verify) for seed in range(200)]
+)
+def test_every_form_of_lists(seed: int) -> None:
+    rng = Random(seed)
+    asked = {name: draw(rng) for name, draw in LIST_FORMS.items()}
+    declared, steps = with_lists(rng, *drawn(rng))
+    check(rng, declared, steps, asked)
+
+
+def with_lists(
+    rng: Random, declared: tuple[StreamSpec, ...], steps: list[Step]
+) -> tuple[tuple[StreamSpec, ...], list[Step]]:
+    """The streams and their rows with two columns of lists more: NULL, empty, with NULL and equal items."""
+    kinds = {"items": pa.list_(pa.int64()), "words": pa.list_(pa.string())}
+    drawn_from = {"items": (0, 1, 2, None), "words": ("a", "b", "", None)}
+
+    def lists(name: str) -> list[Any] | None:
+        size = rng.choice((None, 0, 1, 2, 3))
+        return None if size is None else [rng.choice(drawn_from[name]) for _ in range(size)]
+
+    found = list[Step]()
+    for step in steps:
+        tables = dict(step)
+        for stream, rows in step.items():
+            for name, kind in kinds.items():
+                ends = [u == ENDING for u in rows["u"].to_pylist()]
+                column = pa.array([None if end else lists(name) for end in ends], kind)
+                tables[stream] = tables[stream].append_column(name, column)
+        found.append(tables)
+    schemas = [pa.schema([*spec.schema, *kinds.items()]) for spec in declared]
+    return tuple(replace(spec, schema=schema) for spec, schema in zip(declared, schemas, strict=True)), found
+
+
+CUMULATED: dict[str, Form] = {}
+"""Forms of windows that cumulate, drawn as `FORMS` are."""
+
+
+def cumulated(draw: Form) -> Form:
+    CUMULATED[draw.__name__] = draw
+    return draw
+
+
+def steps_of(rng: Random) -> tuple[str, str, str]:
+    """Step, size and offset as CUMULATE has them, and the begin and end of the windows of a row for DuckDB, by its
+    time `t` and a number `j` from 0.
+    """
+    step, count, moved = rng.choice((1, 2, 5)), rng.choice((1, 2, 4)), rng.choice((0, 0, 1, 7))
+    written = f"INTERVAL '{step}' SECONDS, INTERVAL '{step * count}' SECONDS"
+    written += f", INTERVAL '{moved}' SECONDS" if moved else ""
+    begin = f"((t - {moved * SECOND}) // {step * count * SECOND} * {step * count * SECOND} + {moved * SECOND})"
+    return written, begin, f"({begin} + (j + 1) * {step * SECOND})"
+
+
+GROUPED = "SELECT {0}make_timestamp(began) AS b, make_timestamp(ended) AS e, {1} "
+GROUPED += "FROM (SELECT *, {2} AS began, {3} AS ended FROM {4}, range(4) AS r(j)) "
+GROUPED += "WHERE ended > t AND ended <= {5} GROUP BY {0}began, ended"
+CALLS_OF_GROUPS = "COUNT(*) AS c, MIN(u) AS u, SUM(m) AS m"
+
+
+def whole_end(begin: str, written: str) -> str:
+    """When the whole window of a row ends."""
+    return f"{begin} + {int(written.split(chr(39))[3]) * SECOND}"
+
+
+@cumulated
+def cumulated_rows(rng: Random) -> tuple[str, str]:
+    (written, begin, end), key = steps_of(rng), rng.choice(("", "k, "))
+    where, calls = rng.choice(("", " WHERE n > 0")), CALLS_OF_GROUPS
+    cql = f"SELECT {key}window_start AS b, window_end AS e, {calls} FROM "
+    if rng.random() < 0.5:
+        cql += f"TABLE(CUMULATE(TABLE A, DESCRIPTOR(ts), {written})){where} GROUP BY {key}window_start, window_end"
+    else:
+        cql += f"A{where} GROUP BY {key}CUMULATE(ts, {written})"
+    source = f"(SELECT *, __ts AS t FROM A{where})"
+    calls = calls.replace("SUM(m)", "sum(m)::DECIMAL(38, 2)")
+    return cql, GROUPED.format(key, calls, begin, end, source, whole_end(begin, written))
+
+
+@cumulated
+def cumulated_results(rng: Random) -> tuple[str, str]:
+    (window, inside), (written, begin, end) = within(rng), steps_of(rng)
+    kind, calls = rng.choice(("JOIN", "JOIN", "LEFT JOIN")), "COUNT(*) AS c, MIN({}u) AS u"
+    time, own = ("_ts", "greatest(A.__ts, B.__ts)") if kind == "JOIN" and rng.random() < 0.5 else ("A.ts", "A.__ts")
+    cql = f"SELECT window_start AS b, window_end AS e, {calls.format('A.')} FROM A {kind} B ON A.k = B.k "
+    cql += f"GROUP BY CUMULATE({time}, {written}){window}"
+    source = f"(SELECT A.u AS u, {own} AS t FROM A {kind} B ON A.k = B.k AND {inside})"
+    return cql, GROUPED.format("", calls.format(""), begin, end, source, whole_end(begin, written))
+
+
+@cumulated
+def greatest_of_cumulated(rng: Random) -> tuple[str, str]:
+    written, begin, end = steps_of(rng)
+    below = f"SELECT k, COUNT(*) AS c, MIN(u) AS u, window_end FROM A GROUP BY k, CUMULATE(ts, {written})"
+    cql = f"SELECT window_end AS e, MAX(c) AS c, MIN(u) AS u FROM ({below}) GROUP BY window_end"
+    source = "(SELECT *, __ts AS t FROM A)"
+    sql = GROUPED.format("k, ", "count(*) AS c, min(u) AS u", begin, end, source, whole_end(begin, written))
+    return cql, f"SELECT e, max(c) AS c, min(u) AS u FROM ({sql}) GROUP BY e"
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=() if seed % 40 == 0 or SOAK else pytest.mark.verify) for seed in range(200)]
+)
+def test_every_form_of_windows_that_cumulate(seed: int) -> None:
+    rng = Random(seed)
+    asked = {name: draw(rng) for name, draw in CUMULATED.items()}
+    declared, steps = drawn(rng)
+    check(rng, declared, steps, asked)
+
+
 ZONES = ("Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "UTC", "America/Sao_Paulo")
 CHANGES = ("2023-03-26", "2023-10-29", "2023-03-12", "2018-11-04", "2023-04-02", "2024-02-28")
 """Days at whose beginning or in which clocks change somewhere."""
@@ -368,7 +730,7 @@ def drawn(rng: Random) -> tuple[tuple[StreamSpec, ...], list[Step]]:
 
 def check(rng: Random, declared: tuple[StreamSpec, ...], steps: list[Step], asked: dict[str, tuple[str, str]]) -> None:
     """Fail unless every query answers what DuckDB does; now and then a query migrates, or the engine starts again."""
-    engine = start(declared, lanes=rng.choice((1, 3)), sharing=rng.choice(("auto", "off")))
+    chance, engine = Random(repr(asked)), start(declared, lanes=rng.choice((1, 3)), sharing=rng.choice(("auto", "off")))
     for name, (cql, _) in asked.items():
         engine.add_query(name, cql)
     found = {name: Counter[Any]() for name in asked}
@@ -379,6 +741,8 @@ def check(rng: Random, declared: tuple[StreamSpec, ...], steps: list[Step], aske
             rng.shuffle(aliases)
             with suppress(ms.StrategyError):  # It runs so already.
                 engine.migrate(name, plan=f"({' '.join(aliases)})", strategy=rng.choice(("moving_state", "jisc")))
+        if chance.random() < 0.2:
+            engine = restarted(engine, step, crash=chance.random() < 0.5)
         for name, answers in engine.push(dict(step)).items():
             if name in found:
                 found[name].update(_rows(answers))

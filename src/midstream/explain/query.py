@@ -82,7 +82,11 @@ def _text_values(query: Query) -> dict[str, Any]:
         value["outer_join"] = {"kind": query.outer.kind, "preserved": list(query.outer.preserved)}
     if query.lookups:
         value["looks_up"] = [
-            {"table": one.table, "kind": one.kind, "conditions": [infix(p.expression) for p in one.conditions]}
+            {
+                "table": one.table if one.items is None else f"UNNEST({infix(one.items)})",
+                "kind": one.kind,
+                "conditions": [infix(p.expression) for p in one.conditions],
+            }
             | ({} if one.latest is None else {"latest": infix(one.latest)})
             for one in query.lookups
         ]

@@ -37,6 +37,7 @@ _REFUSED = {
 _REFUSED |= dict.fromkeys((exp.Rand, exp.Uuid), "a value that is another one each time")
 _REFUSED |= {
     exp.AggFunc: "an aggregate",
+    exp.Explode: "UNNEST",
     exp.Filter: "FILTER",
     exp.Star: "*",
     exp.Placeholder: "a parameter",

@@ -26,6 +26,7 @@ from midstream.language.sources import FromClause, sources_of
 from midstream.language.static_tables import TablesNamed, without_tables
 from midstream.language.subqueries import Shown, common_tables, selected, shown_of
 from midstream.language.top_n import TopNClause, top_n_of
+from midstream.language.unnested import with_items_joined
 from midstream.model.schema import StreamSchema, TableSchema
 
 
@@ -111,7 +112,7 @@ def clauses_of(
 ) -> Clauses:
     """The clauses of a query; `scope` says how its expressions are to be bound. Raises LanguageError."""
     text = query.text
-    tree = with_qualify(select_of(text, query.parts.whole))
+    tree = with_qualify(with_items_joined(text, select_of(text, query.parts.whole)))
     found = CqlText.of(text, tree)
     tree = _different(tree, streams)
     tree = distinct_grouped(found, tree, _columns_of_time(text, tree, streams))
@@ -128,6 +129,7 @@ def clauses_of(
     columns = {
         s.alias: shown[s.alias].schema if s.alias in shown else streams[s.stream].columns for s in source.sources
     }
+    named = named.typed(text, columns, shown, scope)
     shown |= {table.alias: table.shown(text, scope) for table in named.tables}
     columns |= {table.alias: shown[table.alias].schema for table in named.tables}
     views = {(alias, name): e for alias, one in shown.items() for name, e in one.columns}
@@ -171,4 +173,4 @@ def _only_selects(found: CqlText, tree: exp.Select, top: TopNClause | None) -> b
         return False
     if any(tree.args.get(key) for key in ("joins", "group", "having")):
         return False
-    return not any(item.find(exp.AggFunc) for item in tree.expressions)
+    return not any(item.find(exp.AggFunc, exp.Window) for item in tree.expressions)

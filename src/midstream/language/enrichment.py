@@ -122,7 +122,8 @@ class _Attacher:
             on = [(node, self.binder.condition(node)) for one in table.on for node in _anded(one)]
             if table.kind == "inner" and table.latest is None:
                 on += [(node, bound[id(node)]) for node in rest if table.alias in bound[id(node)].aliases()]
-            owner[table.alias] = home = self._home(table, [e for _, e in on], owner)
+            told = [e for _, e in on] if table.items is None else [table.items]
+            owner[table.alias] = home = self._home(table, told, owner)
             within = {home, *(alias for alias, other in owner.items() if other == home)}
             own[table.alias] = [(node, e) for node, e in on if e.aliases() <= within]
             taken = {id(node) for node, _ in own[table.alias]}
@@ -143,12 +144,14 @@ class _Attacher:
         for condition in conditions:
             others = condition.aliases() - {table.alias}
             streams = {owner.get(alias, alias) for alias in others}
-            homes += streams if table.alias in condition.aliases() and len(streams) == 1 else []
+            tied = table.alias in condition.aliases() or table.is_list
+            homes += streams if tied and len(streams) == 1 else []
         home = homes[0] if homes else next(iter(self.nodes))
         if home not in self.nodes:
             raise self._error(table.node, f"ties a static table to {home!r}, which is subtracted")
         if table.kind != "left" and home in self._padded():
-            raise self._error(table.node, f"joins a static table with {home!r}, which an outer join may pad with NULL")
+            what = "unnests a list of" if table.is_list else "joins a static table with"
+            raise self._error(table.node, f"{what} {home!r}, which an outer join may pad with NULL")
         return home
 
     def _padded(self) -> set[str]:
@@ -180,7 +183,8 @@ class _Attacher:
                     columns[table.alias, name] = Column(kind, home, title)
         words = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN"}
         joins = [
-            f"{'' if table.latest is None else 'ASOF '}{words[table.kind]} {self._source(table.node, table.alias)} ON "
+            f"{'' if table.latest is None else 'ASOF '}{words[table.kind]} "
+            f"{sql_of(table.node) if table.is_list else self._source(table.node, table.alias)} ON "
             f"{' AND '.join(sql_of(node) for node, _ in own[table.alias]) or 'TRUE'}"
             for table in tables
         ]
@@ -220,8 +224,8 @@ class _Attacher:
         return LanguageError(
             f"a query {message}",
             place=place_of(self.found.text, node),
-            remedy="join the table and its stream in a subquery of their own: FROM (SELECT ... FROM stream JOIN table "
-            "ON ...) AS x",
+            remedy="join the table, or the list, with its stream in a subquery: FROM (SELECT ... FROM stream JOIN ...) "
+            "AS x",
         )
 
 

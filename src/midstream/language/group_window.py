@@ -1,4 +1,4 @@
-"""Windows that rows are grouped by: TUMBLE, HOP and SESSION as Flink writes them, `window` as Spark does.
+"""Windows that rows are grouped by: TUMBLE, HOP, CUMULATE and SESSION as Flink writes them, `window` as Spark does.
 
 A window `[start, end)` starts at each multiple of its slide and is as long as its size; a tumbling window's slide is
 its size. Its group is an aggregate at the window's last instant, a microsecond before its end, over the rows that are
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
+from typing_extensions import override
 
 from midstream.language.bind import Binder
 from midstream.language.dialect import CqlText, WindowFunction
@@ -18,7 +19,7 @@ from midstream.language.duration import parse_duration
 from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.place import place
-from midstream.language.query import Source
+from midstream.language.query import GROUPED, START, Source
 from midstream.language.session_window import SessionWindow
 from midstream.language.window_words import FIELDS, WINDOW_CALLS
 from midstream.language.written import sql_of
@@ -27,7 +28,9 @@ from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
 
 _BOUNDS = {"window_start": "start", "window_end": "end"}
-_SHAPES = "TUMBLE(ts, size), HOP(ts, slide, size), window(ts, size, slide) or SESSION(ts, gap)"
+_SHAPES = (
+    "TUMBLE(ts, size), HOP(ts, slide, size), CUMULATE(ts, step, size), window(ts, size, slide) or SESSION(ts, gap)"
+)
 _SESSIONS = ("SESSION", "SESSION_WINDOW")
 
 
@@ -54,6 +57,15 @@ class GroupWindow:
         past = 1 if name == "end" else 1 - self.size
         duration = exp.Interval(this=exp.Literal.string(str(past)), unit=exp.Var(this="MICROSECONDS"))
         return exp.Paren(this=exp.Add(this=exp.column(TIME_COLUMN), expression=duration))
+
+
+@dataclass(frozen=True)
+class CumulativeWindow(GroupWindow):
+    """`[start, start + n * slide)` for each window `[start, start + size)` that tumbles, and each n up to its whole."""
+
+    @override
+    def boundary(self, name: str) -> exp.Expr:
+        return exp.column(START, GROUPED, quoted=True) if name == "start" else super().boundary(name)
 
 
 def group_window(
@@ -143,7 +155,7 @@ def _read(
     streams: Mapping[str, StreamSchema],
 ) -> GroupWindow | SessionWindow:
     name, arguments = _name(node), node.expressions
-    if not (3 if name == "HOP" else 2) <= len(arguments) <= WINDOW_CALLS[name]:
+    if not (3 if name in ("HOP", "CUMULATE") else 2) <= len(arguments) <= WINDOW_CALLS[name]:
         raise error_at(found.text, node, f"{_shown(node)} with {len(arguments)} arguments", f"write {_SHAPES}")
     stream = streams[sources[0].stream]
     time = _time(arguments[0], sources[0], stream)
@@ -152,11 +164,15 @@ def _read(
         remedy = f"write {stream.timestamp}, the timestamp that stream {stream.name} is declared with"
         raise error_at(found.text, arguments[0], f"{_shown(node)} of what is no event time", remedy)
     most = 2 if name == "TUMBLE" else 3
-    durations = [_duration(found, argument) for argument in arguments[1:most]]
+    durations = [duration(found.text, argument) for argument in arguments[1:most]]
     if name in _SESSIONS:
         return SessionWindow(durations[0], node)
-    size, slide = (durations[-1], durations[0]) if name == "HOP" else (durations[0], durations[-1])
-    return GroupWindow(size, slide, node, sum(_duration(found, one, least=0) for one in arguments[most:]))
+    first_is_slide = name in ("HOP", "CUMULATE")
+    size, slide = (durations[-1], durations[0]) if first_is_slide else (durations[0], durations[-1])
+    if name == "CUMULATE" and size % slide:
+        raise error_at(found.text, node, "CUMULATE of a size that is no multiple of its step", "make it one")
+    kind = CumulativeWindow if name == "CUMULATE" and size > slide else GroupWindow
+    return kind(size, slide, node, sum(duration(found.text, one, least=0) for one in arguments[most:]))
 
 
 def _time(node: exp.Expr, source: Source, stream: StreamSchema) -> exp.Expr:
@@ -165,16 +181,17 @@ def _time(node: exp.Expr, source: Source, stream: StreamSchema) -> exp.Expr:
     return exp.column(stream.timestamp, source.alias, quoted=True) if asked and stream.answers_of else node
 
 
-def _duration(found: CqlText, node: exp.Expr, least: int = 1) -> int:
+def duration(sql: str, node: exp.Expr, least: int = 1) -> int:
+    """Return the microseconds of an interval, or of a text such as '10 minutes', in a query; raises LanguageError."""
     text = node.name if isinstance(node, exp.Literal) and node.is_string else ""
     if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal):
         text = f"{node.this.name} {node.text('unit')}"
     try:
         length = parse_duration(text, what="the window")
     except LanguageError as error:
-        raise error_at(found.text, node, error.message, "write INTERVAL '10' MINUTES, or '10 minutes'") from error
+        raise error_at(sql, node, error.message, "write INTERVAL '10' MINUTES, or '10 minutes'") from error
     if length < least:
-        raise error_at(found.text, node, "a window of no length", "use a duration above zero")
+        raise error_at(sql, node, "a window of no length", "use a duration above zero")
     return length
 
 
@@ -207,7 +224,7 @@ def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow,
             found.text, node, f"{_shown(node)} in the select list or HAVING", "select window_start or window_end"
         )
     base, _, end = name.rpartition("_")
-    if base not in ("TUMBLE", "HOP", "SESSION") or end not in ("START", "END"):
+    if base not in ("TUMBLE", "HOP", "CUMULATE", "SESSION") or end not in ("START", "END"):
         return None
     if base != _shown(made.node) or node.expressions != made.node.expressions:
         raise error_at(found.text, node, f"{name} of another window", f"write the arguments of {base} in GROUP BY")

@@ -14,7 +14,7 @@ from midstream.language.coerce import name
 from midstream.language.dialect import CqlText
 from midstream.language.error_at import error_at, not_in_language
 from midstream.language.expression import Call, Column, Expression
-from midstream.language.group_window import GroupWindow
+from midstream.language.group_window import CumulativeWindow, GroupWindow
 from midstream.language.place import place, word_at
 from midstream.language.query import GROUPED, START, Aggregate, AggregateCall, Output
 from midstream.language.scope import Scope, find_name
@@ -46,7 +46,9 @@ def grouped(
         outputs, aggregate = _Grouping(found, tree, scope).run(0)
         return outputs, replace(aggregate, calendar=(window.unit, window.zone))
     if window is not None:
-        return _Grouping(found, tree, scope).run(window.slide, window.offset)
+        outputs, aggregate = _Grouping(found, tree, scope).run(window.slide, window.offset)
+        cumulates = isinstance(window, CumulativeWindow)
+        return outputs, replace(aggregate, within=(window.size, window.moved) if cumulates else None)
     first = group or next(iter(calls), None) or having
     if first is None:
         if found.every is not None:

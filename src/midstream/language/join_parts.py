@@ -28,9 +28,11 @@ from midstream.language.outer_join import check_outer_joins, is_outer
 from midstream.language.part_text import PartWriter, WrittenPart, is_part_of
 from midstream.language.place import place
 from midstream.language.query import Query, Source
+from midstream.language.rank_limit import is_over
 from midstream.language.scope import NOT_STARRED, Scope, event_time
 from midstream.language.sources import FromClause
 from midstream.language.types import TIMESTAMP, TIMESTAMPTZ
+from midstream.language.unnested import LISTS
 from midstream.language.window_words import is_window_call
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
@@ -109,11 +111,13 @@ class JoinPart:
 def may_join(tree: exp.Expr) -> bool:
     """Whether joins of a query, or some of them, may be a part."""
     joins = [*tree.find_all(exp.Join)]
-    if any(join.args.get("side") or join.args.get("kind") for join in joins):
+    if any(join.args.get("side") or join.args.get("kind") for join in joins) or tree.find(*LISTS):
         return True
     asks = any(isinstance(node, exp.Exists) or node.args.get("query") for node in tree.find_all(exp.Exists, exp.In))
-    windowed = any(map(is_window_call, tree.find_all(exp.Anonymous)))
-    return asks or (bool(joins) and (windowed or tree.find(exp.TimestampTrunc, exp.DateTrunc) is not None))
+    computes = any(map(is_window_call, tree.find_all(exp.Anonymous))) or tree.find(
+        exp.TimestampTrunc, exp.DateTrunc, exp.Window
+    )
+    return asks or (bool(joins) and bool(computes))
 
 
 def join_part_of(
@@ -141,7 +145,9 @@ def join_part_of(
     aggregates = windowed or found.every is not None or grouped is not None or tree.args.get("having") is not None
     outer = any(map(is_outer, joins))
     blocks = blocks_of(joined_sources(tree, sources, source.offsets, source.conditions))
-    if found.windowed or not (windowed or (outer and (aggregates or len(sources) > 2))):
+    over = is_over(tree)
+    aggregates = aggregates or over
+    if found.windowed or not (windowed or over or (outer and (aggregates or len(sources) > 2))):
         return None
     order = JoinOrder(found, blocks, scope, streams).with_where(where)
     order.check_evaluable()

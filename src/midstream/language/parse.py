@@ -22,9 +22,11 @@ from midstream.language.join_parts import JoinPart, may_join
 from midstream.language.join_times import whole
 from midstream.language.moments import moments
 from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
+from midstream.language.over import over_rows
 from midstream.language.parts import Statement, not_too_deep
 from midstream.language.predicates import classify
 from midstream.language.query import Query, Source
+from midstream.language.rank_limit import is_over
 from midstream.language.result_time import result_time
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of
@@ -130,9 +132,12 @@ def _parse(
     time = result_time(sources, streams)
     subtracted = () if difference is None else difference.subtrahends
     selected = replace(seen, sources=tuple(one for one in seen.sources if one[0] not in subtracted), time=time)
-    read = tuple(dict.fromkeys(table.table.name for table in named.tables))
+    read = tuple(dict.fromkeys(table.table.name for table in named.tables if not table.is_list))
     query = Query(text, sources, (), selections, predicates, tables=read, time=time)
     top = clauses.top
+    if top is None and is_over(tree):
+        outputs, aggregate, source = over_rows(found, tree, selected, sources, streams)
+        return _complete(replace(query, sources=(source,), outputs=outputs, aggregate=aggregate))
     aggregated = grouped(found, tree, selected, window) if top is None else ranked(found, tree, selected, window, top)
     if aggregated is None:
         query = replace(query, outputs=outputs_of(Binder(text, selected), tree), difference=difference, outer=outer)

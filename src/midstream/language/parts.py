@@ -26,8 +26,10 @@ from midstream.language.dialect import statement, tokenize
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.latest_rows import with_latest_rows
 from midstream.language.place import place, standing_at
+from midstream.language.rank_limit import is_rank
 from midstream.language.ranked_groups import with_groups_apart
 from midstream.language.set_operations import operands, over, selects_of, stream_of
+from midstream.language.unnested import LISTS
 from midstream.language.window_tables import with_window_columns
 from midstream.language.written import sql_of
 from midstream.model.errors import LanguageError
@@ -240,7 +242,8 @@ class _Finder:
 
 def _ranks(tree: exp.Expr) -> bool:
     """Whether a SELECT in brackets numbers rows, of which the one around it takes the first."""
-    return tree.args.get("qualify") is None and any(item.find(exp.Window) for item in tree.expressions)
+    windows = [window for item in tree.expressions for window in item.find_all(exp.Window)]
+    return tree.args.get("qualify") is None and any(map(is_rank, windows))
 
 
 def _digest(text: str) -> str:
@@ -251,6 +254,8 @@ def _needs_own(tree: exp.Expr) -> bool:
     """Whether a SELECT in brackets is more than columns and a condition over one source."""
     if any(tree.args.get(key) for key in _OWN_STATE):
         return True
+    if any(item.find(exp.Window, *LISTS) for item in tree.expressions):
+        return True
     source = tree.args.get("from_")
     if source is not None and (source.this.args.get("window") or source.this.args.get("windowed")):
         return True
@@ -259,4 +264,4 @@ def _needs_own(tree: exp.Expr) -> bool:
     return timed or any(item.alias.lower() == TIME_COLUMN for item in tree.expressions)
 
 
-_OWN_STATE = ("joins", "group", "having", "qualify", "every", "distinct", "window", "subtrahends")
+_OWN_STATE = ("joins", "group", "having", "qualify", "every", "distinct", "window", "subtrahends", "laterals")

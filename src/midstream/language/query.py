@@ -91,12 +91,23 @@ or the last of all of them.
 
 
 @dataclass(frozen=True)
+class Frame:
+    """The rows of its partition that a call OVER (...) ranges over, seen from one of them: those at most `before`
+    microseconds older and `after` younger. `rows` are the first and the last place from that row, of these rows only.
+    """
+
+    before: int
+    after: int
+    rows: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
 class AggregateCall:
     """`function` of `argument` within a group, over the rows that satisfy `condition`; COUNT(*) has no argument.
 
     Quantiles have the `share` of the values that are not greater. A list is in order `by` a value, or of its own ones,
     and in a text has a `separator`; ARG_MIN and ARG_MAX give the argument where `by` is least, or greatest. FIRST and
-    LAST give what a list in order `by` begins or ends with.
+    LAST give what a list in order `by` begins or ends with. A call OVER (...) has a `frame` in the place of its group.
     """
 
     function: str
@@ -107,6 +118,7 @@ class AggregateCall:
     by: Expression | None = None
     descending: bool = False
     separator: str | None = None
+    frame: Frame | None = None
 
     def renamed(self, rename: Rename) -> AggregateCall:
         """The call with the aliases of its query renamed."""
@@ -136,7 +148,11 @@ class Aggregate:
     the answer is rows of the groups: outputs and `having` read the sources, and `rank` of `#` is a row's number. With
     `session`, a gap in microseconds, rows are grouped by sessions too, each answered at its end, and `every` means
     nothing; `start` of `#` is the time of a session's first row. With `calendar`, a unit and a time zone, one of the
-    groups is that unit of a row's local time, and its groups are answered at its end.
+    groups is that unit of a row's local time, and its groups are answered at its end. With `over` each row has an
+    answer of its own, once the watermark has passed all rows of its frames: groups are the partitions, calls have
+    frames, `over` are the keys, descending or not, that order rows of one time, and `every` means nothing. With
+    `within`, a size and an offset, rows count until the window of that size ends that they are in, of which the
+    beginning is `start` of `#`.
     """
 
     groups: tuple[Expression, ...]
@@ -147,17 +163,21 @@ class Aggregate:
     top: TopN | None = None
     session: int | None = None
     calendar: tuple[str, str] | None = None
+    over: tuple[tuple[Expression, bool], ...] | None = None
+    within: tuple[int, int] | None = None
 
     at_instants: ClassVar[bool] = True
     not_spread: ClassVar[str] = "an aggregate cannot be spread over nodes: its groups would lie at several of them"
 
     @property
     def form(self) -> str:
-        """What closes its groups or stands in its answer: `session`, `calendar`, `top_n`, or else `groups`."""
+        """What closes its groups or stands in its answer: `session`, `calendar`, `over`, `top_n`, or else `groups`."""
         if self.session is not None:
             return "session"
         if self.calendar is not None:
             return "calendar"
+        if self.over is not None:
+            return "over"
         return "groups" if self.top is None else "top_n"
 
     def renamed(self, rename: Rename) -> Aggregate:
@@ -169,11 +189,12 @@ class Aggregate:
             calls=tuple(call.renamed(rename) for call in self.calls),
             having=self.having and rename(self.having),
             top=top and replace(top, order=tuple((rename(key), down) for key, down in top.order)),
+            over=None if self.over is None else tuple((rename(key), down) for key, down in self.over),
         )
 
     def read(self) -> list[Expression]:
         """What is evaluated over the rows that are grouped."""
-        order = [] if self.top is None else [key for key, _ in self.top.order]
+        order = [key for key, _ in (self.over or () if self.top is None else self.top.order)]
         order += [] if self.top is None or self.having is None else [self.having]
         parts = [part for call in self.calls for part in (call.argument, call.condition, call.by) if part is not None]
         return [*self.groups, *parts, *order]
@@ -246,7 +267,9 @@ class Lookup:
     `conditions` say which rows of the table match: they read its columns, those of the stream, and those of the tables
     before it. `inner` and `left` give every match, `left` also a row that has none, padded with NULL; `semi` and `anti`
     keep or drop a row that has some. With `latest`, of a row's matches only the one counts in which that is greatest,
-    the first of several in the order of the table.
+    the first of several in the order of the table. With
+    `items`, a list, its items are the rows in the place of a table's: `titles` are the names of their column and,
+    perhaps, of that of their places, from 1.
     """
 
     alias: str
@@ -254,6 +277,8 @@ class Lookup:
     kind: LookupKind
     conditions: tuple[Predicate, ...]
     latest: Expression | None = None
+    items: Expression | None = None
+    titles: tuple[str, ...] = ()
 
     at_instants: ClassVar[bool] = False
     not_spread: ClassVar[str] = "a query over one stream has no join to spread"
@@ -351,13 +376,14 @@ class Query(BoundQuery):
         """The names of the columns of a source that are read after its selection, sorted, but for its event time."""
         parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates] + self.looked_up()
         parts += [] if self.on_top is None else self.on_top.read()
+        parts += [] if self.aggregate is None or self.aggregate.having is None else [self.aggregate.having]
         read = {c.name for part in parts for c in part.columns() if c.alias == alias}
         return tuple(sorted(read - {TIME_COLUMN}))
 
     def looked_up(self) -> list[Expression]:
         """What is evaluated to look rows up, and over what is found."""
-        latest = [lookup.latest for lookup in self.lookups if lookup.latest is not None]
-        return [p.expression for lookup in self.lookups for p in lookup.conditions] + latest + list(self.kept_if)
+        more = [one for lookup in self.lookups for one in (lookup.items, lookup.latest) if one is not None]
+        return [p.expression for lookup in self.lookups for p in lookup.conditions] + more + list(self.kept_if)
 
     def expressions(self) -> list[Expression]:
         """All that is evaluated for the query."""

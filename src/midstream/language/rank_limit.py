@@ -27,6 +27,13 @@ def is_rank(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Window) and type(node.this) in RANKS
 
 
+def is_over(tree: exp.Select) -> bool:
+    """Whether a SELECT computes over the rows near to each, as SUM(v) OVER (...) does, and ranks none."""
+    parts = [*tree.expressions, *([tree.args["qualify"]] if tree.args.get("qualify") is not None else [])]
+    windows = [node for part in parts for node in part.find_all(exp.Window)]
+    return bool(windows) and not any(map(is_rank, windows))
+
+
 def rank_asked(condition: exp.Expr, titles: Mapping[str, exp.Expr]) -> RankAsked | None:
     """What a condition asks of one rank; None where it asks of none, of several, or sets no bound above it.
 

@@ -25,10 +25,9 @@ _REFUSED = {
     "windows": ("WINDOW name AS", "write windows as [RANGE n unit] or [ROWS n] after a stream"),
     "into": ("INTO", "leave it out: results go where the job's sink says"),
     "sample": ("SAMPLE", "filter with WHERE"),
-    "laterals": ("LATERAL", "join streams by WHERE"),
 }
 _KEPT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "with_", "distinct", "qualify"})
-_KEPT |= {"window", "every", "subtrahends"}
+_KEPT |= {"window", "every", "subtrahends", "laterals"}
 
 
 def select_of(text: str, tree: exp.Expr) -> exp.Select:

@@ -16,10 +16,12 @@ from sqlglot import exp
 from midstream.language.anded import anded
 from midstream.language.bind import Binder
 from midstream.language.checks import beside
+from midstream.language.coerce import name
 from midstream.language.dialect import CqlText
 from midstream.language.error_at import error_at, not_in_language
 from midstream.language.evaluate import can_fail
-from midstream.language.expression import Expression, infix
+from midstream.language.expression import Column, Expression, infix
+from midstream.language.nested import is_list
 from midstream.language.place import place, place_of
 from midstream.language.predicates import conjuncts, predicate
 from midstream.language.query import BandPredicate, EquiPredicate, Lookup, LookupKind, Predicate
@@ -38,7 +40,8 @@ _KINDS: dict[str, LookupKind] = {"SEMI": "semi", "ANTI": "anti"}
 class NamedTable:
     """A static table as FROM names it: under an alias, by a kind of join, `on` conditions, with SELECTs around it.
 
-    In an as-of join `latest` is the column of its rows of which the greatest counts.
+    In an as-of join `latest` is the column of its rows of which the greatest counts. Where it is a list that is
+    unnested, `items` is that list and `table` has a column of its items, and perhaps one of their places.
     """
 
     alias: str
@@ -48,6 +51,12 @@ class NamedTable:
     node: exp.Expr
     selects: tuple[exp.Select, ...] = ()
     latest: exp.Expr | None = None
+    items: Expression | None = None
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is the items of a list."""
+        return isinstance(self.node, exp.Unnest)
 
     @property
     def is_visible(self) -> bool:
@@ -56,6 +65,10 @@ class NamedTable:
 
     def shown(self, text: str, scope: Scope) -> Shown:
         """What it shows: its columns, and the version that they are of, or what a subquery makes of its columns."""
+        if self.is_list:
+            columns = [(name, Column(kind, self.alias, name)) for name, kind in zip(*_of(self.table), strict=True)]
+            starless = self.table.columns.names if self.alias.startswith(" ") else ()
+            return Shown(tuple(columns), (), frozenset(starless))
         return shown_of(text, self.alias, self.table.columns.append(_VERSION), self.selects, scope)
 
 
@@ -65,6 +78,20 @@ class TablesNamed:
 
     tables: tuple[NamedTable, ...]
     order: tuple[str, ...]
+
+    def typed(
+        self, text: str, columns: Mapping[str, pa.Schema], shown: Mapping[str, Shown], scope: Scope
+    ) -> TablesNamed:
+        """The tables, lists with the types of their items; `columns` are those of the streams. Raises LanguageError."""
+        views = {(alias, name): e for alias, one in shown.items() for name, e in one.columns}
+        known, found = dict(columns), list[NamedTable]()
+        for table in self.tables:
+            if table.is_list:
+                binder = Binder(text, replace(scope, sources=tuple(known.items()), views=views))
+                table = _typed(text, table, binder)
+                known[table.alias] = table.table.columns
+            found.append(table)
+        return replace(self, tables=tuple(found))
 
     def opened(self, scope: Scope) -> Scope:
         """What may be read behind the joins: of tables that only keep or drop rows nothing."""
@@ -86,7 +113,7 @@ def without_tables(
     found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSchema], tables: Mapping[str, TableSchema]
 ) -> tuple[exp.Select, TablesNamed]:
     """The query without the static tables in its FROM, and these; raises LanguageError for a join not carried."""
-    if not any(find_name(table.name, tables) for table in tree.find_all(exp.Table)):
+    if not any(find_name(table.name, tables) for table in tree.find_all(exp.Table)) and not tree.find(exp.Unnest):
         return tree, TablesNamed((), ())
     return _Taker(found, tree, streams, tables).run()
 
@@ -105,7 +132,10 @@ class _Taker:
 
     def run(self) -> tuple[exp.Select, TablesNamed]:
         unwrapped = [selected(self.found.text, item, self.common) for item in self.items]
-        tables = [find_name(one.table.name, self.tables) for one in unwrapped]
+        tables = [
+            [_LIST] if isinstance(one.table, exp.Unnest) else find_name(one.table.name, self.tables)
+            for one in unwrapped
+        ]
         order = tuple(item.alias_or_name for item in self.items)
         if not any(tables):
             return self.tree, TablesNamed((), ())
@@ -125,7 +155,7 @@ class _Taker:
                 self.found.text, self.items[first], "an outer join of a table with a stream", "write the stream first"
             )
         for one, names in zip(unwrapped, tables, strict=True):
-            if names:
+            if names and names != [_LIST]:
                 self._check_bare(one.table)
         found = []
         for at, (names, one) in enumerate(zip(tables, unwrapped, strict=True)):
@@ -135,8 +165,9 @@ class _Taker:
             ties = [at] if at != first - 1 else [at, first]
             on = tuple(condition for tie in ties if tie for condition in self._on(tie))
             kind = self._kind(at) if at else "inner"
-            table = NamedTable(order[at], self.tables[names[0]], kind, on, self.items[at], one.selects)
-            found.append(self._as_of(at, table, one.table))
+            schema = _NO_ITEMS if names == [_LIST] else self.tables[names[0]]
+            table = NamedTable(order[at], schema, kind, on, self.items[at], one.selects)
+            found.append(table if table.is_list else self._as_of(at, table, one.table))
         rest = self.tree.copy()
         rest.args["from_"].set("this", self.items[first].copy())
         rest.set("joins", [self.joins[at - 1].copy() for at in range(first + 1, len(self.items)) if not tables[at]])
@@ -155,13 +186,12 @@ class _Taker:
         side, kind, method = (self._word(at, key) for key in ("side", "kind", "method"))
         if (
             side in ("RIGHT", "FULL")
-            or method not in ("", "ASOF")
+            or method not in (("",) if isinstance(self.items[at], exp.Unnest) else ("", "ASOF"))
             or kind not in ("", "INNER", "CROSS", "OUTER", *_KINDS)
         ):
             remedy = "write JOIN, LEFT JOIN, SEMI JOIN or ANTI JOIN: the rows of a table come with those of a stream"
-            raise not_in_language(
-                self.found.text, self.items[at], f"{side or method or kind} JOIN of a static table", remedy
-            )
+            what = "a list" if isinstance(self.items[at], exp.Unnest) else "a static table"
+            raise not_in_language(self.found.text, self.items[at], f"{side or method or kind} JOIN of {what}", remedy)
         return _KINDS.get(kind) or ("left" if side else "inner")
 
     def _on(self, at: int) -> Iterator[exp.Expr]:
@@ -210,11 +240,42 @@ class _Taker:
             window = item.args.get("window")
             if table and window is not None:
                 raise LanguageError(
-                    "a static table has no window", place=place(self.found.text, window.offset), remedy="leave it out"
+                    "neither a static table nor a list has a window",
+                    place=place(self.found.text, window.offset),
+                    remedy="leave it out",
                 )
 
     def _word(self, at: int, key: str) -> str:
         return str(self.joins[at - 1].args.get(key) or "").upper()
+
+
+_LIST = " list"
+"""What stands for the name of a table where a list is unnested."""
+
+_NO_ITEMS = TableSchema(_LIST, pa.schema([("item", pa.null())]))
+"""A list before its type is known."""
+
+
+def _of(table: TableSchema) -> tuple[list[str], list[pa.DataType]]:
+    return table.columns.names, table.columns.types
+
+
+def _typed(text: str, table: NamedTable, binder: Binder) -> NamedTable:
+    """A list that is unnested, bound, with the columns of its items; raises LanguageError."""
+    (node,) = table.node.expressions
+    items = binder.bind(node)
+    if not is_list(items.type):
+        raise error_at(text, node, f"UNNEST of a value of type {name(items.type)}", "give it a list")
+    if can_fail(items):
+        remedy = "write TRY_CAST instead of CAST, and NULLIF(x, 0) below // and %"
+        raise error_at(text, node, "UNNEST of a list that cannot be evaluated for every row", remedy)
+    if len(items.aliases()) != 1:
+        remedy = "unnest the list of one stream, FROM A CROSS JOIN UNNEST(A.items) AS t(x)"
+        raise error_at(text, node, "UNNEST of a list that is made of no stream's columns, or of several'", remedy)
+    titles = [column.name for column in table.node.args["alias"].args["columns"]]
+    types = [items.type.value_type, INT64][: len(titles)]
+    columns = pa.schema([*zip(titles, types, strict=True)])
+    return replace(table, table=TableSchema(_LIST, columns), items=items)
 
 
 @dataclass(frozen=True)
@@ -253,7 +314,13 @@ def looked_up(
     times = {alias: _latest(text, node, Binder(text, scope)) for alias, node in latest.items()}
     lookups = tuple(
         Lookup(
-            table.alias, table.table.name, table.kind, tuple(map(predicate, found[table.alias])), times.get(table.alias)
+            table.alias,
+            table.table.name,
+            table.kind,
+            tuple(map(predicate, found[table.alias])),
+            times.get(table.alias),
+            table.items,
+            tuple(table.table.columns.names) if table.is_list else (),
         )
         for table in named.tables
     )

@@ -18,9 +18,9 @@ from midstream.language.dialect import CqlText
 from midstream.language.error_at import error_at
 from midstream.language.evaluate import can_fail
 from midstream.language.expression import Column, Expression
-from midstream.language.group_window import GroupWindow
+from midstream.language.group_window import CumulativeWindow, GroupWindow
 from midstream.language.query import GROUPED, Aggregate, Output, TopN
-from midstream.language.rank_limit import RANKS, rank_asked
+from midstream.language.rank_limit import RANKS, is_over, rank_asked
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of
 from midstream.language.session_window import SessionWindow
@@ -45,7 +45,7 @@ def top_n_of(found: CqlText, tree: exp.Select) -> tuple[exp.Select, TopNClause |
     asks. Raises LanguageError.
     """
     clause = tree.args.get("qualify")
-    if clause is None:
+    if clause is None or is_over(tree):
         return tree, None
     asked = rank_asked(clause.this, {item.alias: item.unalias() for item in tree.expressions if item.alias})
     if asked is None or asked.count < 1:
@@ -72,8 +72,9 @@ def ranked(
 ) -> tuple[tuple[Output, ...], Aggregate]:
     """The outputs and the groups of a query for the first n rows of each; raises LanguageError."""
     every, offset = (found.every[0], 0) if found.every is not None else (0, 0)
-    if isinstance(window, SessionWindow | CalendarWindow):
-        what = "sessions" if isinstance(window, SessionWindow) else "units of a calendar"
+    if isinstance(window, SessionWindow | CalendarWindow | CumulativeWindow):
+        whats = {SessionWindow: "sessions", CalendarWindow: "units of a calendar"}
+        what = whats.get(type(window), "windows that cumulate")
         remedy = f"select the {what} in a subquery that groups by them, and rank what it answers"
         raise error_at(found.text, clause.window, f"ROW_NUMBER within {what}", remedy)
     if window is not None:
@@ -98,20 +99,22 @@ def ranked(
         remedy = "select the number of the row itself, and compute with it in a query around this one"
         raise error_at(found.text, clause.window, f"{failing!r}, which may have no value for a row's number", remedy)
     order = clause.window.args.get("order")
-    keys = tuple(_key(found, inner, node) for node in (order.expressions if order is not None else ()))
-    groups = tuple(_group(found, inner, node) for node in tree.args["group"].expressions)
+    keys = tuple(order_key(found, inner, node) for node in (order.expressions if order is not None else ()))
+    groups = tuple(partition_group(found, inner, node) for node in tree.args["group"].expressions)
     top = TopN(clause.count, keys, RANKS[type(clause.window.this)])
     return outputs, Aggregate(groups, (), every, having, offset, top)
 
 
-def _group(found: CqlText, binder: Binder, node: exp.Expr) -> Expression:
+def partition_group(found: CqlText, binder: Binder, node: exp.Expr) -> Expression:
+    """Bind a value of PARTITION BY; raises LanguageError."""
     group = binder.bind(node)
     if family(group.type) == "other":
         raise error_at(found.text, node, f"values of type {name(group.type)} do not group", "PARTITION BY plain values")
     return group
 
 
-def _key(found: CqlText, binder: Binder, node: exp.Expr) -> tuple[Expression, bool]:
+def order_key(found: CqlText, binder: Binder, node: exp.Expr) -> tuple[Expression, bool]:
+    """Bind a key of ORDER BY, and say whether it descends; raises LanguageError."""
     value = plain(binder.bind(node.this))
     if family(value.type) in ("other", "null"):
         raise error_at(found.text, node, f"values of type {name(value.type)} have no order", "order by plain values")

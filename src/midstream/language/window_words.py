@@ -6,9 +6,9 @@ from sqlglot import exp
 
 from midstream.language.expression import TIME_COLUMN
 
-WINDOW_CALLS = {"TUMBLE": 3, "HOP": 4, "WINDOW": 4, "SESSION": 2, "SESSION_WINDOW": 2}
+WINDOW_CALLS = {"TUMBLE": 3, "HOP": 4, "CUMULATE": 4, "WINDOW": 4, "SESSION": 2, "SESSION_WINDOW": 2}
 """By name the most arguments: the timestamp and durations, the last of which may be how far windows are moved. HOP
-gives its slide first, Spark's `window` its size.
+gives its slide first, CUMULATE its step, Spark's `window` its size.
 """
 
 FIELDS = ("WINDOW", "SESSION_WINDOW")
@@ -33,7 +33,7 @@ def is_window_function(node: exp.Expr) -> bool:
     (True, False)
     """
     base, _, bound = node.name.lower().rpartition("_")
-    bounding = isinstance(node, exp.Anonymous) and base in ("tumble", "hop", "session") and bound in _BOUNDS
+    bounding = isinstance(node, exp.Anonymous) and base in ("tumble", "hop", "cumulate", "session") and bound in _BOUNDS
     return bounding or is_window_call(node)
 
 

@@ -25,7 +25,7 @@ from midstream.operators.group_numbers import codes_of, group_numbers
 from midstream.operators.result_compiler import Asked, ResultCompiler
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
-from midstream.runtime.result_operator import Answer, ResultOperator, with_time
+from midstream.runtime.result_operator import Answer, ResultOperator, time_array, with_time
 from midstream.state.combinations import Combinations, Words, concatenate
 from midstream.state.sorted_run import SortedRun
 
@@ -79,7 +79,11 @@ class AggregateOperator(ResultOperator):
         every, shift = self.query.aggregate.every, self.query.aggregate.offset
         begin, end = self.span(lane)
         first = -(-(np.maximum(alive.valid_from[EVENT_TIME], begin) - shift) // every)
-        last = (np.minimum(self.ends(lane, alive), end - 1) - shift) // every if end > begin else first - 1
+        ends = self.ends(lane, alive)
+        if self.query.aggregate.within is not None:
+            size, moved = self.query.aggregate.within
+            ends = np.minimum(ends, _begun(alive.valid_from[EVENT_TIME], size, moved) + size - 1)
+        last = (np.minimum(ends, end - 1) - shift) // every if end > begin else first - 1
         counts = np.maximum(last - first + 1, 0)
         at = np.repeat(np.arange(len(alive)), counts)
         offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -90,7 +94,10 @@ class AggregateOperator(ResultOperator):
         read = with_time(lane.reader(self.rows, alive), alive.valid_from[EVENT_TIME])
         columns = evaluated(self.query.aggregate, read, len(alive))
         take = pa.array(at)
-        return self._summed_up({name: column.take(take) for name, column in columns.items()}, instants)
+        found = {name: column.take(take) for name, column in columns.items()}
+        if self.query.aggregate.within is not None:
+            found[START] = time_array(_begun(instants, *self.query.aggregate.within), self.query.time)
+        return self._summed_up(found, instants)
 
     def _summed_up(self, columns: Mapping[str, pa.Array], instants: Words) -> Answer:
         """The select list over the groups of what was `evaluated`, one for each instant and values of the groups."""
@@ -105,7 +112,7 @@ class AggregateOperator(ResultOperator):
             argument, by, owner = parts_of(columns, i, numbers)
             values[f"a{i}"] = aggregate(call, argument, owner, len(first), by)
             if call.function == "sum" and argument is not None and values[f"a{i}"].null_count:
-                overflowed[f"a{i}"] = _overflowed(values[f"a{i}"], argument, owner)
+                overflowed[f"a{i}"] = without_sum(values[f"a{i}"], argument, owner)
 
         def grouped(column: Column) -> pa.Array:
             value = values[column.name]
@@ -132,6 +139,11 @@ class AggregateOperator(ResultOperator):
         if chosen.all():
             return replace(found, dead=dead)
         return Answer(found.table.filter(pa.array(chosen)), when[chosen], dead)
+
+
+def _begun(times: Words, size: int, moved: int) -> Words:
+    """When the window of a size began that each time is in."""
+    return (times - moved) // size * size + moved
 
 
 def evaluated(aggregate: Aggregate, read: Callable[[Column], pa.Array], count: int) -> dict[str, pa.Array]:
@@ -168,8 +180,8 @@ def _failed(
     return found
 
 
-def _overflowed(total: pa.Array, argument: pa.Array, owner: Words) -> Mask:
-    """The groups whose values have no sum."""
+def without_sum(total: pa.Array, argument: pa.Array, owner: Words) -> Mask:
+    """Find the groups whose values have no sum."""
     counts = np.bincount(owner[_mask(argument.is_valid())], minlength=len(total))
     return _mask(total.is_null()) & (counts > 0)
 

@@ -7,6 +7,7 @@ depend on plans, lanes or strategies.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -56,7 +57,7 @@ class LookupOperator(ProjectOperator):
         times = results.valid_from[EVENT_TIME]
         found = _Found(with_time(lane.reader(self.rows, results), times), np.arange(len(results)))
         for index in self._indexes:
-            found = index.look_up(found, index.table.rows(lane))
+            found = index.look_up(found, lane)
         for condition in self.query.kept_if:
             found = found.take(np.flatnonzero(holds(condition, found.read, len(found))))
         times = times[found.at]
@@ -67,8 +68,11 @@ class LookupOperator(ProjectOperator):
         return answer if dead is None else replace(answer, dead=dead)
 
     @cached_property
-    def _indexes(self) -> tuple[_Index, ...]:
-        return tuple(_Index(one, _Version(self.versions[one.table])) for one in self.query.lookups)
+    def _indexes(self) -> tuple[_Index | _Lists, ...]:
+        return tuple(
+            _Lists(one) if one.items is not None else _Index(one, _Version(self.versions[one.table]))
+            for one in self.query.lookups
+        )
 
 
 @dataclass(frozen=True)
@@ -119,28 +123,26 @@ class _Found:
 
 
 @dataclass(frozen=True)
-class _Index:
-    """A version of a table, made ready for a lookup: sorted by the code of its key, where equalities make one."""
+class _Offers(ABC):
+    """What a lookup finds rows in."""
 
     lookup: Lookup
-    table: _Version
 
-    @cached_property
-    def keys(self) -> tuple[tuple[Expression, Expression], ...]:
-        """For each equality the side before the table, and the table's own."""
-        own = self.lookup.alias
-        sides = [(p.left, p.right) for p in self.lookup.conditions if isinstance(p, EquiPredicate)]
-        turned = [(b, a) if a.aliases() == {own} else (a, b) for a, b in sides]
-        return tuple((before, table) for before, table in turned if table.aliases() == {own})
+    @abstractmethod
+    def offered(self, found: _Found, lane: Lane) -> tuple[Read, Iterator[tuple[Words, Words]]]:
+        """How the columns of what is offered are read, and pairs of rows and places, among which are all that match."""
 
-    def look_up(self, found: _Found, batch: pa.RecordBatch) -> _Found:
-        """The rows with what they find in the table, by the kind of the lookup."""
-        read = self._reader(batch)
-        pairs = [self._matching(found, read, *pair) for pair in self._candidates(found, batch, read)]
+    def chosen(self, lane: Lane, read: Read, rows: Words, places: Words) -> tuple[Words, Words]:
+        """Of the pairs that match those that count."""
+        return rows, places
+
+    def look_up(self, found: _Found, lane: Lane) -> _Found:
+        """The rows with what they find, by the kind of the lookup."""
+        read, candidates = self.offered(found, lane)
+        pairs = [self._matching(found, read, *pair) for pair in candidates]
         rows = np.concatenate([a for a, _ in pairs]) if pairs else np.zeros(0, np.int64)
         places = np.concatenate([b for _, b in pairs]) if pairs else np.zeros(0, np.int64)
-        if self.lookup.latest is not None:
-            rows, places = self._latest(batch, read, rows, places)
+        rows, places = self.chosen(lane, read, rows, places)
         if self.lookup.kind in ("semi", "anti"):
             matched = np.zeros(len(found), np.bool_)
             matched[rows] = True
@@ -153,8 +155,59 @@ class _Index:
         order = np.lexsort((places, rows))
         return found.take(rows[order]).beside(self.lookup.alias, read, places[order])
 
+    def _matching(self, found: _Found, read: Read, rows: Words, places: Words) -> tuple[Words, Words]:
+        """Those of the pairs that satisfy every condition."""
+        for condition in self.lookup.conditions:
+            if len(rows):
+                beside = found.take(rows).beside(self.lookup.alias, read, places)
+                held = np.flatnonzero(holds(condition.expression, beside.read, len(rows)))
+                rows, places = rows[held], places[held]
+        return rows, places
+
+
+@dataclass(frozen=True)
+class _Lists(_Offers):
+    """The items of a list that each row has: NULL and empty lists have none."""
+
+    @override
+    def offered(self, found: _Found, lane: Lane) -> tuple[Read, Iterator[tuple[Words, Words]]]:
+        assert self.lookup.items is not None
+        lists = evaluate(self.lookup.items, found.read, len(found))
+        sizes = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), np.int64)
+        items, rows = pc.list_flatten(lists), np.repeat(np.arange(len(found)), sizes)
+        places = np.arange(len(rows))
+        numbers = pa.array(places - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1)
+
+        def read(column: Column) -> pa.Array:
+            return items if column.name == self.lookup.titles[0] else numbers
+
+        return read, iter([(rows, places)])
+
+
+@dataclass(frozen=True)
+class _Index(_Offers):
+    """A version of a table, made ready for a lookup: sorted by the code of its key, where equalities make one."""
+
+    table: _Version
+
+    @cached_property
+    def keys(self) -> tuple[tuple[Expression, Expression], ...]:
+        """For each equality the side before the table, and the table's own."""
+        own = self.lookup.alias
+        sides = [(p.left, p.right) for p in self.lookup.conditions if isinstance(p, EquiPredicate)]
+        turned = [(b, a) if a.aliases() == {own} else (a, b) for a, b in sides]
+        return tuple((before, table) for before, table in turned if table.aliases() == {own})
+
+    @override
+    def offered(self, found: _Found, lane: Lane) -> tuple[Read, Iterator[tuple[Words, Words]]]:
+        batch = self.table.rows(lane)
+
+        def read(column: Column) -> pa.Array:
+            return self.table.column(batch, column.name)
+
+        return read, self._candidates(found, batch, read)
+
     def _candidates(self, found: _Found, batch: pa.RecordBatch, read: Read) -> Iterator[tuple[Words, Words]]:
-        """Pairs of rows and places in the table, among which are all that match."""
         if not self.keys:
             yield from all_pairs(len(found), batch.num_rows)
             return
@@ -178,20 +231,13 @@ class _Index:
     def _made(self) -> list[tuple[Codes, Indices]]:
         return []
 
-    def _matching(self, found: _Found, read: Read, rows: Words, places: Words) -> tuple[Words, Words]:
-        """Those of the pairs that satisfy every condition."""
-        for condition in self.lookup.conditions:
-            if len(rows):
-                beside = found.take(rows).beside(self.lookup.alias, read, places)
-                held = np.flatnonzero(holds(condition.expression, beside.read, len(rows)))
-                rows, places = rows[held], places[held]
-        return rows, places
-
-    def _latest(self, batch: pa.RecordBatch, read: Read, rows: Words, places: Words) -> tuple[Words, Words]:
-        """Of each row's pairs the one with the latest row of the table."""
-        assert self.lookup.latest is not None
+    @override
+    def chosen(self, lane: Lane, read: Read, rows: Words, places: Words) -> tuple[Words, Words]:
+        if self.lookup.latest is None:
+            return rows, places
+        # Of each row's pairs the one with the latest row of the table.
         if not self._ranked:
-            times = evaluate(self.lookup.latest, read, batch.num_rows)
+            times = evaluate(self.lookup.latest, read, self.table.rows(lane).num_rows)
             self._ranked.append(pc.rank(times, "descending", tiebreaker="dense").to_numpy().astype(np.int64))
         order = np.lexsort((places, self._ranked[0][places], rows))
         rows, places = rows[order], places[order]
@@ -203,9 +249,6 @@ class _Index:
     def _ranked(self) -> list[Indices]:
         return []
 
-    def _reader(self, batch: pa.RecordBatch) -> Read:
-        return lambda column: self.table.column(batch, column.name)
-
 
 class LookupCompiler(ResultCompiler):
     """Compiles a query that looks rows up in static tables."""
@@ -215,5 +258,5 @@ class LookupCompiler(ResultCompiler):
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:
-        versions = {one.table: asked.tables[one.table] for one in asked.query.lookups}
+        versions = {one.table: asked.tables[one.table] for one in asked.query.lookups if one.items is None}
         return LookupOperator(asked.query, asked.binding.rows(), (), versions)

@@ -145,6 +145,7 @@ def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
                 one,
                 conditions=tuple(_relabel_predicate(p, names) for p in one.conditions),
                 latest=one.latest and relabel(one.latest, names),
+                items=one.items and relabel(one.items, names),
             )
             for one in query.lookups
         ),

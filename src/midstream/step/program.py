@@ -166,7 +166,7 @@ def _versions(manifest: Manifest, queries: Iterable[str]) -> object:
     if not manifest.tables:
         return ()
     lookups = (one for name in queries for one in query_of(manifest.queries[name]).lookups)
-    found = (manifest.tables[one.table] for one in lookups)
+    found = (manifest.tables[one.table] for one in lookups if one.items is None)
     return tuple((one.version, one.chunk.name, one.chunk.bytes, one.chunk.checksum) for one in found)
 
 
