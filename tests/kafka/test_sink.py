@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -237,3 +238,34 @@ def test_one_topic_for_results_and_dead_letters_is_refused(kafka: Broker, tmp_pa
             engine.push({"A": []})
     with ms.Engine() as engine, pytest.raises(ms.InputError, match="no sinks"):
         engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts", dead_letters=own)
+
+
+def test_a_broker_that_is_away_while_results_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(kafka_module, "_IN_TRANSACTION", 0.5)
+    monkeypatch.setattr(kafka_module, "ANSWER", 0.5)
+    with broker(own=True) as own:
+        topic, out = own.topic("orders"), own.topic("out")
+        own.send(topic, [{"k": k, "v": "x", "ts": "2024-01-01T00:00:01Z"} for k in range(3)])
+        text = job_text(
+            {"A": stream(own, topic)}, "SELECT k, v FROM A", {"type": "kafka", "topic": out, "servers": own.servers}
+        )
+        with FileJob(parse_job(text)) as job:
+            write, process, said = KafkaSink.write, own.process, list[str]()
+            assert process is not None
+
+            def away(self: KafkaSink, staged: Any) -> None:
+                if not said:
+                    process.send_signal(signal.SIGSTOP)
+                write(self, staged)
+
+            monkeypatch.setattr(KafkaSink, "write", away)
+            with pytest.raises(ms.MidstreamError, match="committed, but a sink has not taken its results"):
+                job.step()
+            process.send_signal(signal.SIGCONT)
+            said.append("back")
+            job.run(None, lambda: False, lambda patience: None)  # It has patience.
+        rows = [json.loads(one.value())["k"] for one in own.messages(out)]
+        headers = {dict(one.headers())["midstream.ordinal"] for one in own.messages(out)}
+        assert set(rows) == {0, 1, 2}
+        assert len(headers) == 3

@@ -327,7 +327,7 @@ def test_a_step_that_fails_reads_the_same_again(kafka: Broker, monkeypatch: pyte
 
 def test_a_broker_that_does_not_answer_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_source, "ANSWER", 0.5)
-    with broker() as own, job({"A": stream(own, own.topic("orders"))}) as running:
+    with broker(own=True) as own, job({"A": stream(own, own.topic("orders"))}) as running:
         assert own.process is not None
         topic = own.made[0]
         own.send(topic, [row(0)])
@@ -376,3 +376,31 @@ def test_a_source_needs_a_checkpoint_and_a_format_that_is_there() -> None:
             engine.source("A", "kafak", "ts", "k BIGINT, ts TIMESTAMP", path=".")
         with pytest.raises(InputError, match="no values of 'xml'"):
             engine.source("A", "kafka", "ts", "k BIGINT, ts TIMESTAMP", value="xml", options={"subscribe": "a"})
+
+
+def test_an_empty_key_is_a_text_and_no_key_is_null(kafka: Broker) -> None:
+    topic = kafka.topic("orders")
+    kafka.send(topic, [row(0)], 0, b"")
+    kafka.send(topic, [row(1)], 0)
+    given = stream(kafka, topic, schema="k BIGINT, kafka_key VARCHAR, ts TIMESTAMP")
+    drain({"A": given}, "SELECT k, kafka_key FROM A")
+    assert [(one["k"], one["kafka_key"]) for one in results()] == [(0, ""), (1, None)]
+
+
+def test_an_empty_key_that_is_read_as_a_number_is_a_dead_letter(kafka: Broker) -> None:
+    topic = kafka.topic("orders")
+    kafka.send(topic, [row(0)], 0, b"")
+    kafka.send(topic, [row(1)], 0, b"7")
+    given = {"A": stream(kafka, topic, schema="k BIGINT, kafka_key BIGINT, ts TIMESTAMP")}
+    drain(given, "SELECT k, kafka_key FROM A")
+    assert [(one["k"], one["kafka_key"]) for one in results()] == [(1, 7)]
+    (found,) = dead(given, "SELECT k, kafka_key FROM A")
+    assert found["_offset"] == 0
+
+
+def test_a_message_of_two_megabytes(kafka: Broker) -> None:
+    topic = kafka.topic("orders")
+    large = json.dumps(row(1, v="x" * 2_000_000)).encode()
+    kafka.send(topic, [row(0), large, row(2)])
+    drain({"A": stream(kafka, topic)})
+    assert [(one["k"], len(one["v"])) for one in results()] == [(0, 1), (1, 2_000_000), (2, 1)]
