@@ -16,7 +16,7 @@ import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import app
-from midstream.engine.table_source import table_rows
+from midstream.engine.folder_source import table_rows
 from midstream.job.opened import OpenCheckpoint
 from midstream.language.job_specs import TableSpec
 from midstream.model.events import TableDropped, TableSet

@@ -21,7 +21,7 @@ from midstream.cli.source_columns import (
     source_columns,
     source_parts,
 )
-from midstream.engine.table_source import table_rows
+from midstream.engine.folder_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.outputs import dropped_next
 from midstream.job.reconcile import refuse_other_host, refuse_other_streams, with_streams

@@ -32,7 +32,7 @@ KAFKA_OPTIONS = "kafka.bootstrap.servers and subscribe"
 def job_of(session: Any, file: JobFile) -> Job:
     """Build the job that a job file describes, without starting it."""
     import midstream as ms
-    from midstream.engine.table_source import table_rows
+    from midstream.engine.folder_source import table_rows
     from midstream.job.calibration_file import with_unit_costs
     from midstream.spark.declared import arrow_schema, as_read, declared_schema
     from midstream.step.reviewing.settings import declared_optimizer

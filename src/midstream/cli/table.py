@@ -34,7 +34,7 @@ def table(
     from midstream.cli.send import send
     from midstream.cli.source_columns import check_table_path
     from midstream.engine.file_formats import READERS
-    from midstream.engine.table_source import table_rows
+    from midstream.engine.folder_source import table_rows
     from midstream.job.static_tables import set_table
     from midstream.language.job_specs import TableSpec
     from midstream.state.store.files import FileStore

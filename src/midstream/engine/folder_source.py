@@ -1,4 +1,4 @@
-"""A folder as a source: its files in the order of their arrival, each read once."""
+"""A folder as a source: its files in the order of their arrival, each read once; or all at once, as a static table."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from midstream.engine.file_formats import (
 )
 from midstream.engine.file_source import ON_SPARK, FileSource, known_options, most_files
 from midstream.language.ddl import parse_ddl
-from midstream.language.job_specs import SourceSpec
+from midstream.language.job_specs import SourceSpec, TableSpec
 from midstream.model.columns_of_files import own_names
 from midstream.model.errors import InputError, ReadError
 from midstream.state.store.objects import SCHEMES
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.storage import Storage
 from midstream.step.admission.given import one_table
+from midstream.step.admission.mixed import Mixed, read_of, reasons_of
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a partition whose column is NULL."""
@@ -278,3 +279,35 @@ def _files_at(storage: Storage) -> list[tuple[int, str]]:
     if found or not own or outer.endswith("/"):
         return found
     return [(moment, "") for moment, name in storage_at(outer or os.sep).changed() if name == own]
+
+
+def table_rows(name: str, spec: TableSpec) -> pa.Table:
+    """Read the rows of a static table; raises `InputError` where its files cannot be read, or not as declared."""
+    place = f"[tables.{name}]"
+    read = SourceSpec(spec.format, spec.path, spec.schema, "", options=spec.options)
+    source = FolderSource.of(name, read, None, place)
+    files = source.waiting(())
+    if not files:
+        raise InputError(f"table {name!r} has no file at {spec.path}", place=place, remedy="correct its path")
+    rows = _as_read(name, source.read(files).select(source.columns.names), place)
+    try:
+        return rows.cast(source.columns)
+    except (pa.ArrowException, ValueError) as error:
+        declared = ", ".join(f"{field.name} {field.type}" for field in source.columns)
+        raise InputError(
+            f"the files of table {name!r} are none of its columns: {error}",
+            place=place,
+            remedy=f"correct them, or its schema: {declared}",
+        ) from error
+
+
+def _as_read(name: str, rows: pa.Table, place: str) -> pa.Table:
+    # Nested columns have values that were read one by one, of which some may be of another type.
+    for at, field in enumerate(rows.schema):
+        if isinstance(field.type, Mixed):
+            chunks = rows.column(at).chunks
+            if reason := next((text for chunk in chunks for text in reasons_of(chunk).values()), None):
+                raise InputError(f"table {name!r}: {reason}", place=place, remedy="correct its files, or its schema")
+            values = pa.chunked_array([read_of(chunk) for chunk in chunks], field.type.storage_type.field("read").type)
+            rows = rows.set_column(at, field.name, values)
+    return rows

@@ -8,8 +8,8 @@ from typing import Self
 
 from midstream.checkpoint.folders import Folders
 from midstream.engine.engine import Engine
+from midstream.engine.folder_source import table_rows
 from midstream.engine.sources import source_of
-from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.patience import PATIENCE, Patience
 from midstream.job.reconcile import refuse_other_streams

@@ -10,9 +10,8 @@ from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.explain import explain
 from midstream.explain.prometheus import prometheus_text
-from midstream.explain.shown import Explained, MetricsShown, MigrationShown, plan_drawing, whole_html
 from midstream.job.metrics_server import METRICS_PORT, MetricsServer
-from midstream.job.watch import Watch
+from midstream.job.notebook import Explained, MetricsShown, MigrationShown, Watch, plan_drawing, whole_html
 from midstream.model.events import Event, StopRequested
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, StepUnderWay, time_summary

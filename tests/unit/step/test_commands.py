@@ -191,9 +191,9 @@ def test_drop_query_takes_its_migrations_along() -> None:
 def test_drop_query_leaves_the_migrations_of_what_is_shared_to_an_heir() -> None:
     together = Migrate("p", "(A (B C))", together=True)
     draft = drafted(AddQuery("p", THREE), AddQuery("q", THREE), together, DropQuery("p"))
-    heir = draft.manifest.queries["q"]
-    assert heir.plan == "(A (B C))"
-    assert [start.plan for start in draft.migrations[heir.chain]] == ["(A (B C))"]
+    successor = draft.manifest.queries["q"]
+    assert successor.plan == "(A (B C))"
+    assert [start.plan for start in draft.migrations[successor.chain]] == ["(A (B C))"]
 
 
 def test_migrate() -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
 from midstream.job.doctor.chunks import chunks, lanes, orphans
-from midstream.job.doctor.delivery import rejected, sinks, staged
 from midstream.job.doctor.finding import Finding, Patient
 from midstream.job.doctor.logs import claims, commands, events, manifests, sources, spark, tidying
+from midstream.job.doctor.sink_checks import rejected, sinks, staged
 from midstream.state.store.places import Place
 
 Check = Callable[[Patient], Iterator[Finding]]

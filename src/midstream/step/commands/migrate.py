@@ -83,30 +83,30 @@ class Migrate(StepCommand):
         return replace(self, plan=after.queries[self.query].plan)
 
 
-def inherit(draft: Draft, name: str, entry: QueryEntry, heir: str) -> None:
-    """Pass the migrations of a plan on to `heir`, because the query that began them no longer shares it.
+def inherit(draft: Draft, name: str, entry: QueryEntry, successor: str) -> None:
+    """Pass the migrations of a plan on to `successor`, because the query that began them no longer shares it.
 
-    `entry` is that of the query. Also what begins in this step goes over, and is reported by the heir's aliases.
+    `entry` is that of the query. Also what begins in this step goes over, and is reported by the successor's aliases.
     """
-    other = draft.manifest.queries[heir]
+    other = draft.manifest.queries[successor]
     inherited = reworded(entry.migrations, query_of(entry), query_of(other))
     other = replace(other, migrations={**other.migrations, **inherited})
-    draft.manifest = draft.manifest.with_query(heir, other)
+    draft.manifest = draft.manifest.with_query(successor, other)
     if entry.chain in draft.migrations:
         starts = draft.migrations.pop(entry.chain)  # The chain may have another name now.
-        draft.migrations[other.chain] = tuple(replace(s, query=heir) if s.query == name else s for s in starts)
+        draft.migrations[other.chain] = tuple(replace(s, query=successor) if s.query == name else s for s in starts)
     draft.events = [
-        _inherited(draft.manifest, event, query_of(entry), heir)
+        _inherited(draft.manifest, event, query_of(entry), successor)
         if isinstance(event, MigrationBegun) and event.query == name
         else event
         for event in draft.events
     ]
 
 
-def _inherited(manifest: Manifest, event: MigrationBegun, before: Query, heir: str) -> MigrationBegun:
-    query = query_of(manifest.queries[heir])
+def _inherited(manifest: Manifest, event: MigrationBegun, before: Query, successor: str) -> MigrationBegun:
+    query = query_of(manifest.queries[successor])
     old, new = (parse_plan(own_plan(query, canonical_plan(before, plan)), query) for plan in (event.old, event.new))
-    return replace(event, query=heir, old=old.notation(), new=new.notation(), tasks=_pieces(query, old, new))
+    return replace(event, query=successor, old=old.notation(), new=new.notation(), tasks=_pieces(query, old, new))
 
 
 def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart) -> Plan:
