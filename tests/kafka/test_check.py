@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from midstream.cli.main import main
+from midstream.dashboard.safety import Access
+from midstream.dashboard.server import Dashboard
+from tests.dashboard.browser import chromium, opened
 from tests.kafka.broker import Broker, job_text, stream
 from tests.kafka.test_source import ALL, job, row
 
@@ -46,6 +50,21 @@ def test_the_lag_of_each_partition_is_shown(kafka: Broker, capsys: pytest.Captur
         running.step()
     capsys.readouterr()
     assert main(["status", "ckpt"]) == 0
-    assert "backlog 3 (A[0], A[1])" in " ".join(capsys.readouterr().out.split())
+    assert "backlog 3 (A[0] 1, A[1] 2)" in " ".join(capsys.readouterr().out.split())
     assert main(["metrics", "ckpt"]) == 0
     assert 'midstream_backlog{stream="A[1]"} 2' in capsys.readouterr().out.replace('job="', "").replace(" 2.0", " 2")
+
+
+@pytest.mark.verify
+def test_the_dashboard_shows_the_lag_of_each_partition(kafka: Broker) -> None:
+    topic = kafka.topic("orders", 2)
+    for partition in range(2):
+        kafka.send(topic, [row(k) for k in range(3 + partition)], partition)
+    with job({"A": stream(kafka, topic, options={"maxOffsetsPerTrigger": 4})}) as running:
+        running.step()
+    with (
+        chromium() as browser,
+        Dashboard([Path("ckpt")], Access(), port=0) as dashboard,
+        opened(browser, dashboard, "#/0/steps") as page,
+    ):
+        expect(page.locator("body")).to_contain_text("A[0]: 1, A[1]: 2")

@@ -96,7 +96,8 @@ def time_line(time: Mapping[str, Any]) -> str:
     parts += lags(time["behind"], time["watermark_lag"])
     waiting = {name: count for name, count in time["backlog"].items() if count}
     if waiting:
-        parts.append(f"backlog {sum(waiting.values()):,} ({', '.join(waiting)})")
+        each = waiting if len(waiting) == 1 else [f"{name} {count:,}" for name, count in waiting.items()]
+        parts.append(f"backlog {sum(waiting.values()):,} ({', '.join(each)})")
     return ", ".join(parts)
 
 
