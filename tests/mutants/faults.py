@@ -258,8 +258,8 @@ FAULTS = (
     Fault(
         "aggregate-instant-twice",
         "operators/aggregate.py",
-        "np.minimum(self.ends(lane, alive), end - 1)",
-        "np.minimum(self.ends(lane, alive), end)",
+        "np.minimum(ends, end - 1)",
+        "np.minimum(ends, end)",
         "an instant at the watermark is answered in two steps",
         ("tests/unit/operators/test_aggregate.py::test_a_row_of_age_exactly_the_window_still_counts",),
     ),
