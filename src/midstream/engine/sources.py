@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Executor, wait
 from typing import Protocol
 
 import pyarrow as pa
@@ -70,8 +71,8 @@ class Sources:
     one note, so none that arrives late changes what was read.
     """
 
-    def __init__(self, engine: Pushed, folders: Folders) -> None:
-        self._engine, self._folders = engine, folders
+    def __init__(self, engine: Pushed, folders: Folders, pool: Executor) -> None:
+        self._engine, self._folders, self._pool = engine, folders, pool
         self._sources: dict[str, FileSource] = {}
         self._notes: dict[str, FilesRead] = {}
         self._read: dict[str, dict[str, int]] = {}
@@ -92,7 +93,10 @@ class Sources:
         Returns: what `push` does, or None if there was nothing to do.
         """
         watch = Stopwatch()
-        waiting = {name: source.waiting(self._read[name]) for name, source in self._sources.items()}
+        # Each waits for a broker or a store, and none for another.
+        asked = {name: self._pool.submit(one.waiting, self._read[name]) for name, one in self._sources.items()}
+        wait(asked.values())  # Where one fails, another must not be asked again while it still answers.
+        waiting = {name: one.result() for name, one in asked.items()}
         found = {name: files[: self._sources[name].most] for name, files in waiting.items()}
         if not any(found.values()) and not self._engine.waits:
             return None
