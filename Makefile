@@ -52,8 +52,9 @@ pictures: venv ## the pictures of docs/architecture.md, drawn again from the cod
 bench: venv ## the measurements: Spark's own join and DuckDB beside ours, changes of plan in mid-run, sharing, the optimizer, spreads
 	@$(with_java) failed=0 && for what in $(benchmarks); do $(bin)/python -m benchmarks.$$what || failed=1; done && exit $$failed
 
-soak: venv ## many more random cases, a month of event time that stays flat, and an hour of kills at random moments
+soak: venv ## many more random cases, an hour of texts of queries, a month of event time, an hour of kills
 	@$(with_java) $(with_postgresql) MIDSTREAM_PROFILE=soak $(bin)/pytest -m "soak or property" --timeout 7200 $(PYTEST_ARGS)
+	@PYTHONPATH=src:. $(bin)/python -W ignore -m tests.texts --minutes 60
 	@$(with_java) $(bin)/python -m benchmarks.soak
 	@$(with_java) $(with_postgresql) PYTHONPATH=src:. $(bin)/python -m tests.spark.random_kills --minutes 60
 

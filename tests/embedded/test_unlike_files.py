@@ -176,12 +176,15 @@ def test_parquet_that_is_cut_off_is_skipped_where_that_is_said(folder: Path) -> 
 def test_what_a_bad_file_may_do_is_one_of_two() -> None:
     with pytest.raises(LanguageError, match="on_bad_file"):
         files_job(Path("nowhere"), more='on_bad_file = "burn"')
-    spec = SourceSpec("parquet", "in", "k BIGINT", "k", on_bad_file="skip")
+    spec = SourceSpec("parquet", "hdfs://there/in", "k BIGINT", "k", on_bad_file="skip")
     with pytest.raises(InputError, match=r"\[streams.A\].*--engine embedded"):
         source_columns("A", spec, None, embedded=False)
 
 
-@pytest.mark.parametrize("line", [b"rubbish", b"[1]", b'{"k": 1', b'{"v": "\xe9"', b"\xff"])
+DEEP = b'{"k": ' + b"[" * 20_000 + b"]" * 20_000 + b"}"
+
+
+@pytest.mark.parametrize("line", [b"rubbish", b"[1]", DEEP, b'{"v": "\\ud800"}', b'{"k": 1', b'{"v": "\xe9"', b"\xff"])
 def test_lines_that_are_no_json_say_so(folder: Path, line: bytes) -> None:
     (folder / "A" / "0.json").write_bytes(b'\xef\xbb\xbf{"k": 1, "ts": "2024-01-01", "v": "x"}\n' + line + b"\r\n")
     results, (letter,) = run(folder, "json")
@@ -204,6 +207,25 @@ def test_a_header_that_lacks_a_declared_column_says_so(folder: Path) -> None:
     (folder / "A" / "0.csv").write_text("key,ts,v\n1,2024-01-01,x\n")
     with pytest.raises(InputError, match=r"its header has no 'k', but key, ts, v \(at .*0.csv"):
         run(folder, "csv", more=HEADER)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_of_csv_end_in_any_way(folder: Path, end: str) -> None:
+    (folder / "A" / "0.csv").write_bytes(LINES.replace(b"\n", end.encode()) + b"2,2024-01-01,y")
+    assert run(folder, "csv", more=HEADER) == ([ONE, {"k": 2, "v": "y"}], [])
+
+
+def test_a_header_of_megabytes(folder: Path) -> None:
+    names = ",".join(f"column_{number}" for number in range(100_000))
+    (folder / "A" / "0.csv").write_text(f"k,ts,{names},v\n1,2024-01-01,{',' * 99_999},x\n")
+    assert run(folder, "csv", more=HEADER) == ([ONE], [])
+
+
+def test_a_line_with_more_values_than_the_header_is_a_dead_letter(folder: Path) -> None:
+    (folder / "A" / "0.csv").write_bytes(LINES + b"2,2024-01-01,1,5\n3,2024-01-01\n")
+    results, (letter,) = run(folder, "csv", more=HEADER)
+    assert results == [ONE, {"k": 3, "v": None}]
+    assert (letter["k"], letter["_reason"]) == ("2", "the line has 4 values, and the header 3 names")
 
 
 def test_without_a_header_columns_are_found_by_their_position(folder: Path) -> None:
@@ -256,7 +278,31 @@ SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-3, 3), st.integers(), st.floats(), st.text(max_size=3), st.just("7"),
     st.sampled_from([9223372036854775808, -0.0, 1e300, "2024-01-01", "NaN", [1], {"a": 1}]),
 )  # fmt: skip
-OBJECTS = st.dictionaries(st.sampled_from(["k", "ts", "v", "d", "b", "m", "K", "other"]), SCALARS)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_keys_of_json_are_found_in_any_case(folder: Path, plain: bool) -> None:
+    """Keys that are written as declared come first; of two others nobody knows which is meant."""
+    lines = ['{"K": 1, "TS": "2024-01-01", "v": "x"}'] * 2
+    if not plain:
+        lines += [
+            '{"\\u004b": 1, "ts": "2024-01-01", "v": "x"}',
+            '{"K": 7, "k": 2, "ts": "2024-01-01", "V": {"k": 1}}',
+            '{"Ts": "2024-01-01", "TS": "2024-01-01", "k": 3}',
+            '{"k": 4, "ts": "2024-01-01"}',
+        ]
+    (folder / "A" / "0.json").write_text("\n".join(lines) + "\n")
+    results, letters = run(folder, "json")
+    if plain:
+        assert (results, letters) == ([ONE] * 2, [])
+        return
+    assert results == [ONE, ONE, ONE, {"k": 2, "v": '{"k": 1}'}, {"k": 4, "v": None}]
+    (letter,) = letters
+    assert letter["_reason"] == "its columns 'Ts' and 'TS' differ only by case"
+    assert letter["_corrupt_record"] == lines[4]
+
+
+OBJECTS = st.dictionaries(st.sampled_from(["k", "ts", "v", "d", "b", "m", "K", "TS", "Ts", "other"]), SCALARS)
 LINES_OF_JSON = st.one_of(
     OBJECTS.map(json.dumps),
     st.fixed_dictionaries({"k": st.integers(-9, 9), "v": st.text(max_size=3), "d": st.floats(-2, 2)}).map(json.dumps),

@@ -6,24 +6,16 @@ not. What is taken also runs, over rows of odd values, for much of what can go w
 
 from __future__ import annotations
 
-import datetime as dt
-
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import midstream as ms
 from midstream.language.functions import CATALOGUE
 from tests.drawing import drawing
+from tests.texts import NAMES, ends_well
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-COLUMNS = (
-    "k BIGINT, v DOUBLE, s VARCHAR, ts TIMESTAMP, o BOOLEAN, m DECIMAL(10, 2), l BIGINT[], n STRUCT(x BIGINT), b BLOB, "
-    "d DATE, t TIME, i TINYINT, u UBIGINT, z TIMESTAMPTZ"
-)
-NAMES = [column.split()[0] for column in COLUMNS.replace("(10, 2)", "").split(", ")]
 TYPES = (
     "BIGINT",
     "TINYINT",
@@ -181,6 +173,14 @@ WINDOWS = (
     " [RANGE 1 DAY SLIDE 1 HOUR]",
 )
 
+FRAMES = (
+    "RANGE BETWEEN INTERVAL 5 SECONDS PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
+    "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING",
+    "DESC",
+)
+
 columns = st.sampled_from(
     [*NAMES, *(f"A.{name}" for name in NAMES), *(f"B.{name}" for name in NAMES), "_ts", "nope", "C.k", "*"]
 )
@@ -201,6 +201,9 @@ def made_of(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
             lambda x: f"{x[0]}({x[1]}{x[2]} ORDER BY {x[3]}) FILTER (WHERE {x[3]})"
         ),
         st.tuples(of(FUNCTIONS), inner, inner).map(lambda x: f"{x[0]}({x[1]}) OVER (PARTITION BY {x[2]} ORDER BY ts)"),
+        st.tuples(of(FUNCTIONS), inner, of(NAMES), of(FRAMES)).map(
+            lambda x: f"{x[0]}({x[1]}) OVER (PARTITION BY {x[2]} ORDER BY ts {x[3]})"
+        ),
         st.tuples(of(("CAST", "TRY_CAST")), inner, kinds).map(lambda x: f"{x[0]}({x[1]} AS {x[2]})"),
         st.tuples(inner, kinds).map("::".join),
         st.tuples(of(("-", "+", "NOT ", "~")), inner).map("".join),
@@ -233,7 +236,17 @@ def queries(draw: st.DrawFn, deep: int = 2) -> str:
         return draw(st.sampled_from(["A", "B", "A", "B", "rates", "nope", "A a"])) + draw(st.sampled_from(WINDOWS))
 
     kinds = st.sampled_from(
-        [", {}", " JOIN {} ON {}", " LEFT JOIN {} ON {}", " FULL JOIN {} USING (k)", " CROSS JOIN {}"]
+        [
+            ", {}",
+            " JOIN {} ON {}",
+            " LEFT JOIN {} ON {}",
+            " FULL JOIN {} USING (k)",
+            " CROSS JOIN {}",
+            " ASOF JOIN {} ON {}",
+            " NATURAL JOIN {}",
+            " LEFT JOIN LATERAL {} ON {}",
+            " CROSS JOIN UNNEST(l)",
+        ]
     )
     text = f"SELECT {perhaps('{} ', st.sampled_from(['DISTINCT', 'DISTINCT ON (k)', 'ALL']))}"
     text += ", ".join(
@@ -246,7 +259,7 @@ def queries(draw: st.DrawFn, deep: int = 2) -> str:
     if deep:
         text += perhaps(" AND EXISTS ({})", queries(deep - 1), 9) + perhaps(" AND k IN ({})", queries(deep - 1), 9)
     windows = st.tuples(
-        st.sampled_from(["TUMBLE", "HOP", "SESSION"]), near, joined(", ", st.sampled_from(LENGTHS), 0, 2)
+        st.sampled_from(["TUMBLE", "HOP", "SESSION", "CUMULATE"]), near, joined(", ", st.sampled_from(LENGTHS), 0, 2)
     )
     text += perhaps(" GROUP BY {}", joined(", ", near | windows.map(lambda x: f"{x[0]}({x[1]}, {x[2]})"), 1, 3), 3)
     text += perhaps(" HAVING {}", near, 6) + perhaps(" QUALIFY {}", near, 12)
@@ -256,58 +269,6 @@ def queries(draw: st.DrawFn, deep: int = 2) -> str:
         operations = st.sampled_from(["UNION", "UNION ALL", "EXCEPT", "INTERSECT", "EXCEPT ON (k)"])
         text += f" {draw(operations)} {draw(queries(0))}"
     return text
-
-
-def values() -> pa.Table:
-    """Odd rows; those of the first event time have NULL in all other columns."""
-    at = [0, 1_000_000, 2_000_000, 2_000_000]
-    found = {
-        "k": pa.array([None, 1, -(2**63), 2**63 - 1]),
-        "v": pa.array([None, float("nan"), -0.0, float("inf")]),
-        "s": pa.array([None, "", "\u00e9\U0001f600", "2024-02-29"]),
-        "ts": pa.array(at, pa.timestamp("us")),
-        "o": pa.array([None, True, False, True]),
-        "m": pa.array([None, "1.25", "-99999999.99", "0.00"]),
-        "l": pa.array([None, [], [1, None], [2]]),
-        "n": pa.array([None, {"x": None}, {"x": 1}, {"x": 2}]),
-        "b": pa.array([None, b"", b"\xff", b"x"]),
-        "d": pa.array([None, dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2024, 2, 29)]),
-        "t": pa.array([None, dt.time(), dt.time(23, 59, 59, 999999), dt.time(12)]),
-        "i": pa.array([None, 127, -128, 0], pa.int8()),
-        "u": pa.array([None, 0, 2**64 - 1, 1], pa.uint64()),
-        "z": pa.array([None, 0, 2**55, -(2**55)], pa.timestamp("us", "UTC")),
-    }
-    return pa.table(found)
-
-
-ROWS = values()
-
-
-def ends_well(text: str) -> None:
-    """Add a query and push rows; what is refused has a place and a remedy, and no fault is found."""
-    one = ms.Engine()
-    for name in "AB":
-        one.create_stream(name, COLUMNS, timestamp="ts")
-    one.table("rates", pa.table({"k": [1, 2], "rate": [1.5, 2.5]}))
-    try:
-        one.add_query("q", text)
-    except ms.InternalError as error:
-        pytest.fail(f"{text}\n{error}")
-    except ms.MidstreamError as error:
-        assert error.place and error.remedy, f"{text}\n{error}"
-        return
-    try:
-        one.push({"A": ROWS, "B": ROWS})
-        one.push({"A": ROWS.slice(3), "B": ROWS.slice(3)})
-        one.push(
-            {name: pa.table({**dict(zip(NAMES, ROWS.slice(0, 1).columns, strict=True)), "ts": LATER}) for name in "AB"}
-        )
-        one.explain("q")
-    except ms.MidstreamError as error:
-        assert not isinstance(error, ms.InternalError), f"{text}\n{error}"
-
-
-LATER = pa.array([10**12], pa.timestamp("us"))
 
 
 KEPT = (

@@ -66,7 +66,10 @@ def test_commands_go_to_the_command_log(
     assert not any(isinstance(command, Stop) for command in run.not_applied), "the next start does not stop for it"
     assert main(["status", run._driver.folders.root]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "commands not taken yet: they wait for the next batch with data" in printed and " stop " not in printed
+    assert (
+        "commands not taken yet: they wait for the next batch with data, after the next start" in printed
+        and " stop " not in printed
+    )
 
 
 def test_a_step_under_way_is_known_with_its_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import os
 from pathlib import Path
@@ -13,9 +14,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.job import job_of
+from midstream.cli.main import main
 from midstream.engine.job_run import FileJob
+from midstream.job.lost_rows import dead_files
 from midstream.language.job_file import parse_job
 
 STREAMS = {"C": ("csv", 'options = { header = "true" }'), "J": ("json", ""), "P": ("parquet", "")}
@@ -116,16 +120,122 @@ def _read(file: Path) -> list[dict[str, Any]]:
     return list(pq.read_table(file, partitioning=None).to_pylist())
 
 
-def test_a_header_in_another_order_later_stops_and_names_the_file(spark: SparkSession, tmp_path: Path) -> None:
-    for name in STREAMS:
-        (tmp_path / name).mkdir()
-    (tmp_path / "C" / "0.csv").write_text("k,ts,v\n1,2024-01-01,x\n")
-    run = job_of(spark, parse_job(toml(tmp_path, "spark"))).start({"availableNow": True})
-    run.await_termination()
-    job = job_of(spark, parse_job(toml(tmp_path, "spark")))
-    (tmp_path / "C" / "1.csv").write_text("ts,k,v\n2024-01-01,1,x\n")
-    with pytest.raises(ms.SparkError, match=r"(?s)header.*1\.csv"):
-        job.start({"availableNow": True}).await_termination()
+FOLDERS = {
+    "bad": ("parquet", "k BIGINT, ts TIMESTAMP, v VARCHAR", 'on_bad_file = "skip"'),
+    "types": ("parquet", "k BIGINT, ts TIMESTAMP, v VARCHAR", "options = { maxFilesPerTrigger = 1 }"),
+    "bytes": ("csv", "k BIGINT, ts TIMESTAMP, v VARCHAR", 'options = { header = "true", nullValue = "-" }'),
+    "uuids": ("parquet", "k UUID, ts TIMESTAMP, v VARCHAR", ""),
+    "fields": ("parquet", "k STRUCT(ip VARCHAR, n BIGINT), ts TIMESTAMP, v VARCHAR", ""),
+    "beside": ("parquet", "k BIGINT, ts TIMESTAMP, v VARCHAR", "options = { maxFilesPerTrigger = 1 }"),
+    "lines": ("json", "k BIGINT, ts TIMESTAMP, v STRUCT(ip VARCHAR)", ""),
+}
+
+
+def folders(folder: Path) -> None:
+    """Write files as people have them, those of a stream in the order of their names."""
+    at, uuid = pa.array([0], pa.timestamp("us")), pa.array([bytes(range(16))], pa.uuid())
+    plain = pa.table({"k": [1], "ts": at, "v": ["x"]})
+    tables = {
+        "bad": {"0": plain, "2": plain},
+        "types": {
+            "0": plain,
+            "1": plain.set_column(0, "k", pa.array(["2"])),
+            "2": pa.concat_tables([plain, plain, plain]).set_column(0, "k", pa.array(["3", "two", None])),
+            "3": plain.set_column(0, "K", pa.array([4.0])),
+            "4": plain.set_column(2, "v", pa.array([[1]])),
+            "5": plain.set_column(0, "k", pa.array([{"a": 1}])),
+            "6": plain.set_column(1, "ts", pa.nulls(1, pa.timestamp("us"))),
+        },
+        "uuids": {
+            "0": plain.set_column(0, "k", uuid),
+            "1": plain.set_column(0, "k", pa.array(["00010203-0405-0607-0809-0A0B0C0D0E0F"])),
+            "2": plain.set_column(0, "k", pa.array(["nope"])),
+        },
+        "fields": {
+            "0": plain.set_column(0, "k", pa.array([{"IP": "a", "N": 1}])),
+            "1": plain.set_column(0, "k", pa.array([{"address": "a"}])),
+        },
+    }
+    for name in FOLDERS:
+        (folder / name).mkdir()
+        for file, table in tables.get(name, {}).items():
+            pq.write_table(table, folder / name / f"{file}.parquet")
+    for number, within in enumerate(("", "v=part", "old"), 1):  # A partition beside a file, and another folder.
+        (folder / "beside" / within).mkdir(exist_ok=True)
+        pq.write_table(plain.select(["k", "ts"]), folder / "beside" / within / f"{number}.parquet")
+    (folder / "bad" / "1.parquet").write_bytes((folder / "bad" / "0.parquet").read_bytes()[:-9])
+    (folder / "bytes" / "0.csv").write_bytes(
+        b"k,ts,v\n1,1970-01-01,na\xc3\xafve\n2,1970-01-01,caf\xe9\n3,1970-01-01,-\n"
+    )
+    (folder / "bytes" / "1.csv").write_bytes(b"\xef\xbb\xbfts,v,K\n1970-01-01,x,4\n")
+    lines = [
+        '{"K": 1, "ts": "1970-01-01", "v": {"IP": "a"}}',
+        '{"K": 2, "k": 3, "ts": "1970-01-01"}',
+        '{"Ts": "1970-01-01", "k": 4}',
+        '{"k": 5, "Ts": "1970-01-01", "TS": "1970-01-01"}',
+    ]
+    (folder / "lines" / "0.json").write_text("\n".join(lines))
+    for file in folder.rglob("*.*"):
+        os.utime(file, (10**9 + int(file.stem),) * 2)
+
+
+def test_files_as_people_have_them(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unlike types, files that are none, damaged bytes, UUIDs, and names in another case, on both hosts."""
+    folders(tmp_path)
+    told = {}
+    for host in ("spark", "embedded"):
+        text = f'checkpoint = "{tmp_path}/{host}"\n'
+        for name, (format, schema, more) in FOLDERS.items():
+            text += f"""
+                [streams.{name}]
+                format = "{format}"
+                path = "{tmp_path}/{name}"
+                schema = "{schema}"
+                timestamp = "ts"
+                {more}
+                [queries.of_{name}]
+                sql = "SELECT k, v, ts FROM {name}"
+                sink = {{ path = "{tmp_path}/{host}_{name}" }}"""
+        if host == "spark":
+            job_of(spark, parse_job(text)).start({"availableNow": True}).await_termination()
+        else:
+            with FileJob(parse_job(text)) as job:
+                while job.step():
+                    pass
+        told[host] = {name: seen(tmp_path, host, name) for name in FOLDERS}
+    for name in FOLDERS:
+        assert told["spark"][name] == told["embedded"][name], name
+    rows, letters = told["spark"]["types"]
+    assert [eval(row, {"datetime": dt})["k"] for row in rows] == [1, 2, 3, 4, None]
+    assert sorted(eval(letter)[1] for letter in letters) == ["2.parquet", "4.parquet", "5.parquet", "6.parquet"]
+    for host in told:
+        (dead,) = dead_files(Folders(f"{tmp_path}/{host}"), Checkpoint.open(f"{tmp_path}/{host}").report())
+        assert (dead.stream, dead.step, dead.file) == ("bad", 0, f"{tmp_path}/bad/1.parquet"), host
+        assert main(["status", f"{tmp_path}/{host}"]) == 0
+        assert "1.parquet" in capsys.readouterr().out.partition("dead files: skipped")[2]
+    assert len(told["spark"]["bad"][0]) == 2 and "1.parquet" in told["spark"]["bad"][1][0]
+    assert ["'v': 'part'" in row for row in told["spark"]["beside"][0]] == [True, False]
+    assert len(told["spark"]["uuids"][0]) == 2 and "nope" in told["spark"]["uuids"][1][0]
+    assert "'ip': 'a'" in told["spark"]["fields"][0][0] and "address" in told["spark"]["fields"][1][0]
+    assert len(told["spark"]["bytes"][0]) == 3 and "0.csv" in told["spark"]["bytes"][1][0]
+    assert len(told["spark"]["lines"][0]) == 3 and "differ only by case" in told["spark"]["lines"][1][0]
+
+
+def test_a_bad_file_stops_the_job_and_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    folders(tmp_path)
+    text = f"""
+        checkpoint = "{tmp_path}/ckpt"
+        [streams.A]
+        format = "parquet"
+        path = "{tmp_path}/bad"
+        schema = "k BIGINT, ts TIMESTAMP"
+        timestamp = "ts"
+        [queries.q]
+        sql = "SELECT k FROM A"
+        sink = {{ path = "{tmp_path}/out" }}"""
+    with pytest.raises(ms.InputError, match=r"1\.parquet.*on_bad_file") as stopped:
+        job_of(spark, parse_job(text)).start({"availableNow": True}).await_termination()
+    assert stopped.value.remedy
 
 
 def test_uuids_of_any_case_are_one(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,10 +28,12 @@ from midstream.job.reconcile import refuse_other_host, refuse_other_streams, wit
 from midstream.job.static_tables import unread
 from midstream.language.job_file import JobFile
 from midstream.language.job_specs import QuerySpec, SourceSpec
+from midstream.language.parse import parse_query
+from midstream.language.place import place as place_at
 from midstream.language.query import query_of
 from midstream.language.toml_file import Path as Keys
 from midstream.model.allowed_sources import check_settings_of_spark
-from midstream.model.errors import MidstreamError
+from midstream.model.errors import LanguageError, MidstreamError
 from midstream.model.manifest import EMBEDDED, SPARK, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.operators.user_operator import OperatorSpec
@@ -258,6 +260,13 @@ class _Check:
             return taken(manifest, command)
         except MidstreamError as error:
             found, before = error, len(self.found.faults)
+        for fault in faults_of(
+            command.sql, partial(parse_query, streams=manifest.streams, tables=manifest.table_schemas)
+        ):
+            place = f"{self.places.get(f'{table}.sql') or self.places[table]}, {fault.place}"
+            self.found.faults.append(LanguageError(fault.message, place=place, remedy=fault.remedy))
+        if len(self.found.faults) > before:
+            return None
         bare = AddQuery(command.query, command.sql, None, command.sink, None, command.history)
         answer = None
         with self.at(table, "sql"):
@@ -271,6 +280,127 @@ class _Check:
             with self.at(table):
                 raise found
         return answer
+
+
+_PLACE = re.compile(r"line (\d+), column (\d+)")
+_NAME = re.compile(r"""(?:"[^"]*"|[A-Za-z_]\w*)(?:\s*\.\s*(?:"[^"]*"|\w+))*|\d[\w.]*|'[^']*'""")
+_FOLLOWS = re.compile(r"is no SQL|EVERY|selects nothing|reads no")
+"""What may be said of a text only because a part of it was taken for NULL."""
+_NO_WINDOW, _ANY_WINDOW = "has no window", " WINDOW 1 SECOND"
+_MOST_FAULTS = 32
+
+
+def faults_of(sql: str, bind: Callable[[str], object]) -> list[LanguageError]:
+    """Return every fault of a query's text that can be found: after each the name, or call, at its place is NULL.
+
+    What is wrong only with an expression that has a fault already is none of its own.
+
+    >>> from midstream.language.parse import parse_query
+    >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
+    >>> found = faults_of("SELECT kk, foo(k) FROM A WHERE vv > 3", lambda text: parse_query(text, {"A": A}))
+    >>> [(one.message, one.place) for one in found if "column" in one.message]
+    [("unknown column 'vv'", 'line 1, column 32'), ("unknown column 'kk'", 'line 1, column 8')]
+    """
+    found, masked, windows = list[LanguageError](), list[tuple[int, int]](), ""
+    for _ in range(_MOST_FAULTS):
+        text, end = "", 0
+        for begin, after in sorted(masked):
+            text, end = f"{text}{sql[end:begin]}NULL", after
+        text += sql[end:]
+        try:
+            bind(text + windows)
+        except LanguageError as error:
+            at = _offset(text, error.place)
+            at = None if at is None else _unmasked(at, masked)
+            if error.message.startswith("unknown type") and at is not None:
+                at = _call_around(sql, at)
+            span = None if at is None else _span(sql, at)
+            if span is None or at is None:
+                return found or [error]
+            if not (found and _is_known(error.message, sql, span, found, masked)):
+                found.append(LanguageError(error.message, place=place_at(sql, at), remedy=error.remedy))
+            if error.message.endswith(_NO_WINDOW) and not windows:
+                windows = _ANY_WINDOW
+            elif span in masked or error.message.endswith(_NO_WINDOW):
+                return found
+            else:
+                masked = [span, *(one for one in masked if one[1] <= span[0] or span[1] <= one[0])]
+        except MidstreamError:
+            return found
+        else:
+            return found
+    return found
+
+
+def _is_known(
+    message: str, sql: str, span: tuple[int, int], found: Sequence[LanguageError], masked: Sequence[tuple[int, int]]
+) -> bool:
+    """Tell whether a fault follows from what was taken for NULL before, or was found."""
+    if _FOLLOWS.search(message) or message.endswith(_NO_WINDOW):
+        return True
+    if any(span[0] <= begin and after <= span[1] for begin, after in masked):
+        return True
+    if not message.startswith("unknown column"):
+        return any(one.message == message for one in found)
+    # A column that a subquery selects is unknown outside, too, once it is NULL.
+    name = sql[slice(*span)].rpartition(".")[2]
+    inner = [begin for begin, after in masked if sql[begin:after].rpartition(".")[2] == name]
+    return any(_subqueries(sql, begin) > _subqueries(sql, span[0]) for begin in inner)
+
+
+def _subqueries(sql: str, at: int) -> int:
+    """Count the subqueries that a place is in."""
+    depths = [0]
+    for token in re.finditer(r"'[^']*'|\(\s*SELECT\b|[()]", sql[:at], re.IGNORECASE):
+        if token[0] == ")":
+            depths = depths[:-1] or [0]
+        elif token[0][0] == "(":
+            depths.append(depths[-1] + (len(token[0]) > 1))
+    return depths[-1]
+
+
+def _call_around(sql: str, at: int) -> int | None:
+    """Find where the call begins that a place is in; None where it is in none."""
+    opened: list[int] = []
+    for token in re.finditer(r"'[^']*'|(\w*)\s*\(|\)", sql[:at]):
+        if token[0] == ")":
+            opened = opened[:-1]
+        elif token[0][-1] == "(":
+            opened.append(token.start())
+    return opened[-1] if opened else None
+
+
+def _offset(text: str, place: str) -> int | None:
+    found = _PLACE.fullmatch(place)
+    if found is None:
+        return None
+    line, column = int(found[1]), int(found[2])
+    return sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column - 1
+
+
+def _unmasked(at: int, masked: Sequence[tuple[int, int]]) -> int:
+    """Return the place in a text of one in that with NULLs."""
+    for begin, after in sorted(masked):
+        if at < begin:
+            break
+        at = begin if at < begin + len("NULL") else at + after - begin - len("NULL")
+    return at
+
+
+def _span(sql: str, at: int) -> tuple[int, int] | None:
+    """Find where the name, number, text or call at a place begins and ends; None where there is none."""
+    name = _NAME.match(sql, at)
+    if name is None or name[0].upper() in ("SELECT", "FROM", "WITH"):
+        return None
+    opened = re.compile(r"\s*\(").match(sql, name.end())
+    if opened is None:
+        return name.span()
+    depth = 0
+    for token in re.finditer(r"'[^']*'|[()]", sql[name.end() :]):
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if not depth and token[0] == ")":
+            return at, name.end() + token.end()
+    return None
 
 
 def _of_one_query(job: JobFile, name: str, query: QuerySpec, settings: dict[str, Any]) -> JobFile:

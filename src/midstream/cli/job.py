@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from midstream.engine.folder_source import FolderSource
 from midstream.language.job_specs import OF_A_JOB, read_results
 from midstream.model.allowed_sources import check_source
 from midstream.model.columns_of_files import own_names
@@ -24,6 +28,15 @@ TEXTS = ("csv", "json")
 READING_OPTIONS = {"dateformat", "timestampformat", "timestampntzformat", "locale", "mode"}
 """Options, in small letters, that say how Spark shall read values from text."""
 
+WHICH_FILES = {
+    "maxfilespertrigger", "maxbytespertrigger", "maxfileage", "maxcachedfiles", "discardcachedinputratio",
+    "latestfirst", "filenameonly", "pathglobfilter", "modifiedbefore", "modifiedafter",
+}  # fmt: skip
+"""Options, in small letters, that say which files come when, and nothing of how they are read."""
+
+_HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""Where one of these is set, a path without a scheme may be on another file system."""
+
 _TYPE_OF_TIMES = "spark.sql.timestampType"
 
 KAFKA_OPTIONS = "kafka.bootstrap.servers and subscribe"
@@ -35,6 +48,7 @@ def job_of(session: Any, file: JobFile) -> Job:
     from midstream.engine.folder_source import table_rows
     from midstream.job.calibration_file import with_unit_costs
     from midstream.spark.declared import arrow_schema, as_read, declared_schema
+    from midstream.spark.whole_files import WholeFiles
     from midstream.step.reviewing.settings import declared_optimizer
 
     check_sources(file)
@@ -43,7 +57,13 @@ def job_of(session: Any, file: JobFile) -> Job:
     for name, spec in file.streams.items():
         declared = None if spec.schema is None else declared_schema(spec.schema, f"[streams.{name}]")
         columns = None if declared is None else arrow_schema(declared)
-        frame = _read(session, name, spec, None if declared is None else as_read(declared))
+        source = folder_of(name, spec)
+        if source is None:
+            frame = _read(session, name, spec, None if declared is None else as_read(declared))
+        else:
+            columns = arrow_schema(_inferred(session, name, spec)) if columns is None else columns
+            which = {key: value for key, value in spec.options.items() if key.lower() in WHICH_FILES}
+            frame = WholeFiles.of(session, replace(source, columns=columns), spec.path or "", which)
         timing = (spec.timestamp, spec.lateness, spec.idle_timeout)
         job.stream(name, frame, *timing, columns, spec.unit, spec.max_ahead, spec.dead_letters)
     for name, table in file.tables.items():
@@ -70,12 +90,27 @@ def check_spec(name: str, spec: SourceSpec) -> None:
             place=f"[streams.{name}]",
             remedy="run the job with --engine embedded, or decode them in a program: docs/kafka.md",
         )
-    if spec.on_bad_file == "skip":
+    if spec.on_bad_file == "skip" and folder_of(name, spec) is None:
         raise InputError(
-            f"stream {name!r} is to go on without bad files, of which Spark says nothing",
+            f"stream {name!r} is to go on without bad files, and Spark itself reads it, which says nothing of them",
             place=f"[streams.{name}]",
             remedy="leave on_bad_file out, or run the job with --engine embedded",
         )
+
+
+def folder_of(name: str, spec: SourceSpec) -> FolderSource | None:
+    """Return the folder of a stream, of one column; None where Spark reads it by itself."""
+    scheme = urlsplit(spec.path or "").scheme
+    here = scheme == "file" or not (scheme or any(map(os.environ.get, _HADOOP)))
+    if not spec.path or not here or "{" in spec.path:
+        return None
+    reading = {key: value for key, value in spec.options.items() if key.lower() not in WHICH_FILES}
+    if spec.schema is None and spec.format == "csv":
+        reading = {"header": "true", **reading}
+    try:
+        return FolderSource.of(name, replace(spec, schema="k BIGINT", options=reading), None)
+    except InputError:
+        return None
 
 
 def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
@@ -91,7 +126,7 @@ def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
     reader = session.readStream.format(spec.format).options(**options)
     if spec.format == "kafka":
         return _from_kafka(reader, name, spec, declared)
-    schema = _inferred(session, name, spec, options) if inferred else _given(session, spec, declared, options)
+    schema = _inferred(session, name, spec) if inferred else _given(session, spec, declared, options)
     reader = reader.schema(schema) if schema is not None else reader
     try:
         return reader.load(spec.path) if spec.path else reader.load()
@@ -151,7 +186,10 @@ def _by_header(session: Any, spec: SourceSpec, declared: Any, options: dict[str,
     return in_order(declared, {given: name for name, given in own.items()}, header) if header else declared
 
 
-def _inferred(session: Any, name: str, spec: SourceSpec, options: dict[str, str]) -> Any:
+def _inferred(session: Any, name: str, spec: SourceSpec) -> Any:
+    # Without a schema, the columns of a CSV file can only be known by its header.
+    header = {"header": "true", "inferSchema": "true"} if spec.format == "csv" else {}
+    options = {**header, **spec.options}
     before = session.conf.get(_TYPE_OF_TIMES)
     try:
         # A text of a time without a zone is a TIMESTAMP without one.

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -49,27 +50,31 @@ def status(
 def _tell(checkpoint: Checkpoint, events: int, as_json: bool) -> None:
     from midstream.checkpoint.liveness import Liveness
     from midstream.explain.event_sentence import event_sentence
+    from midstream.job.lost_rows import dead_files
     from midstream.model.codec import decode
     from midstream.model.events import Event
     from midstream.model.step_time import StepUnderWay
 
     report = checkpoint.report()
     value = checkpoint.status(report) | ({"events": checkpoint.last_events(events)} if events else {})
+    dead = dead_files(checkpoint.folders, report)
     if as_json:
-        print_json(value)
+        print_json(value | ({"dead_files": [asdict(one) for one in dead]} if dead else {}))
         return
     life = Liveness(value["state"], value["since"], value["reason"], value["process"])
     say(life.sentence(time.time()), bold=life.state == "failed")
     print_report(report, value["checkpoint"])
+    print_table("dead files: skipped", ("stream", "step", "file", "why"), [tuple(asdict(one).values()) for one in dead])
     if value["under_way"]:
         say(decode(StepUnderWay, value["under_way"]).sentence(time.time()))
     if value["time"]:
         say(time_line(value["time"]))
     if value["savepoints"]:
         say("savepoints: " + ", ".join(f"{name}: step {step:,}" for name, step in value["savepoints"].items()))
-    waits = ": they wait for the next batch with data" if checkpoint.manifest().is_on_spark else ""
+    waits = ["for the next batch with data"] if checkpoint.manifest().is_on_spark else []
+    waits += [] if life.takes_commands else ["after the next start" if waits else "for the next start"]
     print_table(
-        f"commands not taken yet{waits}",
+        f"commands not taken yet{': they wait ' if waits else ''}{', '.join(waits)}",
         ("id", "command", "what"),
         [(one["id"], one["command"], fields_text(one, "id", "command")) for one in value["waiting_commands"]],
     )

@@ -27,12 +27,13 @@ import pyarrow.types as pt
 from midstream.model.columns_of_files import AlikeColumns, own_names, refuse_alike, respelled, spelled
 from midstream.model.errors import InputError
 from midstream.step.admission.given import judged, with_reasons
-from midstream.step.admission.outputs import CORRUPT, FILE, NO_OBJECT
+from midstream.step.admission.outputs import CORRUPT, FILE, NO_OBJECT, UNREAD
 
 Options = Mapping[str, str]
 
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _MOST_OF_HEADER = 1 << 20
+_END_OF_LINE = re.compile(rb"\r\n|\n|\r")
 NO_OBJECT_OF_MESSAGE = "the value is no JSON object"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -83,7 +84,7 @@ def _named(place: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError, AlikeColumns, _LacksColumn) as error:
         raise BadFile(
-            f"the file cannot be read: {error}",
+            f"{UNREAD}: {error}",
             place=place,
             remedy='replace it, take it out of the folder, or say on_bad_file = "skip"',
         ) from error
@@ -194,10 +195,28 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     if not header:
         return pa.table([pa.array([], pa.string()) for _ in columns], names=columns.names)
     own = own_names(columns.names, header)
+    # Of lines that are longer than a header nobody knows which values are of which columns.
+    longer = {} if header is columns.names else _too_long(uneven, len(header), rows.num_rows)
     if lacking := [name for name in columns.names if name not in own]:
         raise _LacksColumn(f"its header has no {', '.join(map(repr, lacking))}, but {', '.join(header)}")
     found = {name: rows.column(header.index(own[name])) for name in columns.names}
-    return pa.table({name: _in_iso(column, columns.field(name).type, options) for name, column in found.items()})
+    found = {name: _in_iso(column, columns.field(name).type, options) for name, column in found.items()}
+    if longer:
+        first = columns.field(0)
+        column = found[first.name]
+        plain = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        found[first.name] = with_reasons(plain, first, longer)
+    return pa.table(found)
+
+
+def _too_long(uneven: Sequence[Sequence[str]], width: int, rows: int) -> dict[int, str]:
+    """Say of lines with more values than the header why they cannot be read; `uneven` are the last rows."""
+    first = rows - len(uneven)
+    return {
+        first + at: f"the line has {len(row)} values, and the header {width} names"
+        for at, row in enumerate(uneven)
+        if len(row) > width
+    }
 
 
 TIME_PATTERNS = "a pattern such as dd/MM/yyyy HH:mm:ss.SSS, of the letters yyyy, MM, dd, HH, mm, ss, SSS and XXX"
@@ -256,8 +275,11 @@ def _in_iso(column: pa.ChunkedArray, kind: pa.DataType, options: Options) -> pa.
 def _header(data: pa.Buffer, delimiter: str) -> tuple[int, list[str]]:
     """How many bytes a file has up to the end of its header, and the names in it; none of a file without a line."""
     end, text = 0, bytes(memoryview(data)[:_MOST_OF_HEADER])
+    if not _END_OF_LINE.search(text.lstrip()):
+        text = data.to_pybytes()
     while end < len(text):
-        begin, end = end, (text.find(b"\n", end) + 1) or len(text)
+        found = _END_OF_LINE.search(text, end)
+        begin, end = end, len(text) if found is None else found.end()
         if line := text[begin:end].strip():
             (names,) = csv.reader([line.decode()], delimiter=delimiter)
             return end, names
@@ -309,12 +331,45 @@ def _plain_lines(data: pa.Buffer, columns: pa.Schema) -> pa.Table | None:
     kinds = {field.name: _read_by_arrow(field.type) for field in columns}
     if not alike or None in kinds.values() or _as_utf8(data)[1]:
         return None
-    parse = pyarrow.json.ParseOptions(pa.schema(list(kinds.items())), unexpected_field_behavior="ignore")
+    rows = _objects(data, pa.schema(list(kinds.items())))
+    if rows is None or rows.num_rows != lines:
+        return None
+    missing = [name for name in columns.names if rows.column(name).null_count]
+    written = data.to_pybytes() if missing else b""
+    if rb'"\u' in written:
+        return None  # A key may be written so.
+    spelt = _spellings(written.decode(), missing)
+    if any(len(names) > 1 for names in spelt.values()):
+        return None  # Lines differ in it, or a line has both.
+    if not spelt:
+        return rows
+    own = {name: spelt[name][0] if name in spelt else name for name in columns.names}
+    rows = _objects(data, pa.schema([(own[name], kind) for name, kind in kinds.items()]))
+    return rows and rows.rename_columns(columns.names)
+
+
+def _objects(data: pa.Buffer, columns: pa.Schema) -> pa.Table | None:
+    parse = pyarrow.json.ParseOptions(columns, unexpected_field_behavior="ignore")
     try:
-        rows = pyarrow.json.read_json(pa.BufferReader(data), parse_options=parse)
+        return pyarrow.json.read_json(pa.BufferReader(data), parse_options=parse).select(columns.names)
     except pa.ArrowException:
         return None
-    return rows.select(columns.names) if rows.num_rows == lines else None
+
+
+def _spellings(text: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """Find how keys are written that differ from a column by case; columns whose keys are written just so are left out.
+
+    >>> _spellings('{"K": 1, "ts": 2, "TS": 3}', ["k", "ts", "v"])
+    {'k': ['K'], 'ts': ['TS', 'ts']}
+    """
+    lowered, found = text.lower(), dict[str, list[str]]()
+    for name in names:
+        if lowered.count(f'"{name.lower()}"') > text.count(f'"{name}"'):
+            keys = re.compile(rf'"({re.escape(name)})"\s*:', re.IGNORECASE)
+            spelt = sorted(set(keys.findall(text)))
+            if spelt not in ([], [name]):
+                found[name] = spelt
+    return found
 
 
 def _read_by_arrow(kind: pa.DataType) -> pa.DataType | None:
@@ -355,8 +410,10 @@ def rows_of_objects(
     """The rows of objects that were read one by one; those that have one of the `reasons` are dead letters, which show
     what was `given`. `column` makes a column of values.
     """
+    reasons = dict(reasons)
+    own = _own_keys(objects, columns.names, reasons)
     found = {
-        field.name: column([None if one is None else one.get(field.name) for one in objects], field)
+        field.name: column([one.get(keys[field.name]) if field.name in keys else None for one, keys in own], field)
         for field in columns
     }
     if not reasons:
@@ -367,11 +424,37 @@ def rows_of_objects(
     return pa.table(found).append_column(CORRUPT, pa.array(corrupt, pa.string()))
 
 
+def _own_keys(
+    objects: Sequence[Mapping[str, Any] | None], names: Sequence[str], reasons: dict[int, str]
+) -> list[tuple[Mapping[str, Any], Mapping[str, str]]]:
+    """Return each object with its keys by the names of the columns that they are of.
+
+    One in which two keys could be meant gets a reason.
+    """
+    of_keys = dict[tuple[str, ...], dict[str, str] | AlikeColumns]()
+    found = list[tuple[Mapping[str, Any], Mapping[str, str]]]()
+    for at, one in enumerate(objects):
+        keys = () if one is None else tuple(one)
+        if keys not in of_keys:
+            try:
+                of_keys[keys] = own_names(names, keys)
+            except AlikeColumns as error:
+                of_keys[keys] = error
+        own = of_keys[keys]
+        if isinstance(own, AlikeColumns):
+            reasons[at] = str(own)
+            own = {}
+        found.append((one or {}, own))
+    return found
+
+
 def json_object(line: bytes) -> dict[str, Any] | None:
     """The JSON object of a line, whose numbers keep all digits; None for anything else."""
     try:
         value = json.loads(line, parse_float=_Number, parse_int=_Number)
-    except ValueError:
+        if b"\\ud" in line.lower():
+            json.dumps(value, ensure_ascii=False).encode()  # Half a character is no text.
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -127,6 +127,14 @@ class FolderSource(FileSource):
             rows = pa.table({**found, **more})
         return of_file(rows, file)
 
+    def has(self, file: str) -> bool:
+        """Tell whether a file of the folder, or of one within, is among those that are read."""
+        base, patterns = _split(self.path)
+        if not file.startswith(f"{base}/"):
+            return True
+        folders = file.removeprefix(f"{base}/").split("/")[len(patterns) : -1]
+        return all("=" in folder and folder[0] not in "_." for folder in folders)
+
     def _partition(self, file: str) -> dict[str, str | None]:
         # The names of folders such as k=5 give values to columns.
         base = _split(self.path)[0]

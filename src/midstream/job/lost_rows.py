@@ -6,7 +6,9 @@ Python programs get one warning for each stream or query; `midstream run` prints
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
@@ -19,12 +21,15 @@ from midstream.sinks import FileSink
 from midstream.sinks.contract import anything
 from midstream.sinks.formats import parquet_rows
 from midstream.state.store.places import storage_at
+from midstream.step.admission.outputs import FILE, REASON, UNREAD
 
 Source = tuple[str, str]
 """The kind of an output for lost rows (`late`, `dead_letters` or `rejected`) and its stream or query."""
 
 _WORDS = {LATE: "late", DEAD_LETTERS: "dead letters", REJECTED: "dead letters of query"}
 TENFOLD = 10
+LOOKED_INTO = 256
+"""So many of the newest files of a stream's dead letters are looked into for files that were skipped."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,32 @@ def _first_reason(folders: Folders, source: Source, step: int) -> str:
     except (MidstreamError, OSError, KeyError):
         return ""
     return ""
+
+
+@dataclass(frozen=True)
+class DeadFile:
+    """A file of a stream that could not be read, and that the job goes on without."""
+
+    stream: str
+    step: int
+    file: str
+    reason: str
+
+
+def dead_files(folders: Folders, report: Report) -> list[DeadFile]:
+    """Return the files that a job skipped, as far as they are among the newest dead letters of their streams."""
+    found = []
+    for stream in report.streams.values():
+        place = folders.rejected(DEAD_LETTERS, stream.name)
+        storage = storage_at(place)
+        letters = FileSink(place).files(range(report.step + 1), anything) if stream.rejected else ()
+        for step, name in deque(letters, maxlen=LOOKED_INTO):
+            with suppress(MidstreamError, FileNotFoundError):  # The job may go back to an earlier step meanwhile.
+                rows = parquet_rows(storage.read(name), storage.place(name))
+                if FILE in rows.column_names:
+                    of = rows.filter(pc.starts_with(rows.column(REASON), UNREAD)).select([FILE, REASON])
+                    found += [DeadFile(stream.name, step, one[FILE], one[REASON]) for one in of.to_pylist()]
+    return found
 
 
 def warn_of_lost_rows(events: Iterable[Event], warned: set[Source], where: str, stacklevel: int = 3) -> None:

@@ -6,6 +6,7 @@ when its manifest is published; the sinks follow, and are filled again if that w
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from midstream.checkpoint.writer import Writer
+from midstream.engine.file_formats import BadFile
 from midstream.job.carried_log import SparkLog
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
@@ -60,6 +62,10 @@ REPORT = (
     "report it, with the traceback; then start the job again, and where the step fails again and again, drop the query "
     "and add it anew"
 )
+
+
+_BAD_FILE = re.compile(rf"{BadFile.__name__}: (.+) \(at (.+?)\)\. Remedy: (.+)")
+"""The line of a task's exception that says which file it could not read."""
 
 
 class OtherUnion(Exception):
@@ -258,7 +264,9 @@ class Driver:
                 return run_on_spark(plan, OverRows(self.manifest, plan, batch, self._setting, writes))
             except (MidstreamError, RowsNeeded):
                 raise
-            except Exception:  # Spark's errors have no common class; a step is pure, so any may be tried again.
+            except Exception as error:  # Spark's errors have no common class; a step is pure: any may be tried again.
+                if (bad := bad_file(error)) is not None:
+                    raise bad from error
                 if attempt == ATTEMPTS or self.patience.stopping():
                     raise
         raise AssertionError
@@ -281,6 +289,12 @@ class Driver:
         with suppress(MidstreamError):  # The step is done.
             self._log.forget_old(after.step)
         return events
+
+
+def bad_file(failure: BaseException) -> BadFile | None:
+    """Return the fault of a file that a task could not read; None where Spark has failed by anything else."""
+    found = _BAD_FILE.findall(str(failure))
+    return BadFile(found[-1][0], place=found[-1][1], remedy=found[-1][2].strip()) if found else None
 
 
 @contextmanager

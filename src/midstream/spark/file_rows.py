@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from midstream.engine.file_formats import of_file
 from midstream.language.expression import Expression
 from midstream.language.types import TIMESTAMP
 from midstream.runtime.lane_key import Slots, slots, slots_of
@@ -22,6 +23,7 @@ from midstream.runtime.watermark import LAST_TIME, Seen, StepClock
 from midstream.spark.unpack import Share, StreamSlots, as_declared
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import judge
+from midstream.step.admission.outputs import FILE
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,20 @@ class FileRows:
     def __len__(self) -> int:
         return len(self.times)
 
+    @property
+    def _names_files(self) -> bool:
+        """Tell whether dead letters say which file they are of."""
+        return any(name == FILE for name, _ in self.stream.originals)
+
     @cached_property
     def columns(self) -> dict[str, pa.Array]:
         """The columns that are carried, and the timestamp."""
         names = list(dict.fromkeys([self.stream.timestamp, *(name for name, _, _ in self.stream.columns)]))
         tables = [pq.ParquetFile(path, memory_map=True).read(names, use_threads=False) for path in self.files]
-        table = pa.concat_tables(map(_without_zones, tables))
+        if self._names_files:
+            tables = [of_file(table, path) for table, path in zip(tables, self.files, strict=True)]
+            names.append(FILE)
+        table = pa.concat_tables(map(_without_zones, tables)).unify_dictionaries()
         return {name: table.column(name).combine_chunks() for name in names}
 
     @cached_property
@@ -91,6 +101,8 @@ class FileRows:
     def share(self, rows: npt.NDArray[np.int64] | None, slots: Slots) -> Share:
         """Take some of the rows, or all, as a lane's share."""
         slotted = {slot: self.columns[name] for name, slot, _ in self.stream.columns if slot != TIME}
+        if self._names_files:
+            slotted[dict(self.stream.originals)[FILE]] = self.columns[FILE]
         batch = pa.RecordBatch.from_pydict({**slotted, TIME: self.times})
         if rows is None:
             return Share(self.stream, batch, slots)

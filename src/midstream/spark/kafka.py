@@ -7,6 +7,8 @@ value that is no JSON object is a dead letter that holds the value.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -39,11 +41,21 @@ def json_rows(frame: DataFrame, declared: T.StructType, timestamp: str, place: s
     rows = frame.select("*", parsed.alias("_parsed"), alone.alias("_alone"))
     is_object = F.col("_alone") & F.col("_parsed.v").isNotNull() & F.col(f"_parsed.{_MALFORMED}").isNull()
     problem = F.when(~is_object, _says("not a JSON object", "value"))
+    if (misspelt := _misspelt(F.json_object_keys(value), fields.names)) is not None:
+        problem = problem.when(misspelt, _says("a key differs from its column by case", "value"))
     if any(_is_text_of_key(field) for field in declared):
         no_text = F.col("key").isNotNull() & F.try_validate_utf8(F.col("key").cast("string")).isNull()
         problem = problem.when(no_text, _says("the key is no text", "key"))
     columns = [_column(field, field.name == timestamp, problem) for field in declared]
     return rows.select(*columns)
+
+
+def _misspelt(keys: Column, names: list[str]) -> Column | None:
+    """Tell whether a key differs from a column by case, which `from_json` takes for another one."""
+    of_each = [
+        ~F.array_contains(keys, name) & F.array_contains(F.transform(keys, F.lower), name.lower()) for name in names
+    ]
+    return reduce(Column.__or__, of_each) if of_each else None
 
 
 def _check(frame: DataFrame, declared: T.StructType, place: str) -> None:

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from midstream.spark.sources import JobStream, brings_texts, given_column, named
+from midstream.spark.sources import JobStream, brings_texts, named
+from midstream.spark.whole_files import given_name
 from midstream.state.base_state import TIME
 from midstream.step.admission.outputs import REASON
 
@@ -114,9 +115,7 @@ def _layout(
         own[timestamp] = found.take(stream.kinds[timestamp], taken) if by_itself else TIME
         slots[name] = own
         if stream.is_read:
-            schema = stream.frame.schema
-            originals[name] = {c: found.take(schema[c].dataType, taken) for c in sorted(stream.unlike)}
-            originals[name] |= {c: found.take(T.StringType(), taken) for c in stream.beside}
+            originals[name] = {c: found.take(kind, taken) for c, kind in stream.originals.items()}
             reasons[name] = found.take(T.StringType(), taken)
     names = tuple(stream.schema.name for stream in streams)
     return StepLayout(names, slots, originals, reasons), found.kinds
@@ -126,7 +125,7 @@ def _packed(number: int, stream: JobStream, layout: StepLayout, kinds: Mapping[s
     name = stream.schema.name
     own = {column: slot for column, slot in layout.slots[name].items() if slot != TIME}
     filled = {slot: named(column) for column, slot in own.items()}
-    filled |= {slot: named(given_column(column)) for column, slot in layout.originals.get(name, {}).items()}
+    filled |= {slot: named(given_name(column)) for column, slot in layout.originals.get(name, {}).items()}
     if name in layout.reasons:
         filled[layout.reasons[name]] = named(REASON)
     slots = [filled.get(slot, F.lit(None)).cast(kinds[slot]).alias(slot) for slot in layout.width]

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +22,7 @@ from midstream.runtime.watermark import FIRST_TIME, LAST_TIME
 from midstream.spark.file_rows import BatchFiles
 from midstream.spark.layout import StepLayout
 from midstream.spark.sources import JobStream
+from midstream.spark.whole_files import EVERY_FOLDER, local_path
 from midstream.step.admission.reading import is_whole
 
 MOST_BYTES, MOST_FILES = 256 << 20, 256
@@ -65,7 +65,9 @@ class PlainFiles:
 
     def _paths(self, source: int, number: int) -> tuple[str, ...]:
         last = self._end(source, number - 1) if number else -1
-        return tuple(p for at in range(last + 1, self._end(source, number) + 1) for p in self._entries(source, at))
+        found = (p for at in range(last + 1, self._end(source, number) + 1) for p in self._entries(source, at))
+        files = self.streams[source].files
+        return tuple(path for path in found if files is None or files.source.has(path))
 
     @staticmethod
     def _footer(stream: JobStream, path: str, layout: StepLayout) -> pq.FileMetaData:
@@ -96,7 +98,7 @@ class PlainFiles:
         with open(path if os.path.exists(path) else f"{path}.compact", encoding="utf-8") as file:
             # Those that hold all before grow with the job: only the lines of this entry are read.
             entries = [json.loads(line) for line in file if f'"batchId":{number}' in line]
-        return [_local(entry["path"]) for entry in entries if entry["batchId"] == number]
+        return [local_path(entry["path"]) for entry in entries if entry["batchId"] == number]
 
 
 def _is_alike(given: pa.DataType, declared: pa.DataType) -> bool:
@@ -126,20 +128,15 @@ def _has_old_calendar(metadata: Mapping[bytes, bytes]) -> bool:
     return b"org.apache.spark.legacyDateTime" in metadata or version.split(b".")[0] in (b"1", b"2")
 
 
-def _local(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme != "file" or parts.netloc:
-        raise ValueError(f"{url} is not on this machine")
-    return unquote(parts.path)
-
-
 def _is_plain(stream: JobStream) -> bool:
     # The Parquet files of a folder, as they are; the time is a timestamp in microseconds.
     kind = stream.schema.columns.field(stream.schema.timestamp).type
-    if stream.is_read or not (pa.types.is_timestamp(kind) and kind.unit == "us"):
+    if stream.has_own_timestamp or not (pa.types.is_timestamp(kind) and kind.unit == "us"):
         return False
     try:
-        return _scans_parquet(stream.frame)
+        if stream.files is not None:
+            return stream.files.source.format == "parquet" and _scans(stream.frame, "binaryfile", EVERY_FOLDER)
+        return not stream.is_read and _scans(stream.frame, "parquet")
     except Exception:  # If the JVM answers anything else, Spark reads the stream.
         return False
 
@@ -150,7 +147,7 @@ def _are_apart(frames: Sequence[DataFrame]) -> bool:
     return not any(one.equals(other) for at, one in enumerate(plans) for other in plans[:at])
 
 
-def _scans_parquet(frame: DataFrame) -> bool:
+def _scans(frame: DataFrame, format: str, more: Collection[str] = ()) -> bool:
     plan: Any = frame._jdf.queryExecution().analyzed()
     if plan.getClass().getSimpleName() != "StreamingRelation":
         return False
@@ -158,4 +155,4 @@ def _scans_parquet(frame: DataFrame) -> bool:
     pairs, options = source.options().iterator(), set[str]()
     while pairs.hasNext():
         options.add(str(pairs.next()._1()).lower())
-    return str(source.className()).lower() == "parquet" and options <= _OPTIONS
+    return str(source.className()).lower() == format and options <= {*_OPTIONS, *map(str.lower, more)}

@@ -30,6 +30,7 @@ from midstream.language.query import Query
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema, has_texts, is_uuid
 from midstream.runtime.watermark import BEGINNING
+from midstream.spark.whole_files import WholeFiles, beside, given_name
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import check_columns, judge
 from midstream.step.admission.outputs import CORRUPT, FILE, NO_OBJECT, REASON
@@ -51,6 +52,8 @@ class JobStream:
     frame: DataFrame
     kinds: Mapping[str, T.DataType]
     unlike: frozenset[str]
+    files: WholeFiles | None = None
+    """The files that tasks read by themselves, of which the frame has the names."""
 
     @property
     def is_read(self) -> bool:
@@ -61,6 +64,13 @@ class JobStream:
     def has_own_timestamp(self) -> bool:
         """Whether the timestamp must be read to be an event time: a text, or an integer of another unit."""
         return isinstance(self.kinds[self.schema.timestamp], T.StringType) or self.schema.time_unit != "us"
+
+    @property
+    def originals(self) -> dict[str, T.DataType]:
+        """Return the types of what a dead letter shows: `unlike` columns as they came, its file and its line."""
+        kinds = {name: T.StringType() if self.files else self.frame.schema[name].dataType for name in self.unlike}
+        names = self.beside if self.files is None else beside(self.files.source)
+        return {name: kinds[name] for name in sorted(kinds)} | {name: T.StringType() for name in names}
 
     @cached_property
     def beside(self) -> dict[str, SparkColumn]:
@@ -79,9 +89,11 @@ class JobStream:
         """Read the columns of these names as declared, with the event time `_ts`, which is NULL where there is none.
 
         If the stream `is_read` there is also the `_reason` of rows that cannot be read, and of these the original
-        values of all `unlike` columns, each as `given_column` names it.
+        values of all `unlike` columns, each as `given_name` names it.
         """
         schema, timestamp = self.schema, self.schema.timestamp
+        if self.files is not None:
+            return self.files.rows(schema, *self._fields(names))
         if not self.is_read:
             columns = [self._cast(name) for name in names]
             time = _microseconds(self._cast(timestamp), self.kinds[timestamp])
@@ -97,12 +109,16 @@ class JobStream:
             for number, name in enumerate(taken)
         ]
         given += [column.alias(name) for name, column in self.beside.items()]
-        originals = [T.StructField(given_column(c), self.frame.schema[c].dataType) for c in sorted(self.unlike)]
-        originals += [T.StructField(given_column(name), T.StringType()) for name in self.beside]
+        fields, arrow = self._fields(names)
+        reader = RowReader(schema, tuple(taken), tuple(names), self.unlike, tuple(self.beside), arrow)
+        return self.frame.select(*given).mapInArrow(reader, fields)
+
+    def _fields(self, names: Collection[str]) -> tuple[T.StructType, pa.Schema]:
+        """Return the columns that Python workers read, in Spark's types and in Arrow's."""
         fields = [T.StructField(name, self.kinds[name]) for name in names]
-        fields += [T.StructField(TIME, T.LongType()), T.StructField(REASON, T.StringType()), *originals]
-        reader = RowReader(schema, tuple(taken), tuple(names), self.unlike, tuple(self.beside), _arrow_schema(fields))
-        return self.frame.select(*given).mapInArrow(reader, T.StructType(fields))
+        fields += [T.StructField(TIME, T.LongType()), T.StructField(REASON, T.StringType())]
+        fields += [T.StructField(given_name(name), kind) for name, kind in self.originals.items()]
+        return T.StructType(fields), _arrow_schema(fields)
 
     def _cast(self, name: str) -> SparkColumn:
         column, kind = named(name), self.kinds[name]
@@ -146,14 +162,14 @@ class RowReader:
                         reasons[row] = NO_OBJECT
             found[REASON] = pa.array(reasons, pa.string())
             for name in (*self.unlike, *self.beside):
-                found[given_column(name)] = pc.if_else(gone, batch.column(name), None)
+                found[given_name(name)] = pc.if_else(gone, batch.column(name), None)
             arrays = [found[field.name].cast(field.type, safe=False) for field in self.fields]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.fields)
 
 
 def job_stream(
     name: str,
-    frame: DataFrame,
+    frame: DataFrame | WholeFiles,
     timestamp: str,
     lateness: int,
     idle_timeout: int | None,
@@ -165,12 +181,18 @@ def job_stream(
 
     Without a declaration they are those of the DataFrame, except columns of a type that Arrow has not.
     """
+    files, frame = (frame, frame.frame) if isinstance(frame, WholeFiles) else (None, frame)
     if not isinstance(frame, DataFrame) or not frame.isStreaming:
         raise InputError(
             f"stream {name!r} is not a streaming DataFrame",
             place=f"stream {name}",
             remedy="read it with spark.readStream",
         )
+    if files is not None:
+        schema = StreamSchema(name, files.source.columns, timestamp, lateness, idle_timeout, unit, max_ahead=max_ahead)
+        schema = schema.in_unit()
+        kinds = {field.name: _spark_type(schema, field) for field in schema.columns}
+        return JobStream(schema, frame, kinds, frozenset(kinds), files)
     own = {field.name: kind for field in frame.schema if (kind := arrow_type(field.dataType)) is not None}
     columns = pa.schema(list(own.items())) if declared is None else declared
     schema = StreamSchema(name, columns, timestamp, lateness, idle_timeout, unit, max_ahead=max_ahead).in_unit()
@@ -185,7 +207,7 @@ def job_stream(
 
 def declared_stream(
     name: str,
-    frame: DataFrame,
+    frame: DataFrame | WholeFiles,
     timestamp: str,
     lateness: str | int,
     idle_timeout: str | int | None,
@@ -209,15 +231,6 @@ def needs(queries: Iterable[Query], streams: Iterable[str]) -> dict[str, frozens
             if source.stream in found:
                 found[source.stream] |= set(query.columns_of(source.alias))
     return {stream: frozenset(columns) for stream, columns in found.items()}
-
-
-def given_column(name: str) -> str:
-    """Name the column of the original values of a column that is read as another type.
-
-    >>> given_column("k")
-    '_given:k'
-    """
-    return f"_given:{name}"
 
 
 def named(column: str) -> SparkColumn:

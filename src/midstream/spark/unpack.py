@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from midstream.language.result_time import time_in
@@ -18,7 +19,7 @@ from midstream.spark.tag import TAG, TagFormat, Words
 from midstream.state.base_state import SLOT, TIME, count_column
 from midstream.state.rows import one_batch
 from midstream.step.admission.admit import Mask
-from midstream.step.admission.outputs import dead_letters, late_rows, readable
+from midstream.step.admission.outputs import all_texts, dead_letters, late_rows, readable
 from midstream.step.admission.reading import far_time, null_time, reasons_of_texts
 
 
@@ -85,15 +86,26 @@ class Share:
     def dead(self, dead: Mask, ceiling: int) -> pa.Table:
         """Return the rows that could not be read, with their reasons."""
         rows, stream = self.rows.filter(pa.array(dead)), self.stream
-        originals = {name: rows.column(slot) for name, slot in stream.originals}
-        told = [None] * rows.num_rows if stream.reason is None else rows.column(stream.reason).to_pylist()
+        brought = set(rows.schema.names)  # Files that a task reads by itself have all values as declared.
+        originals = {name: rows.column(slot) for name, slot in stream.originals if slot in brought}
+        told = rows.column(stream.reason).to_pylist() if stream.reason in brought else [None] * rows.num_rows
         times, declared = rows.column(TIME).to_pylist(), stream.declared(rows)
         damaged = reasons_of_texts(declared)
         reasons = [
             why or damaged.get(row) or _no_time(stream, time, ceiling)
             for row, (why, time) in enumerate(zip(told, times, strict=True))
         ]
-        return dead_letters(readable(pa.table(declared | originals)), reasons)
+        shown = declared | {name: _shown(column, declared.get(name)) for name, column in originals.items()}
+        return dead_letters(readable(pa.table(shown)), reasons)
+
+
+def _shown(given: pa.Array, read: pa.Array | None) -> pa.Array:
+    """Return the values of a column of dead letters as they came, with those that were read in their places."""
+    if read is None or not pt.is_string(given.type):
+        return given.cast(pa.string()) if pt.is_dictionary(given.type) else given
+    if given.null_count == len(given):
+        return read
+    return pc.coalesce(given, all_texts(pa.table([read], [""])).column(0).combine_chunks())
 
 
 def _no_time(stream: StreamSlots, time: int | None, ceiling: int) -> str:

@@ -184,6 +184,44 @@ def test_all_that_is_wrong_with_one_query(folder: Path, capsys: pytest.CaptureFi
     assert [message.split("'")[0] for message in messages] == ["unknown column ", "unknown mode ", "unknown format "]
 
 
+TEXTS = {
+    "SELECT A.k, A.nope,\n B.x FROM A, B WHERE A.k = B.kk AND A.ts BETWEEN B.tz AND B.ts": [
+        ("unknown column 'B.kk'", "line 2, column 28"),
+        ("unknown column 'B.tz'", "line 2, column 50"),
+        ("unknown column 'A.nope'", "line 1, column 13"),
+        ("unknown column 'B.x'", "line 2, column 2"),
+    ],
+    "SELECT upper(k), foo(k), CAST(k AS NOPE), bar(v)\nFROM A WHERE nope > 2 OR nope = 3": [
+        ("unknown column 'nope'", "line 2, column 14"),
+        ("unknown column 'nope'", "line 2, column 26"),
+        ("'UPPER': a text function of a BIGINT", "line 1, column 8"),
+        ("unknown function 'FOO'", "line 1, column 18"),
+        ("unknown type NOPE", "line 1, column 26"),
+        ("unknown function 'BAR'", "line 1, column 43"),
+    ],
+    "SELECT k FROM (SELECT kk FROM A WHERE vv > 2) x WHERE zz = 1": [
+        ("unknown column 'vv'", "line 1, column 39"),
+        ("unknown column 'kk'", "line 1, column 23"),
+        ("unknown column 'zz'", "line 1, column 55"),
+        ("unknown column 'k'", "line 1, column 8"),
+    ],
+    "SELECT COUNT(*) AS n, nope FROM A GROUP BY k, nope2 EVERY 1 SECOND": [
+        ("stream 'A' has no window", "line 1, column 33"),
+        ("unknown column 'nope2'", "line 1, column 47"),
+        ("unknown column 'nope'", "line 1, column 23"),
+    ],
+    "SELECT k FROM nowhere WHERE nope = 2": [("unknown stream 'nowhere'", "line 1, column 15")],
+}
+
+
+@pytest.mark.parametrize("sql", TEXTS)
+def test_every_fault_of_one_text_at_once(folder: Path, capsys: pytest.CaptureFixture[str], sql: str) -> None:
+    write(folder, f'{JOB.partition("[queries")[0]}[queries.q]\nsql = """{sql}"""\nsink = {{ path = "out" }}\n')
+    _, told = found(capsys=capsys)
+    places = [(fault["message"], ", ".join(fault["place"].split(", ")[-2:])) for fault in told["faults"]]
+    assert places == TEXTS[sql]
+
+
 @pytest.mark.parametrize("path", ["gone/../names.csv", "names.csv/", "file:names.csv", "nam?s.csv"])
 def test_a_tables_file_is_looked_for_where_it_is_read(
     folder: Path, capsys: pytest.CaptureFixture[str], path: str

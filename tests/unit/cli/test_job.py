@@ -44,9 +44,9 @@ def test_any_format_with_options() -> None:
 def test_files_without_a_schema_are_looked_into() -> None:
     session = MagicMock()
     _read(session, "A", spec("csv", path="in", options={"header": "false"}), None)
-    options = {"enforceSchema": "false", "header": "false", "inferSchema": "true"}
+    options = {"header": "false", "inferSchema": "true"}
     session.read.format.return_value.options.assert_called_once_with(**options)
-    session.readStream.format.return_value.options.assert_called_once_with(**options)
+    session.readStream.format.return_value.options.assert_called_once_with(enforceSchema="false", **options)
     found = session.read.format.return_value.options.return_value.load.return_value.schema
     reader(session).schema.assert_called_once_with(found)
 

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from midstream.model.python_values import BEYOND_PYTHON, python_values
+from midstream.model.schema import without_runs
 from midstream.state.base_state import TIME
+from midstream.step.admission.mixed import with_texts
 
 WATERMARK, REASON = "_watermark", "_reason"
 FILE = "_file"
@@ -20,6 +22,8 @@ watermark of its own.
 """
 CORRUPT, NO_OBJECT = "_corrupt_record", "the line is no JSON object"
 """The column of dead letters that has lines which are no JSON, and the reason of these."""
+UNREAD = "the file cannot be read"
+"""How the reason of a file begins that cannot be read at all, and is one dead letter."""
 ROWS_KEPT = 100_000
 """Late rows, and dead letters, of a stream that an engine without a checkpoint keeps: a stream has no end."""
 
@@ -47,6 +51,11 @@ def storable(rows: pa.Table) -> pa.Table:
 def readable(rows: pa.Table) -> pa.Table:
     """Convert columns to texts that Python, or a Parquet file, cannot hold as they are."""
     return _as_text(rows, [name for name in rows.column_names if not _is_readable(rows.column(name))])
+
+
+def all_texts(rows: pa.Table) -> pa.Table:
+    """Turn all columns of rows into texts."""
+    return _as_text(with_texts(without_runs(rows)), rows.column_names)
 
 
 def _is_readable(column: pa.ChunkedArray) -> bool:

@@ -1,0 +1,143 @@
+"""Files of a folder of this machine, each read whole by a task, as the embedded engine reads them.
+
+Spark's source says which files a batch has, and brings their names alone. So files of every kind, and the faults of
+files, come out alike on both hosts. Spark reads by itself what lies elsewhere, is of another format, or has an option
+that the embedded engine does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from midstream.engine.file_formats import BadFile
+from midstream.engine.folder_source import FolderSource
+from midstream.model.schema import StreamSchema
+from midstream.runtime.watermark import BEGINNING
+from midstream.state.base_state import TIME
+from midstream.state.rows import one_batch
+from midstream.step.admission.admit import judge
+from midstream.step.admission.outputs import CORRUPT, FILE, REASON, all_texts
+from midstream.step.admission.reading import read_in, ways_of
+
+_LOCAL = re.compile(r"^file:(//)?(?=/)")
+"""How a path begins that Hadoop writes out: nothing else of it is quoted."""
+
+EVERY_FOLDER = {"recursiveFileLookup": "true"}
+"""Spark finds the files of all folders and no partitions, whose values are read off the names of files here: it fails
+where a folder has files beside its partitions.
+"""
+
+_ROWS = 1 << 16
+_BINARY = T.StructType(
+    [
+        T.StructField("path", T.StringType()),
+        T.StructField("modificationTime", T.TimestampType()),
+        T.StructField("length", T.LongType()),
+        T.StructField("content", T.BinaryType()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class WholeFiles:
+    """The files of a stream, by a DataFrame of their names, and how each is read."""
+
+    frame: DataFrame
+    source: FolderSource
+
+    @staticmethod
+    def of(session: SparkSession, source: FolderSource, path: str, which: Mapping[str, str]) -> WholeFiles:
+        """Return the files of a folder; the options `which` say which of them come when."""
+        frame = session.readStream.format("binaryFile").schema(_BINARY).options(**which, **EVERY_FOLDER).load(path)
+        return WholeFiles(frame, source)
+
+    def rows(self, schema: StreamSchema, fields: T.StructType, arrow: pa.Schema) -> DataFrame:
+        """Return the rows as declared, as `JobStream.read` gives them."""
+        return self.frame.select("path").mapInArrow(FileReader(self.source, schema, arrow), fields)
+
+
+@dataclass(frozen=True)
+class FileReader:
+    """Read files by their names in a Python worker; `fields` is what it gives."""
+
+    source: FolderSource
+    schema: StreamSchema
+    fields: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the files."""
+        for batch in batches:
+            for url in batch.column(0).to_pylist():
+                file = re.sub(_LOCAL, "", url)
+                if not self.source.has(file):
+                    continue
+                try:
+                    table = self.source.read((file,))
+                except BadFile as error:  # The driver finds it in Spark's own exception, by its line.
+                    raise BadFile(" ".join(error.message.split()), place=error.place, remedy=error.remedy) from None
+                yield from self._rows(table)
+
+    def _rows(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        names = self.schema.columns.names
+        given = one_batch(table.select(names), f"stream {self.schema.name}")
+        reading = read_in(self.schema, given, ways_of(self.schema, given.schema))
+        unread = judge(reading.times, BEGINNING).dead
+        found: dict[str, pa.Array] = {**reading.columns, TIME: reading.times}
+        if unread is not None:
+            found |= self._of_dead(table, np.flatnonzero(unread), reading.reasons)
+            for name in self.fields.names[: self.fields.get_field_index(TIME)]:
+                if name != self.schema.timestamp:  # A value that was read is the one that came.
+                    text = found[given_name(name)]
+                    found[given_name(name)] = pc.if_else(found[name].is_null(), text, pa.scalar(None, pa.string()))
+        rows = given.num_rows
+        arrays = [
+            found[one.name].cast(one.type, safe=False) if one.name in found else pa.nulls(rows, one.type)
+            for one in self.fields
+        ]
+        yield from pa.Table.from_arrays(arrays, schema=self.fields).to_batches(_ROWS)
+
+    def _of_dead(self, table: pa.Table, dead: Any, reasons: Any) -> dict[str, pa.Array]:
+        """Return what only rows have that cannot be read: why, and their values as texts."""
+        texts = all_texts(table.take(pa.array(dead)))
+        places = np.full(table.num_rows, -1, np.int64)
+        places[dead] = np.arange(len(dead))
+        at = pa.array(places, mask=places < 0)
+        found = {given_name(name): texts.column(name).combine_chunks().take(at) for name in texts.column_names}
+        told = pa.array([reasons.get(row) for row in dead.tolist()], pa.string())
+        return {**found, REASON: told.take(at)}
+
+
+def given_name(column: str) -> str:
+    """Name the column of the original values of a column that is read as another type.
+
+    >>> given_name("k")
+    '_given:k'
+    """
+    return f"_given:{column}"
+
+
+def beside(source: FolderSource) -> tuple[str, ...]:
+    """Return what a dead letter shows with the columns: its file, and the line that is no JSON."""
+    return (CORRUPT, FILE) if source.format == "json" else (FILE,)
+
+
+def local_path(url: str) -> str:
+    """Return the path of a file of this machine; raises ValueError for any other.
+
+    >>> local_path("file:///data/in/a%20b.csv")
+    '/data/in/a b.csv'
+    """
+    parts = urlsplit(url)
+    if parts.scheme != "file" or parts.netloc:
+        raise ValueError(f"{url} is not on this machine")
+    return unquote(parts.path)
