@@ -43,7 +43,10 @@ class BadFile(InputError):
 
 
 def file_columns(data: pa.Buffer, place: str, format: str, options: Options) -> pa.Schema:
-    """The columns of a file, those of a CSV file by its header; types of texts are what all values look like."""
+    """Find the columns of a file: the types of texts are what all values look like.
+
+    Those of a CSV file are found by its header.
+    """
     with _named(place):
         data = _decompressed(data, place, format)
         if format == "parquet":
@@ -57,13 +60,13 @@ def file_columns(data: pa.Buffer, place: str, format: str, options: Options) -> 
 
 
 def file_rows(data: pa.Buffer, place: str, format: str, columns: pa.Schema, options: Options) -> pa.Table:
-    """The rows of a file in the declared columns; `place` is what an error names."""
+    """Read the rows of a file in the declared columns; errors name `place`."""
     with _named(place):
         return READERS[format](_decompressed(data, place, format), columns, options)
 
 
 def of_file(rows: pa.Table, place: str) -> pa.Table:
-    """The rows with the file that they are of, which their dead letters name."""
+    """Add the file to its rows, for their dead letters to name."""
     if FILE in rows.column_names:
         return rows
     # One byte a row: the name stands there once.
@@ -72,7 +75,7 @@ def of_file(rows: pa.Table, place: str) -> pa.Table:
 
 
 def unread_file(columns: pa.Schema, reason: str) -> pa.Table:
-    """One row without values, which is the dead letter of a file that cannot be read."""
+    """Make one row without values, which is the dead letter of a file that cannot be read."""
     rows = pa.table([pa.nulls(1, field.type) for field in columns], schema=columns)
     first = columns.field(0)
     return rows.set_column(0, first.name, with_reasons(rows.column(0).combine_chunks(), first, {0: reason}))
@@ -99,7 +102,7 @@ def _decompressed(data: pa.Buffer, place: str, format: str) -> pa.Buffer:
 
 
 def _declarable(columns: pa.Schema) -> pa.Schema:
-    """The types that a schema text would declare."""
+    # Only types that a schema text would declare.
     kinds = {field.name: field.type for field in columns}
     for name, kind in kinds.items():
         if pt.is_timestamp(kind):
@@ -139,13 +142,13 @@ def _spelled(column: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
 
 
 def _apart(columns: pa.Schema) -> pa.Schema:
-    """The columns of a file that nobody declared; raises where two of them differ only by case."""
+    # Nobody declared the columns: two of them must not differ only by case.
     refuse_alike(columns.names)
     return columns
 
 
 def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times without their nanoseconds, which the format always has."""
+    # ORC always has nanoseconds.
     return column.cast(pa.timestamp("us", column.type.tz), safe=False) if pt.is_timestamp(column.type) else column
 
 
@@ -260,7 +263,7 @@ def time_pattern(pattern: str) -> tuple[str, str] | None:
 
 
 def _in_iso(column: pa.ChunkedArray, kind: pa.DataType, options: Options) -> pa.ChunkedArray:
-    """Texts of times as ISO 8601; those that the pattern of the file does not give stay as they are."""
+    # Texts that the pattern of the file does not give stay as they are.
     name = "timestampformat" if pt.is_timestamp(kind) else "dateformat" if pt.is_date(kind) else ""
     found = time_pattern(options[name]) if name in options else None
     if found is None or not pt.is_string(column.type):
@@ -273,7 +276,7 @@ def _in_iso(column: pa.ChunkedArray, kind: pa.DataType, options: Options) -> pa.
 
 
 def _header(data: pa.Buffer, delimiter: str) -> tuple[int, list[str]]:
-    """How many bytes a file has up to the end of its header, and the names in it; none of a file without a line."""
+    # None of a file without a line.
     end, text = 0, bytes(memoryview(data)[:_MOST_OF_HEADER])
     if not _END_OF_LINE.search(text.lstrip()):
         text = data.to_pybytes()
@@ -287,7 +290,7 @@ def _header(data: pa.Buffer, delimiter: str) -> tuple[int, list[str]]:
 
 
 def _as_utf8(data: pa.Buffer) -> tuple[pa.Buffer, bool]:
-    """The texts of a file without a byte order mark; where they are no UTF-8, with each byte as one character."""
+    # Where the texts are no UTF-8, each byte becomes one character.
     if bytes(memoryview(data)[:3]) == _BYTE_ORDER_MARK:
         data = data.slice(3)
     content = (
@@ -304,7 +307,7 @@ def _as_utf8(data: pa.Buffer) -> tuple[pa.Buffer, bool]:
 
 
 def _given_bytes(texts: pa.ChunkedArray) -> pa.Array:
-    """Texts of one character for each byte as the bytes that were given, which need not be UTF-8."""
+    # Each character is one byte that was given, and the bytes need not be UTF-8.
     values = [None if text is None else text.encode("latin-1") for text in texts.to_pylist()]
     return pa.array(values, pa.binary()).view(pa.string())
 
@@ -373,14 +376,14 @@ def _spellings(text: str, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _read_by_arrow(kind: pa.DataType) -> pa.DataType | None:
-    """The type in which Arrow reads values of JSON for a column; it refuses a file with one that is of another kind."""
+    # Arrow refuses a file with a value of another kind.
     if pt.is_integer(kind) or pt.is_float32(kind) or pt.is_float64(kind) or pt.is_boolean(kind):
         return kind
     return None if pt.is_nested(kind) or pt.is_binary(kind) else pa.string()
 
 
 def json_rows(values: Sequence[bytes | None], columns: pa.Schema) -> pa.Table:
-    """The rows of values each of which is one JSON object, such as those of messages."""
+    """Read values each of which is one JSON object, such as those of messages."""
     text = None if None in values else b"\n".join(values)  # type: ignore[arg-type]
     if text is not None and text.count(b"\n") == len(values) - 1:
         found = _plain_lines(pa.py_buffer(text), columns)
@@ -407,8 +410,10 @@ def rows_of_objects(
     given: Sequence[bytes],
     column: Callable[[list[Any], pa.Field], pa.Array],
 ) -> pa.Table:
-    """The rows of objects that were read one by one; those that have one of the `reasons` are dead letters, which show
-    what was `given`. `column` makes a column of values.
+    """Make rows of objects that were read one by one.
+
+    Those that have one of the `reasons` are dead letters, which show what was `given`. `column` makes a column of
+    values.
     """
     reasons = dict(reasons)
     own = _own_keys(objects, columns.names, reasons)
@@ -449,7 +454,7 @@ def _own_keys(
 
 
 def json_object(line: bytes) -> dict[str, Any] | None:
-    """The JSON object of a line, whose numbers keep all digits; None for anything else."""
+    """Read the JSON object of a line, whose numbers keep all digits; None for anything else."""
     try:
         value = json.loads(line, parse_float=_Number, parse_int=_Number)
         if b"\\ud" in line.lower():
@@ -464,7 +469,7 @@ class _Number(str):
 
 
 def json_column(values: list[Any], field: pa.Field) -> pa.Array:
-    """A column of values of `json_object`."""
+    """Make a column of values of `json_object`."""
     texts = [_text(value) for value in values]
     return judged(values, field, texts) if pt.is_nested(field.type) else pa.array(texts, pa.string())
 
@@ -484,7 +489,7 @@ def _plain(value: Any) -> Any:
 
 
 def _complete(found: Mapping[str, pa.ChunkedArray], columns: pa.Schema, rows: int) -> pa.Table:
-    """All declared columns, those that a file lacks with NULLs."""
+    # Columns that a file lacks are NULL.
     return pa.table({field.name: found.get(field.name, pa.nulls(rows, field.type)) for field in columns})
 
 
