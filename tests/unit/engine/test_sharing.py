@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import midstream as ms
 from midstream.model.errors import QueryError
 from midstream.model.ids import CounterKey, OperatorId
 from tests.unit.building import both, engine, table
@@ -231,3 +233,25 @@ def test_a_source_has_room_for_so_many_filters() -> None:
     out = made.push(both("AB", table([1], j=[1], k=[1], v=[99.7])))
     assert {name: rows.num_rows for name, rows in out.items()} == dict.fromkeys(out, 1)
     assert len(bases(made)) == 4 and not made.manifest.queries["more"].shares
+
+
+@pytest.mark.parametrize("history", [True, False])
+def test_a_query_that_is_added_joins_rows_that_come_out_of_order(history: bool) -> None:
+    """It reads a column that nobody has kept, so of rows from before it sees none, and of later ones all."""
+
+    def rows(*found: tuple[int, int, int]) -> pa.Table:
+        ids, seconds, keys = zip(*found, strict=True)
+        times = pa.array([second * 10**6 for second in seconds], pa.timestamp("us"))
+        return pa.table({"id": ids, "ts": times, "k": keys, "v": [5] * len(found)})
+
+    engine, ab = ms.Engine(), "SELECT A.id AS a, B.id AS b FROM A, B WHERE A.k = B.k"
+    for stream in "AB":
+        engine.create_stream(
+            stream, "id BIGINT, ts TIMESTAMP, k BIGINT, v BIGINT", timestamp="ts", lateness="12 seconds"
+        )
+    engine.add_query("running", f"{ab} WINDOW 2 SECONDS")
+    engine.push({"A": rows((1, 20, 7)), "B": rows((2, 20, 8))})
+    engine.add_query("added", f"{ab} AND A.v < 40 WINDOW 1 SECONDS", history=history)
+    for number, second in enumerate((15, 16, 25)):
+        batch = {"A": rows((10 + number, second, number)), "B": rows((20 + number, second, number))}
+        assert engine.push(batch)["added"].to_pylist() == [{"a": 10 + number, "b": 20 + number}]
