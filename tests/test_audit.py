@@ -14,8 +14,8 @@ import pytest
 
 from benchmarks.plan_change.contestants import contestants, every_strategy
 from benchmarks.plan_change.load import QUICK
-from midstream.lab.discovery import figures
-from midstream.migration.discovery import discovered
+from midstream.lab.figure import figures
+from midstream.migration.base import discovered
 from tests.conformance.forms import Rehearsal
 from tests.conformance.trips import trip
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.optimizer.contestants import every_policy
 from benchmarks.optimizer.scenarios import SCENARIOS
-from midstream.lab.discovery import figures
-from midstream.optimizer.discovery import policies
+from midstream.lab.figure import figures
+from midstream.optimizer.policies.base import policies
 from tests.optimizer import test_policies as conformance
 
 SECTION_B = {"static", "random", "eddy", "sel_lambda_chart", "lambda_chart", "adaptive"}

@@ -13,8 +13,8 @@ import pytest
 from benchmarks.ring.contestants import on_embedded, on_spark
 from benchmarks.ring.load import FULL
 from benchmarks.ring.scenarios import SCENARIOS
-from midstream.lab.discovery import figures
-from midstream.ring.discovery import spreadings
+from midstream.lab.figure import figures
+from midstream.ring.spreading import spreadings
 from tests.property.test_spreads import WAYS
 
 PARTS_2_AND_3 = {"hash_hops", "psp", "psp_i", "psp_d", "atr", "ctr", "one_lane", "lanes"}

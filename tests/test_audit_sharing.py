@@ -12,8 +12,8 @@ import sys
 import pytest
 
 from benchmarks.sharing.pace import MODES as RACED
-from midstream.lab.discovery import figures
-from midstream.sharing.discovery import schemes
+from midstream.lab.figure import figures
+from midstream.sharing.schemes.base import schemes
 from tests.sharing.draw import MODES as DRAWN
 
 SECTION_C = {"off", "pull_up", "push_down", "mem_opt", "cpu_opt"}

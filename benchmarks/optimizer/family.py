@@ -24,7 +24,7 @@ import pyarrow as pa
 import midstream as ms
 from benchmarks.optimizer.trace import work_of
 from midstream.model.events import MigrationBegun, PlanReviewed
-from midstream.optimizer.search.left_deep import left_deep
+from midstream.optimizer.search.greedy import left_deep
 from midstream.step.reviewing.schedule import price
 
 SECOND = 1_000_000

@@ -16,8 +16,7 @@ from random import Random
 
 from benchmarks.optimizer.course import LEAD, Course
 from midstream.optimizer.search.best import best_plans
-from midstream.plan.enumerate import bushy_trees
-from midstream.plan.tree import Join, Leaf, MultiJoin, Plan
+from midstream.plan.tree import Join, Leaf, MultiJoin, Plan, bushy_trees
 from midstream.step.reviewing.plan_group import plan_group
 from midstream.step.reviewing.review import Reviewing
 

@@ -14,7 +14,7 @@ from benchmarks.peers import PEERS
 from benchmarks.ring.load import Load
 from benchmarks.ring.scenarios import ALONE, FORMER, PLAIN, QUERY, THEIRS, RingScenario
 from benchmarks.scenarios import Scenario
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 
 DUCKDB = "duckdb_2"
 """A peer of `benchmarks.run`, as `FORMER` and `THEIRS` are."""

@@ -17,7 +17,7 @@ from benchmarks.ring.record import Report
 from benchmarks.ring.scenarios import ALONE
 from benchmarks.ring.verdicts import EVEN
 from midstream.lab.drawing import INK
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

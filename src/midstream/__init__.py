@@ -11,10 +11,9 @@ from midstream import sinks
 from midstream.engine import Engine
 from midstream.job.opened import OpenCheckpoint
 from midstream.language.declare_predicate import predicate
-from midstream.migration.discovery import strategies
+from midstream.migration.base import strategies
 from midstream.model import events
-from midstream.model.allowed_operators import allow_operators
-from midstream.model.allowed_sources import allow_sources
+from midstream.model.allowed import allow_operators, allow_sources
 from midstream.model.errors import (
     CheckpointError,
     HeldCheckpointError,

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.sharing.discovery import scheme, schemes
-from midstream.sharing.schemes.base import Figures, Scheme
+from midstream.sharing.schemes.base import Figures, Scheme, scheme, schemes
 from midstream.testing import check_scheme
 from tests.extension import distribution
 from tests.sharing.draw import case

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.migration.base import Strategy
-from midstream.migration.discovery import discovered
+from midstream.migration.base import Strategy, discovered
 from midstream.migration.gpt import GPT
 from midstream.migration.moving_state import MovingState
 from midstream.migration.option import Flag

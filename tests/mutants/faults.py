@@ -196,7 +196,7 @@ FAULTS = (
     ),
     Fault(
         "ring-passive-boundary-moved",
-        "ring/passive.py",
+        "ring/spreading.py",
         "older = rows.ts < self.begins",
         "older = rows.ts <= self.begins",
         "rows of the moment at which new nodes begin lie at the old ones, where nobody looks",
@@ -204,7 +204,7 @@ FAULTS = (
     ),
     Fault(
         "ring-result-to-queries-of-any-row",
-        "ring/routing.py",
+        "ring/logical_slices.py",
         "return reduce(np.bitwise_and, vector)",
         "return reduce(np.bitwise_or, vector)",
         "a result goes to queries that only one of its rows serves",

@@ -19,8 +19,7 @@ from midstream.optimizer.policies.base import Decision, Review, WeighedPlan
 from midstream.optimizer.policies.lambda_chart import LambdaChart
 from midstream.optimizer.policies.sel_lambda_chart import SelLambdaChart
 from midstream.optimizer.statistics import Condition, SourceStatistics, Statistics
-from midstream.plan.enumerate import left_deep_trees
-from midstream.plan.tree import Join, Leaf
+from midstream.plan.tree import Join, Leaf, left_deep_trees
 
 PLANS = {plan.notation(): plan for plan in left_deep_trees("ABC")}
 MODEL = CostModel(JoinUnitCosts(operator_step=0))

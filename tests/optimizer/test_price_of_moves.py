@@ -10,7 +10,7 @@ import pytest
 
 import midstream as ms
 from midstream.model.events import MigrationBegun, MigrationEnded
-from midstream.optimizer.search.left_deep import left_deep
+from midstream.optimizer.search.greedy import left_deep
 
 SECOND = 1_000_000
 STRATEGIES = ("moving_state", "jisc", "hybmig", "gms", "gpt", "parallel_track")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import midstream as ms
 from midstream.model.codec import decode
 from midstream.optimizer.policies.adaptive import Ledger
-from midstream.plan.enumerate import bushy_trees
+from midstream.plan.tree import bushy_trees
 from midstream.step.reviewing.plan_group import plan_group
 from midstream.step.reviewing.review import Reviewing
 from tests.optimizer.drifting import SECOND, engine, reviews, rows, run

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 from tests.drawing import drawing
 from tests.oracle.answer import Answer, answer, moment
 from tests.oracle.arrival import Arrivals, Lifetime, arrive

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import midstream as ms
 from midstream.model.events import CommandRefused
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 from tests.conformance.expected import Expected
 from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime

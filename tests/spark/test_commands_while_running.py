@@ -21,7 +21,7 @@ from midstream.cli.main import main
 from midstream.dashboard.views import views
 from midstream.model.command import Command
 from midstream.model.events import CommandRefused
-from midstream.sharing.discovery import schemes
+from midstream.sharing.schemes.base import schemes
 from midstream.spark.driver import Driver
 from midstream.spark.run import Run
 from midstream.step.commands.add_query import AddQuery

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from midstream.model.command import Command
 from midstream.model.events import CommandRefused
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare

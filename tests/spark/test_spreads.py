@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 from midstream.spark import node_task, parcel, stages
 from midstream.spark.parcel import ParcelFiles
 from midstream.step.commands.add_query import AddQuery

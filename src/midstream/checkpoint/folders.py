@@ -17,7 +17,7 @@ from midstream.checkpoint.savepoints import Savepoints
 from midstream.checkpoint.time_log import TimeLog
 from midstream.model.errors import MidstreamError, SinkError
 from midstream.model.manifest import Manifest
-from midstream.model.names import check_name
+from midstream.model.schema import check_name
 from midstream.sinks import FileSink, Sink, as_sink, restored
 from midstream.sinks.file_sink import check_apart
 from midstream.state.store.local import LocalStorage

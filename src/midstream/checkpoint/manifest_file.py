@@ -20,8 +20,7 @@ from midstream.checkpoint.difference import Difference, difference, patched
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
-from midstream.state.store.checksum import crc32
-from midstream.state.store.disk import seal, unseal
+from midstream.state.store.disk import crc32, seal, unseal
 from midstream.state.store.storage import Storage
 
 Document = dict[str, Any]

@@ -55,8 +55,7 @@ def looked_at(
     """
     from midstream.cli.checked_job import CheckedJob, checked_job
     from midstream.language.job_file import read_parts
-    from midstream.model.allowed_operators import allow_operators
-    from midstream.model.allowed_sources import allow_sources
+    from midstream.model.allowed import allow_operators, allow_sources
 
     read = read_parts(path)
     allow_operators(*(operators or ()))

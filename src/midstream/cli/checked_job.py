@@ -32,12 +32,12 @@ from midstream.language.parse import parse_query
 from midstream.language.place import place as place_at
 from midstream.language.query import query_of
 from midstream.language.toml_file import Path as Keys
-from midstream.model.allowed_sources import check_settings_of_spark
+from midstream.model.allowed import check_settings_of_spark
 from midstream.model.errors import LanguageError, MidstreamError
 from midstream.model.manifest import EMBEDDED, SPARK, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.operators.user_operator import OperatorSpec
-from midstream.sharing.discovery import scheme
+from midstream.sharing.schemes.base import scheme
 from midstream.sinks import as_sink
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery

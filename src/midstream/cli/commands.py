@@ -208,7 +208,7 @@ def reshare(
     as_json: AsJson = False,
 ) -> None:
     """Have the queries of a running job share rows and work in another way; no answer changes."""
-    from midstream.sharing.discovery import scheme
+    from midstream.sharing.schemes.base import scheme
     from midstream.step.commands.reshare import Reshare
 
     scheme(sharing, "SCHEME")

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from midstream.engine.folder_source import FolderSource
 from midstream.language.job_specs import OF_A_JOB, read_results
-from midstream.model.allowed_sources import check_source
+from midstream.model.allowed import check_source
 from midstream.model.columns_of_files import own_names
 from midstream.model.errors import InputError
 from midstream.model.spark_cause import spark_cause

@@ -43,8 +43,7 @@ def lab(
 
     A claim that does not hold is a finding, not a failure: the command fails only where a figure could not be drawn.
     """
-    from midstream.lab.discovery import figure, figures
-    from midstream.lab.figure import Scale
+    from midstream.lab.figure import Scale, figure, figures
 
     chosen = list(figures().values()) if name is None else [figure(name)]
     if list_only:
@@ -112,7 +111,7 @@ def _drawn(
 
 
 def _draw_by_name(names: list[str], scale: Scale | None, out: Path) -> list[tuple[str, FigureOutcome | MidstreamError]]:
-    from midstream.lab.discovery import figure
+    from midstream.lab.figure import figure
 
     return [(drawn.name, found) for drawn, found in _draw([figure(name) for name in names], scale, out)]
 

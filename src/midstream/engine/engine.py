@@ -40,7 +40,7 @@ from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.model.step_time import StepTime, StepUnderWay
-from midstream.sharing.discovery import scheme
+from midstream.sharing.schemes.base import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.state.store.base import ChunkStore
 from midstream.state.store.memory import MemoryStore

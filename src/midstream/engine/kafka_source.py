@@ -24,7 +24,7 @@ from midstream.engine.file_source import FileSource
 from midstream.engine.kafka_values import Decoder, Registered, decoder, texts
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import KAFKA_COLUMNS, SourceSpec
-from midstream.model.allowed_sources import check_source
+from midstream.model.allowed import check_source
 from midstream.model.errors import CheckpointError, InputError, ReadError
 from midstream.model.words import suggest
 from midstream.sinks.kafka_client import ANSWER, client_settings, failed, failures, kafka

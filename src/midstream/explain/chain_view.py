@@ -16,7 +16,7 @@ from midstream.model.ids import OperatorId
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.operators.window_join import WindowJoin
 from midstream.runtime.box import Box
-from midstream.sharing.discovery import scheme
+from midstream.sharing.schemes.base import scheme
 from midstream.sharing.shape import shape_of
 from midstream.step.chain_unit import ChainUnit
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from midstream.model.words import counted, some, span_text, window_text, wrapped
-from midstream.plan.pretty import draw
+from midstream.plan.tree import draw
 
 WIDE = 77
 """Columns of a line of the chain; a branch stands before it."""

@@ -10,7 +10,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread, NodeWork
 from midstream.model.words import counted, size_text, span_text, time_text
 from midstream.ring.columns import Words
-from midstream.ring.discovery import spreading
+from midstream.ring.spreading import spreading
 from midstream.step.program import unit_of
 from midstream.step.spreading.deploy import deployment_of
 from midstream.step.spreading.length import foreseen

@@ -20,8 +20,8 @@ from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest
 from midstream.model.words import counted, coverage_text, time_text, wrapped
 from midstream.operators.source import SourceOperator
-from midstream.plan.connected import tied_sources
-from midstream.plan.pretty import draw
+from midstream.plan.key_classes import tied_sources
+from midstream.plan.tree import draw
 from midstream.runtime.operator import Operator
 from midstream.step.chain_unit import chain_unit
 from midstream.step.program import unit_of

@@ -25,10 +25,9 @@ from midstream.model.manifest import HOST, SPARK, Manifest
 from midstream.model.time_line import Epoch
 from midstream.sinks import as_sink
 from midstream.state.store.files import FileStore, file_of
-from midstream.state.store.places import Place, located, work_folder
+from midstream.state.store.places import Place, copied, located, work_folder
 from midstream.state.store.storage import Storage
 from midstream.state.sweep import listed
-from midstream.state.transfer import copied
 from midstream.step.commands.add_query import AddQuery
 
 Step = int | str

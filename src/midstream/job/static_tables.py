@@ -12,8 +12,7 @@ import pyarrow as pa
 from midstream.job.frames import Rows, static_rows
 from midstream.model.errors import InputError
 from midstream.model.manifest import ChunkRef, StaticTable
-from midstream.model.names import check_name
-from midstream.model.schema import TableSchema, without_runs
+from midstream.model.schema import TableSchema, check_name, without_runs
 from midstream.state.rows import one_batch
 from midstream.state.store.base import ChunkStore, store_chunk
 from midstream.state.sweep import TABLES

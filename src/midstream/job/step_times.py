@@ -13,8 +13,8 @@ from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.time_log import TIMES_KEPT, text_of
 from midstream.model.errors import MidstreamError
 from midstream.model.events import Event, MigrationBegun, ResultsRejected, RowsLate, RowsRejected, StepDone
+from midstream.model.frozen import revised
 from midstream.model.manifest import Manifest
-from midstream.model.revised import revised
 from midstream.model.step_time import StepTime, StepTotals, StepUnderWay
 from midstream.state.store.local import LocalStorage
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midstream.lab.run import need_matplotlib
-from midstream.optimizer.charts.panel import ChartPanel, Drawn, axis_label, panels
+from midstream.optimizer.charts.chart import ChartPanel, Drawn, axis_label, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

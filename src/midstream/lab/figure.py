@@ -12,6 +12,13 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+
+from functools import lru_cache
+
+import midstream.lab.figures as room
+from midstream.model.discovery import discover
+from midstream.model.errors import QueryError
+
 T = TypeVar("T")
 
 
@@ -129,3 +136,20 @@ class Figure(ABC):
     @abstractmethod
     def draw(self, data: pa.Table, canvas: Canvas) -> None:
         """Draw the data onto an empty matplotlib figure, with the paper's axes."""
+
+
+@lru_cache(maxsize=1)
+def figures() -> dict[str, Figure]:
+    """Load the figures of the room and of other packages (entry points of `midstream.figures`), paper by paper.
+
+    >>> figures()["zhu_10"].source
+    'Zhu §6.2, Fig. 10'
+    """
+    return discover(room, Figure, "midstream.figures")
+
+
+def figure(name: str) -> Figure:
+    """Return the figure of a name; raises `QueryError` where there is none."""
+    if name not in figures():
+        raise QueryError(f"unknown figure {name!r}", place="lab", remedy=f"use one of: {', '.join(figures())}")
+    return figures()[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,16 +12,58 @@ import numpy.typing as npt
 
 from midstream.lab.costs.om import OmCost, OmOperator, OmWeights, left_deep_cost, pipeline_cost
 from midstream.lab.costs.om_heuristics import OmStream, om_plan
-from midstream.lab.om_foresight import foreseen, surest
 from midstream.lab.om_streams import Traffic
-from midstream.optimizer.charts.chart import PARTITIONS, Axis, Chart, Points, make_chart
-from midstream.optimizer.charts.course import ChartCourse
+from midstream.optimizer.charts.chart import PARTITIONS, Axis, Chart, ChartCourse, Points, make_chart
 from midstream.optimizer.decayed_mean import decayed_means
 from midstream.optimizer.policies.adaptive import Adaptive
 from midstream.optimizer.policies.base import Review, SwitchCost, WeighedPlan
 from midstream.optimizer.statistics import Statistics
 
 Numbers = npt.NDArray[np.float64]
+
+STEEPEST = 2.0
+"""By no more than this factor a round is expected to differ from the last one."""
+
+
+def foreseen(observed: Numbers, means: Numbers) -> Numbers:
+    """Estimate each row of observations from those before it: the mean, or straight on from the last two.
+
+    Each column by itself takes the one of the two whose errors so far, all rounds before together, are smaller.
+
+    >>> means = np.array([[10.0], [10.0], [11.0], [12.5], [14.0]])
+    >>> foreseen(np.array([[10.0], [12.0], [14.0], [16.0], [18.0]]), means).ravel().tolist()
+    [10.0, 10.0, 11.0, 16.0, 18.0]
+    >>> foreseen(np.array([[10.0], [12.0], [10.0], [12.0], [10.0]]), np.full((5, 1), 11.0)).ravel().tolist()
+    [11.0, 10.0, 11.0, 11.0, 11.0]
+    """
+    last = _before(observed)
+    ahead = np.clip(2 * last - _before(last), last / STEEPEST, last * STEEPEST)
+    found: Numbers = np.where(_erred(ahead, observed) < _erred(means, observed), ahead, means)
+    return found
+
+
+def surest(drawn: Iterable[Numbers], best: Callable[[Numbers], npt.NDArray[np.intp]], plans: int) -> list[int]:
+    """Choose for each round the plan that is most often the best, over drawings of the rounds.
+
+    >>> surest([np.array([1.0, 8.0]), np.array([2.0, 9.0]), np.array([7.0, 1.0])], lambda x: (x > 5).astype(int), 2)
+    [0, 1]
+    """
+    chosen = np.stack([best(points) for points in drawn])
+    votes = np.stack([(chosen == plan).sum(axis=0) for plan in range(plans)])
+    found: list[int] = votes.argmax(axis=0).tolist()
+    return found
+
+
+def _before(values: Numbers) -> Numbers:
+    # The first row stays.
+    return np.concatenate([values[:1], values[:-1]])
+
+
+def _erred(estimated: Numbers, observed: Numbers) -> Numbers:
+    # The errors of all rounds before, together.
+    errors = np.abs(estimated - observed).cumsum(axis=0)
+    return np.concatenate([np.zeros_like(errors[:1]), errors[:-1]])
+
 
 WEIGHTS = OmWeights(0.4, 0.6)
 WINDOW = 1.0

@@ -11,7 +11,7 @@ from midstream.lab.ring_cluster import RingCluster, RingCounts
 from midstream.lab.ring_routed import LABELS, MICROSECONDS, RoutedCluster
 from midstream.ring.cost import RingCosts
 from midstream.ring.deployment import Deployment
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 
 WAYS, WINDOW, RATE = 3, 10.0, 5.0
 """The window is that of §16.2; the rate, in rows a second of each stream, is a tenth of it."""

@@ -10,9 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
+import midstream.migration as room
 from midstream.migration.option import DECOMPOSE, Option
+from midstream.model.discovery import discover
+from midstream.model.errors import StrategyError
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.tree import Plan
 from midstream.runtime.box import Box, PlanBox
@@ -53,7 +57,7 @@ class Strategy(ABC):
 
         Returns: what is wrong, or None.
 
-        >>> from midstream.migration.discovery import strategy
+        >>> from midstream.migration.base import strategy
         >>> strategy("ghm").wrong({"budget": -1})
         'budget is a number of comparisons a step, at least 1, not -1'
         """
@@ -71,3 +75,27 @@ class Strategy(ABC):
 
         `mark` is unique among all migrations.
         """
+
+
+@lru_cache(maxsize=1)
+def discovered() -> dict[str, Strategy]:
+    """Load the strategies of the room and of other packages (entry points of `midstream.strategies`), by name."""
+    return discover(room, Strategy, "midstream.strategies")
+
+
+def strategies() -> tuple[str, ...]:
+    """List the names of all strategies, sorted.
+
+    >>> "moving_state" in strategies()
+    True
+    """
+    return tuple(discovered())
+
+
+def strategy(name: str) -> Strategy:
+    """Return the strategy of a name; raises `StrategyError` where there is none."""
+    if name not in discovered():
+        raise StrategyError(
+            f"unknown strategy {name!r}", place="migrate", remedy=f"use one of: auto, {', '.join(strategies())}"
+        )
+    return discovered()[name]

@@ -9,10 +9,8 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.just_in_time.attempts import Attempts
-from midstream.migration.just_in_time.completion import Completion, complete_ahead, is_old
-from midstream.migration.just_in_time.demand import probe
-from midstream.migration.just_in_time.overlap import find_whole, take_over
+from midstream.migration.just_in_time.attempts import Attempts, find_whole, take_over
+from midstream.migration.just_in_time.completion import Completion, complete_ahead, is_old, probe
 from midstream.migration.just_in_time.probed_state import Fork, ProbedState
 from midstream.migration.option import BACKGROUND, DECOMPOSE
 from midstream.migration.predictions import on_demand

@@ -14,9 +14,8 @@ from midstream.migration.gpt import begin_empty
 from midstream.migration.option import DECOMPOSE, Flag, OneOf
 from midstream.migration.predictions import both_plans
 from midstream.migration.under_way.lasting import Lasting
-from midstream.migration.under_way.restricted import restricted
 from midstream.migration.under_way.task import BegunTask
-from midstream.migration.under_way.transition import Transition, apart, inner, joins_above
+from midstream.migration.under_way.transition import Transition, apart, inner, joins_above, restricted
 from midstream.model.window import EVENT_TIME
 from midstream.operators.match import keyed
 from midstream.operators.window_join import WindowJoin

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from midstream.model.allowed_operators import allow_operators
+from midstream.model.allowed import allow_operators
 from midstream.model.codec import Tagged
 from midstream.model.errors import QueryError
 

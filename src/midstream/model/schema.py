@@ -11,8 +11,25 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from midstream.model.codec import EncodedOnce
-from midstream.model.errors import InputError
-from midstream.model.names import check_name
+from midstream.model.errors import InputError, QueryError
+
+
+def check_name(what: str, name: object) -> None:
+    """Raise QueryError unless the name is a non-empty text.
+
+    Folders, chunks and queries name it, and an empty one stands for all queries where there are settings of one.
+
+    >>> check_name("stream", "my orders")
+    """
+    try:
+        fine = isinstance(name, str) and bool(name.encode())
+    except UnicodeEncodeError:  # Half of a pair of surrogates, which no file can have in its name.
+        fine = False
+    if not fine:
+        raise QueryError(
+            f"a {what} cannot be called {name!r}", place=f"the name of a {what}", remedy="give it a text that is a name"
+        )
+
 
 TIME_UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 """What an integer timestamp may count since 1970, in nanoseconds."""

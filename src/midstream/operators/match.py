@@ -32,9 +32,8 @@ from midstream.state.combinations import (
     pair,
     pair_few,
 )
-from midstream.state.found_codes import CodesTaken
 from midstream.state.keys import Codes, Mask, band_codes, key_codes
-from midstream.state.sorted_run import SortedRun, sort_run
+from midstream.state.sorted_run import CodesTaken, SortedRun, sort_run
 from midstream.state.specs import Index, RowsSpec
 
 Rows = Mapping[str, RowsSpec]

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from midstream.model.allowed_operators import METHODS, is_allowed
+from midstream.model.allowed import METHODS, is_allowed
 from midstream.model.codec import written_as
 from midstream.model.errors import QueryError
 

@@ -26,9 +26,8 @@ from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator, View
 from midstream.runtime.piece_writer import MOST, Pour
 from midstream.state.combinations import Combinations, concatenate, empty
-from midstream.state.found_codes import FoundCodes, Key
 from midstream.state.join_state import born_in, slice_of
-from midstream.state.sorted_run import SortedRun, sort_run
+from midstream.state.sorted_run import FoundCodes, Key, SortedRun, sort_run
 from midstream.state.specs import StateSpec
 
 

@@ -1,4 +1,7 @@
-"""Key classes: expressions that a query's equalities make equal, directly or by way of others."""
+"""Key classes: expressions that a query's equalities make equal, directly or by way of others.
+
+`tied_sources` groups the sources that any conditions of a query connect.
+"""
 
 from __future__ import annotations
 
@@ -62,3 +65,22 @@ def key_classes(query: Query) -> tuple[KeyClass, ...]:
     unique = {id(members): members for members in found.values()}
     ordered = [tuple(members[text] for text in sorted(members)) for members in unique.values()]
     return tuple(KeyClass(members, equals) for members in sorted(ordered, key=lambda m: m[0].text()))
+
+
+def tied_sources(query: Query) -> tuple[tuple[str, ...], ...]:
+    """Group the sources that conditions connect, in order of FROM; several groups mean a cross join.
+
+    >>> import pyarrow as pa
+    >>> from midstream.language.parse import parse_query
+    >>> from midstream.model.schema import StreamSchema
+    >>> columns = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
+    >>> streams = {name: StreamSchema(name, columns, "ts") for name in "ABC"}
+    >>> tied_sources(parse_query("SELECT A.k FROM A, B, C WHERE A.k < C.k WINDOW 5 SECONDS", streams))
+    (('A', 'C'), ('B',))
+    """
+    groups = [{alias} for alias in query.aliases]
+    for predicate in query.predicates:
+        tied = [group for group in groups if group & predicate.aliases()]
+        groups = [group for group in groups if not group & predicate.aliases()] + [set().union(*tied)]
+    ordered = [tuple(alias for alias in query.aliases if alias in group) for group in groups]
+    return tuple(sorted(ordered, key=lambda group: query.aliases.index(group[0])))

@@ -1,11 +1,12 @@
-"""Plans as pure values: join trees, probing orders, eddies."""
+"""Plans as pure values: join trees, probing orders, eddies; their enumeration, and trees drawn as text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import combinations, permutations
+from typing import ClassVar, TypeVar
 
 from typing_extensions import override
 
@@ -175,3 +176,77 @@ class Form(Plan):
 def joins(plan: Plan) -> Iterator[Join]:
     """List every join of a tree, including one inside a form, children before parents."""
     return (part for part in plan.walk() if isinstance(part, Join))
+
+
+T = TypeVar("T")
+
+
+def draw(node: T, label: Callable[[T], str], children: Callable[[T], Sequence[T]]) -> str:
+    """Draw a tree with one line per node, branches drawn with box characters."""
+    lines = [label(node)]
+    below = children(node)
+    for at, child in enumerate(below):
+        last = at == len(below) - 1
+        first, *rest = draw(child, label, children).split("\n")
+        lines.append(("└─ " if last else "├─ ") + first)
+        lines += [("   " if last else "│  ") + line for line in rest]
+    return "\n".join(lines)
+
+
+def pretty(plan: Plan) -> str:
+    """Draw a plan as a tree.
+
+    >>> from midstream.plan.tree import Leaf
+    >>> print(pretty(Join(Join(Leaf("A"), Leaf("B")), Leaf("C"))))
+    join A B C
+    ├─ join A B
+    │  ├─ A
+    │  └─ B
+    └─ C
+    """
+    return draw(plan, _label, lambda part: part.children())
+
+
+def _label(plan: Plan) -> str:
+    if isinstance(plan, Form):
+        return plan.name
+    return f"join {' '.join(plan.aliases())}" if isinstance(plan, Join) else plan.notation()
+
+
+def left_deep_trees(aliases: Sequence[str]) -> Iterator[Plan]:
+    """Enumerate every left-deep tree, with the two lowest sources in one order only because joins are symmetric.
+
+    >>> [p.notation() for p in left_deep_trees("ABC")]
+    ['((A B) C)', '((A C) B)', '((B C) A)']
+    """
+    if len(aliases) == 1:
+        yield Leaf(aliases[0])
+        return
+    place = {alias: i for i, alias in enumerate(aliases)}
+    for order in permutations(aliases):
+        if place[order[0]] < place[order[1]]:
+            plan: Plan = Leaf(order[0])
+            for alias in order[1:]:
+                plan = Join(plan, Leaf(alias))
+            yield plan
+
+
+def bushy_trees(aliases: Sequence[str]) -> Iterator[Plan]:
+    """Enumerate the join trees of any shape, left-deep ones included, each once up to the sides of its joins.
+
+    There are (2n - 3)!! of them: 3 for three sources, 15 for four, 105 for five.
+
+    >>> sum(1 for _ in bushy_trees("ABCD")), [p.notation() for p in bushy_trees("ABC")]
+    (15, ['((A B) C)', '((A C) B)', '(A (B C))'])
+    """
+    if len(aliases) == 1:
+        yield Leaf(aliases[0])
+        return
+    first, rest = aliases[0], list(aliases[1:])
+    # The side that holds the first source is written left, so that mirror images are met once.
+    for size in range(len(rest) - 1, -1, -1):
+        for chosen in combinations(rest, size):
+            others = [alias for alias in rest if alias not in chosen]
+            for left in bushy_trees([first, *chosen]):
+                for right in bushy_trees(others):
+                    yield Join(left, right)

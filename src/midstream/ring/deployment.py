@@ -1,13 +1,20 @@
-"""How a join is deployed over nodes: its windows, the nodes, and what the spreadings place rows by."""
+"""How a join is deployed over nodes: its windows, the nodes, and what the spreadings place rows by.
+
+Rows are placed by age (`even_ages`), by a key (`placement`), or by segments: event time cut into equal lengths, which
+is how the replicating spreadings divide streams (Wang §15.1).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from midstream.language.query import Query
 from midstream.model.errors import PlanError
+from midstream.model.words import span_text
+from midstream.plan.key_classes import KeyClass, key_classes
 from midstream.ring.columns import EARLIEST, LATEST, Partials, Words
 from midstream.ring.slice_table import SliceTable
 
@@ -89,3 +96,84 @@ class Deployment:
         if self.since == EARLIEST and self.until == LATEST:
             return low, valid_to
         return np.maximum(low, self.since), np.minimum(valid_to, self.until)
+
+
+GRID = 2048
+"""So many ages of equal distance the work is summed up at."""
+
+
+def even_ages(window: int, nodes: int, span: int) -> tuple[int, ...]:
+    """Compute the ages, at the end of a step, at which all slices but the last end; rows come steadily.
+
+    `span` is by how much event time goes on with a step, and the window is in microseconds as well. A step is one
+    moment for all its rows. The first of them look for rows that are older by a step, at its end, than the window; and
+    what two rows of a step have to do with each other is done once, by one of them, so that rows of the step are met
+    half as often as older ones. Slices of equal length would give the tail half a step more than its share, and the
+    head half a step less.
+
+    Differs from §13.3, where each tuple is a moment of its own: without a span, slices are of equal length as there.
+
+    >>> even_ages(80, nodes=4, span=0), even_ages(80, nodes=4, span=10)
+    ((20, 40, 60), (25, 45, 65))
+    """
+    if window <= 0 or span <= 0:
+        return tuple((np.arange(1, nodes) * window // nodes).tolist())
+    ages = np.linspace(0, window + span, GRID + 1)
+    probing = np.minimum(span, ages + window) - np.maximum(0, ages - window)
+    met = np.where(ages < span, probing / 2, probing)
+    # The middle of each piece represents it: where the step ends, there is a leap.
+    work = np.append(0.0, np.cumsum((met[1:] + met[:-1]) / 2))
+    ends = np.interp(np.arange(1, nodes) / nodes * work[-1], work, ages)
+    return tuple(np.rint(ends).astype(np.int64).tolist())
+
+
+def common_key(query: Query) -> KeyClass | None:
+    """Find a key class that ties all sources, the first by its text; None where there is none."""
+    return next((one for one in key_classes(query) if _sources(one) == set(query.aliases)), None)
+
+
+def placement(query: Query) -> dict[str, KeyClass]:
+    """Choose each source's key class to place it by: one that ties all sources, else that which ties most.
+
+    A source in no equality is left out. Wang's cost model says nothing of this; a class that ties more sources is
+    carried by more of the partial results that visit.
+    """
+    common, classes = common_key(query), key_classes(query)
+    found = {}
+    for label in query.aliases:
+        own = [one for one in classes if label in _sources(one)]
+        if own:
+            found[label] = common or min(own, key=lambda one: (-len(_sources(one)), one.text()))
+    return found
+
+
+def always_carried(query: Query, orders: Sequence[Sequence[str]]) -> bool:
+    """Return whether at every hop of these orders an equality ties the key that places the next source."""
+    placed = placement(query)
+    return all(
+        label in placed and bool(placed[label].within(order[:at]))
+        for order in orders
+        for at, label in enumerate(order)
+        if at
+    )
+
+
+def _sources(key: KeyClass) -> set[str]:
+    return {alias for member in key.members for alias in member.aliases()}
+
+
+def check_segment(deployment: Deployment) -> None:
+    """Raise if a segment is shorter than the widest window: rows would be copied to more than their neighbours."""
+    widest = max(deployment.windows.values())
+    if deployment.segment < max(widest, 1):
+        raise PlanError(
+            f"a segment of {span_text(deployment.segment)} is shorter than the widest window, {span_text(widest)}",
+            place="segment",
+            remedy=f"name at least {span_text(max(widest, 1))}",
+        )
+
+
+def segment_bounds(deployment: Deployment, segments: Words) -> tuple[Words, Words]:
+    """Compute the first and the last event time of these segments."""
+    low = segments * deployment.segment
+    return low, low + deployment.segment - 1

@@ -15,8 +15,7 @@ from midstream.ring.chunk_index import made_once
 from midstream.ring.columns import Words
 from midstream.ring.joined_rows import JoinedRows, times
 from midstream.ring.late_rows import LateRows
-from midstream.ring.logical_slices import Bitmaps, LogicalSlices, bitmaps, queries, serving
-from midstream.ring.routing import routed
+from midstream.ring.logical_slices import Bitmaps, LogicalSlices, bitmaps, queries, routed, serving
 from midstream.state.keys import Mask
 from midstream.state.lineage import ARRIVED, BEFORE, filter_text, later
 

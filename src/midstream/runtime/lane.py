@@ -7,8 +7,9 @@ operators and strategies own what happens within one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,48 @@ from midstream.model.manifest import ChunkRef, LaneState, StateListing
 from midstream.model.window import Clock
 from midstream.runtime.checks import are_on, check_run, require
 from midstream.runtime.piece_writer import Pour
-from midstream.runtime.resting import RestingStates
 from midstream.runtime.watermark import StepClock
 from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
-from midstream.state.found_codes import FoundCodes
 from midstream.state.join_state import JoinState
 from midstream.state.lineage import LINEAGE, Lineage
 from midstream.state.rows import BaseRows, RowRun, one_batch
-from midstream.state.sorted_run import SortedRun, before_relived, purge_run
+from midstream.state.sorted_run import FoundCodes, SortedRun, before_relived, purge_run
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.state.store.base import ChunkStore, store_chunk
+
+
+@dataclass(frozen=True)
+class RestingStates:
+    """What of a plan may rest in a step that brings it nothing.
+
+    `specs` are those of its states; `lineages` has the digest of the lineage of each that can be listed as before, as
+    long as none of its rows dies, without being read; `nothing` is what operators and states then count.
+    """
+
+    specs: Mapping[StateId, StateSpec | RowsSpec]
+    lineages: Mapping[StateId, str]
+    nothing: Mapping[OperatorId, Counters]
+
+    def as_before(
+        self,
+        listings: Mapping[StateId, StateListing],
+        bounds: Mapping[StateId, Mapping[Clock, int]],
+        changed: Collection[StateId],
+    ) -> dict[StateId, StateListing]:
+        """Collect the listings of states that have not `changed` in a step, and of which no row has died."""
+        found = {}
+        for id, lineage in self.lineages.items():
+            if id in changed or id not in listings or listings[id].lineage != lineage:
+                continue
+            ends, own = listings[id].ends, bounds[id]
+            for clock in own:
+                if clock in ends and ends[clock] < own[clock]:
+                    break
+            else:
+                found[id] = listings[id]
+        return found
+
 
 _UNLISTED = StateListing()
 

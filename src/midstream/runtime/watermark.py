@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from midstream.model.frozen import revised
 from midstream.model.manifest import PartProgress, StreamProgress
-from midstream.model.revised import revised
 from midstream.model.schema import StreamSchema
 
 BEGINNING = -(2**63)

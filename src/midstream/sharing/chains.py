@@ -13,8 +13,8 @@ from midstream.model.errors import QueryError, StrategyError
 from midstream.model.manifest import Manifest
 from midstream.model.sharing import Chain
 from midstream.sharing.coverage import lineage_of
-from midstream.sharing.discovery import scheme, schemes
 from midstream.sharing.partition import MOST_JOINS, count_partitions
+from midstream.sharing.schemes.base import scheme, schemes
 from midstream.sharing.shape import canonical_plan, own_plan
 from midstream.state.lineage import Lineage
 

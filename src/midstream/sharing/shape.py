@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from midstream.language.expression import Expression
 from midstream.language.query import Query
-from midstream.model.remembered import kept_with
+from midstream.model.frozen import kept_with
 from midstream.model.window import Clock, Window, WindowKind
 from midstream.plan.notation import parse_plan
 from midstream.plan.signature import Signature, canonical, digest, relabel_plan, signature

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from midstream.job.outputs import OutputFile
 from midstream.model import errors
-from midstream.model.allowed_operators import allowed_operators
+from midstream.model.allowed import allowed_operators
 from midstream.model.codec import decode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError

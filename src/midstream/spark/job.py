@@ -36,7 +36,7 @@ from midstream.model.manifest import DEFAULT_SHARING, SPARK, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
-from midstream.sharing.discovery import scheme
+from midstream.sharing.schemes.base import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.spark.feed import Feed
 from midstream.spark.results import DataFrames

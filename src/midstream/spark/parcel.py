@@ -19,8 +19,7 @@ import pyarrow as pa
 from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
 from midstream.ring.late_rows import LateRows
-from midstream.state.store.exact_buffer import exact_buffer
-from midstream.state.store.files import FileStore
+from midstream.state.store.files import FileStore, exact_buffer
 from midstream.state.store.unsynced import Unsynced
 
 SCHEMA = pa.schema([("to", pa.int32()), ("stage", pa.int32()), ("head", pa.string()), ("body", pa.binary())])

@@ -19,7 +19,7 @@ import pyarrow as pa
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import RESULTS, JobOutput
-from midstream.model.allowed_operators import allow_operators
+from midstream.model.allowed import allow_operators
 from midstream.model.codec import encode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError, fault_located

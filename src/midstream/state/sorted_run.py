@@ -6,13 +6,15 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from midstream.language.expression import Expression
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME, Clock
-from midstream.state.combinations import Combinations, Selector, concatenate, indices
+from midstream.state.combinations import Combinations, Selector, Words, concatenate, indices
 from midstream.state.gather import all_of, column_of
 from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
@@ -181,3 +183,31 @@ def _read(batch: pa.RecordBatch, spec: StateSpec) -> SortedRun:
         {clock: words(f"until:{clock}") for clock in spec.clocks},
     )
     return SortedRun(words("code") if spec.index != "scan" else None, combinations)
+
+
+Key = tuple[Expression, ...]
+
+
+class CodesTaken(NamedTuple):
+    """Codes of several runs, each at some places, and of these the `kept` ones; None for all."""
+
+    pieces: Sequence[tuple[SortedRun, Words]]
+    kept: Words | None
+
+
+class FoundCodes(NamedTuple):
+    """The codes of what a hash join found, under the key of either side: put together when they are asked for."""
+
+    found: Combinations
+    keys: tuple[Key, Key]
+    taken: Sequence[CodesTaken]
+
+    def under(self, key: Key, combinations: Combinations) -> Codes | None:
+        """Return the code of each combination under a key; None for other combinations or another key."""
+        if combinations is not self.found or key not in self.keys:
+            return None
+        columns = []
+        for pieces, kept in self.taken:
+            codes = np.concatenate([run.codes.take(at) for run, at in pieces if run.codes is not None])
+            columns.append(codes if kept is None else codes.take(kept))
+        return columns[0] if len(columns) == 1 else np.concatenate(columns)

@@ -27,9 +27,9 @@ from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer
 from midstream.sharing.answers import ChainAnswers
 from midstream.sharing.coverage import lineage_of
-from midstream.sharing.discovery import scheme
 from midstream.sharing.partition import can_partition, partition_joins
 from midstream.sharing.results import Member
+from midstream.sharing.schemes.base import scheme
 from midstream.sharing.shape import SCOPE, Shape, representative, shape_of
 from midstream.state.combinations import Combinations
 from midstream.state.specs import RowsSpec

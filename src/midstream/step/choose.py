@@ -8,8 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from midstream.language.query import Query, query_of
-from midstream.migration.base import MigrationRequest
-from midstream.migration.discovery import discovered
+from midstream.migration.base import MigrationRequest, discovered
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import Manifest
 from midstream.optimizer.chooser import checked, choose

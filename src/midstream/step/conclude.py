@@ -9,9 +9,9 @@ from functools import lru_cache
 from midstream.language.query import query_of
 from midstream.model.counters import NOTHING, Counters
 from midstream.model.events import Event, ResultsRejected, RowsLate, RowsRejected, StepDone, TimesDoubtful
+from midstream.model.frozen import revised
 from midstream.model.ids import CounterKey, LaneId, OperatorId, StateKind
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
-from midstream.model.revised import revised
 from midstream.model.words import rough_span_text, time_text
 from midstream.runtime.watermark import BEGINNING, Seen, advance, watermarks
 from midstream.step.arrangement import concluded_arrangement

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from midstream.model.counters import Counters
+from midstream.model.frozen import revised
 from midstream.model.ids import LaneId, StateId, StateKind
 from midstream.model.lanes import LaneLoad, LaneTrend, Slowness, StepTiming
 from midstream.model.manifest import Manifest, StateListing
-from midstream.model.revised import revised
 from midstream.optimizer.cost.calibration import corrected
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.decayed_mean import DecayedMean

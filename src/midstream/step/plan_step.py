@@ -11,10 +11,10 @@ from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.events import CommandRefused, Event
+from midstream.model.frozen import revised
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread
-from midstream.model.revised import revised
 from midstream.runtime.lane_key import is_single
 from midstream.sharing.chains import united
 from midstream.sharing.membership import settled

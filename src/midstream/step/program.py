@@ -10,8 +10,8 @@ from typing import Any
 
 from midstream.language.query import Query, query_of
 from midstream.model.codec import decode
+from midstream.model.frozen import kept_with, make_room
 from midstream.model.manifest import Manifest, QueryEntry
-from midstream.model.remembered import kept_with, make_room
 from midstream.operators.binding import Binding
 from midstream.operators.result_compiler import Asked, compile_result
 from midstream.operators.tumbling import has_partial_sums

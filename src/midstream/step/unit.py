@@ -22,10 +22,9 @@ from midstream.operators.ensure import states_of
 from midstream.operators.source import SourceOperator
 from midstream.plan.tree import Plan
 from midstream.runtime.box import Box, PlanBox
-from midstream.runtime.lane import Lane
+from midstream.runtime.lane import Lane, RestingStates
 from midstream.runtime.operator import Operator
 from midstream.runtime.piece_writer import AgeRuns
-from midstream.runtime.resting import RestingStates
 from midstream.runtime.result_operator import Answer
 from midstream.state.combinations import Combinations
 from midstream.state.specs import RowsSpec, StateSpec

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.migration.discovery import strategy
+from midstream.migration.base import strategy
 from midstream.migration.under_way.running import recovered
 from midstream.model.ids import OperatorId, StateId
 from midstream.model.manifest import LaneState
@@ -17,9 +17,8 @@ from midstream.operators.ensure import ensure, states_of
 from midstream.runtime import piece_writer
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.dead_letters import together
-from midstream.runtime.lane import Lane
+from midstream.runtime.lane import Lane, RestingStates
 from midstream.runtime.piece_writer import AgeRuns, PieceWriter
-from midstream.runtime.resting import RestingStates
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING
 from midstream.state.combinations import Combinations

@@ -28,7 +28,7 @@ from benchmarks.ring.relocation import CHANGES, SCHEMES, WAYS, gaps
 from benchmarks.ring.scenarios import ALONE, FORMER, PLAIN, SCENARIOS
 from benchmarks.ring.verdicts import verdicts, wrong
 from midstream.model.errors import MidstreamError
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 
 NAMES = ("two_keys", "band_4", "great_circle")
 

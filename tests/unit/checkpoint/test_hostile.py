@@ -21,7 +21,7 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
 from midstream.job.doctor import examine
 from midstream.job.outputs import Outputs
-from midstream.model import allowed_operators
+from midstream.model import allowed
 from midstream.model.codec import encode
 from midstream.model.manifest import ChunkRef, Manifest, QueryEntry
 from midstream.model.time_line import Epoch, TimeLine
@@ -61,7 +61,7 @@ def harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     code += "    def snapshot(self): return None\n    def restore(self, snapshot): pass\n"
     (tmp_path / "code" / "harmful_module.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path / "code")
-    monkeypatch.setattr(allowed_operators, "_ALLOWED", set())
+    monkeypatch.setattr(allowed, "_OPERATORS", set())
     monkeypatch.delitem(sys.modules, "harmful_module", raising=False)
     return done
 

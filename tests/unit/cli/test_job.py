@@ -14,8 +14,8 @@ from midstream.cli.job import _read, job_of
 from midstream.cli.main import main
 from midstream.language.job_file import parse_job
 from midstream.language.job_specs import SourceSpec
-from midstream.model import allowed_sources
-from midstream.model.allowed_sources import check_source
+from midstream.model import allowed
+from midstream.model.allowed import check_source
 from midstream.model.errors import InputError, LanguageError
 
 
@@ -167,7 +167,7 @@ HOSTILE = {
 
 @pytest.fixture
 def nothing_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allowed_sources, "_ALLOWED", set())
+    monkeypatch.setattr(allowed, "_SOURCES", set())
 
 
 @pytest.mark.usefixtures("nothing_allowed")

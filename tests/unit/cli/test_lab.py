@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from midstream.cli.main import main
-from midstream.lab import discovery
+from midstream.lab import figure
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.tidy import table
 from midstream.model.errors import StrategyError
@@ -54,7 +54,7 @@ def known() -> dict[str, Figure]:
 
 @pytest.fixture(autouse=True)
 def figures(known: dict[str, Figure], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(discovery, "figures", lambda: known)
+    monkeypatch.setattr(figure, "figures", lambda: known)
     yield
 
 
@@ -104,8 +104,8 @@ def test_a_figure_that_cannot_be_drawn_leaves_the_others_theirs(
 
 def test_several_processes_draw_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # other processes find only the figures of the room
-    some = {name: discovery.figure(name) for name in ("zhu_00", "zhu_10")}
-    monkeypatch.setattr(discovery, "figures", lambda: some)
+    some = {name: figure.figure(name) for name in ("zhu_00", "zhu_10")}
+    monkeypatch.setattr(figure, "figures", lambda: some)
     assert main(["lab", "--quick", "--out", str(tmp_path / "many"), "--jobs", "2"]) == 0
     assert main(["lab", "zhu_00", "--quick", "--out", str(tmp_path / "one")]) == 0
     assert (tmp_path / "many/zhu_10.png").exists()

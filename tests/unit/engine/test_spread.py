@@ -11,7 +11,7 @@ import pytest
 
 import midstream as ms
 from midstream.model.node_spread import NodeSpread
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 from tests.unit.building import SECOND
 
 THETA = "SELECT A.x AS a, B.x AS b, C.y AS c FROM A, B, C WHERE A.x < B.x AND B.y <> C.y WINDOW 20 SECONDS"

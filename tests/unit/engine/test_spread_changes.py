@@ -14,7 +14,7 @@ from midstream.cli.main import main
 from midstream.language.job_file import parse_job
 from midstream.model.events import MigrationEnded, QuerySpread, StateRebuilt
 from midstream.model.node_spread import NodeSpread
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import taken
 from midstream.step.commands.spread import Spread

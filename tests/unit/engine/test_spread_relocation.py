@@ -12,7 +12,7 @@ import midstream as ms
 from midstream.cli.main import main
 from midstream.model.codec import decode, encode
 from midstream.model.node_spread import NodeSpread
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 from tests.unit.engine.test_spread import ONE_KEY, PLAN, THETA, answers, chunks, engine, rows, spread_of
 
 BOTH = ("aggressive", "passive")

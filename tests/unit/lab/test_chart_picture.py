@@ -8,8 +8,7 @@ import pytest
 from matplotlib.figure import Figure as Canvas
 
 from midstream.lab.chart_picture import chart_picture, draw_charts
-from midstream.optimizer.charts.chart import Axis, make_chart
-from midstream.optimizer.charts.course import ChartCourse
+from midstream.optimizer.charts.chart import Axis, ChartCourse, make_chart
 
 RATES = tuple(Axis("rate", name, 0.0, 100.0) for name in "ABCDE")
 

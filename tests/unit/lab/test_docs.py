@@ -7,11 +7,10 @@ from pathlib import Path
 import pyarrow.csv
 import pytest
 
-from midstream.lab.discovery import figures
-from midstream.lab.figure import Scale
+from midstream.lab.figure import Scale, figures
 from midstream.lab.report import report
 from midstream.lab.run import FigureOutcome
-from midstream.migration.discovery import strategies
+from midstream.migration.base import strategies
 
 DOCS = Path(__file__).parents[3] / "docs"
 MOST_BYTES = 60_000

@@ -10,16 +10,15 @@ import pyarrow.csv
 import pytest
 
 from midstream.lab import report as reporting
-from midstream.lab.discovery import figure, figures
 from midstream.lab.drawing import INK, MARKS, lines, mark_of, plain
-from midstream.lab.figure import Claim, Figure, Judgement, Scale, Verdict
+from midstream.lab.figure import Claim, Figure, Judgement, Scale, Verdict, figure, figures
 from midstream.lab.run import FigureOutcome, redrawn, run
 from midstream.lab.tidy import table
-from midstream.migration.discovery import strategies
+from midstream.migration.base import strategies
 from midstream.model.errors import MidstreamError, QueryError
-from midstream.optimizer.discovery import policies
-from midstream.ring.discovery import spreadings
-from midstream.sharing.discovery import schemes as sharing_schemes
+from midstream.optimizer.policies.base import policies
+from midstream.ring.spreading import spreadings
+from midstream.sharing.schemes.base import schemes as sharing_schemes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

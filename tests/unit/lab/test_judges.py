@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from midstream.lab.discovery import figures
+from midstream.lab.figure import figures
 
 DOCS = Path(__file__).parents[3] / "docs" / "lab"
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from midstream.lab.om_foresight import foreseen
-from midstream.lab.om_rounds import ADAPTIVE, AHEAD, BOUND, Q1, Q2, OmQuery, Rounds
+from midstream.lab.om_rounds import ADAPTIVE, AHEAD, BOUND, Q1, Q2, OmQuery, Rounds, foreseen
 from midstream.lab.om_streams import Traffic, _filtered, real_joined, real_single, urnd
 
 ROUNDS = 300

@@ -17,7 +17,7 @@ from midstream.lab.ring_routed import LABELS, MICROSECONDS, RoutedCluster
 from midstream.ring.columns import Partials, StreamRows
 from midstream.ring.cost import RingCosts
 from midstream.ring.deployment import Deployment
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 from tests.unit.lab.ring_join import WINDOW, as_sets, expected
 
 COSTS = RingCosts(join=1e-3, send=1e-4, hop=5e-3)

@@ -16,7 +16,7 @@ from midstream.lab.ring_spread import SpreadStreams, spread
 from midstream.lab.tidy import table
 from midstream.ring.columns import StreamRows
 from midstream.ring.deployment import Deployment
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 
 W, STEPS = 100, 20
 STREAMS = SpreadStreams.drawn("ABC", 15, 0.3, W, STEPS, seed=2)

@@ -19,8 +19,7 @@ from midstream.lab.figures.wang_06_06 import Wang0606
 from midstream.lab.figures.wang_06_07 import Wang0607
 from midstream.lab.tidy import column, table
 from midstream.lab.wang_cpu_of_two import AT_FAST, AT_SLOW, CASES
-from midstream.lab.wang_settings import Map, middles
-from midstream.lab.wang_tree import TABLE_6_2, OfTree
+from midstream.lab.wang_settings import TABLE_6_2, Map, OfTree, middles
 
 INNER, EDGE = (0.25, 0.75), 1.0
 

@@ -9,9 +9,8 @@ from midstream.lab.costs.zhu import t_ms_left_deep
 from midstream.lab.figures.zhu_13 import joins
 from midstream.lab.figures.zhu_16 import longest_zero
 from midstream.lab.processor import Processor
-from midstream.lab.zhu import LOW, NEW, OLD, ZhuSetting, predicted, set_1, stage
+from midstream.lab.zhu import LOW, NEW, OLD, ZhuSetting, predicted, set_1, stage, t_pt_by_lemma
 from midstream.lab.zhu_cases import Course
-from midstream.lab.zhu_lemma import t_pt_by_lemma
 
 
 def test_table_2_as_streams() -> None:

@@ -8,8 +8,7 @@ import pytest
 
 import midstream as ms
 import midstream.migration as room
-from midstream.migration.base import Strategy
-from midstream.migration.discovery import discovered, strategies, strategy
+from midstream.migration.base import Strategy, discovered, strategies, strategy
 from midstream.model.errors import StrategyError
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from midstream.model.remembered import make_room
+from midstream.model.frozen import make_room
 from midstream.model.schema import StreamSchema
 from midstream.step.admission import admit
 from midstream.step.admission.admit import nothing_of

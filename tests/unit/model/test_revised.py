@@ -6,8 +6,8 @@ import pickle
 from dataclasses import dataclass
 from functools import cached_property
 
+from midstream.model.frozen import revised
 from midstream.model.manifest import Manifest
-from midstream.model.revised import revised
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.plan.enumerate import bushy_trees
+from midstream.plan.tree import bushy_trees
 from tests.unit.building import engine, table
 
 Row = tuple[int, int, int]

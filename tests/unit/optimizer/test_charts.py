@@ -11,8 +11,7 @@ import pytest
 from pytest import approx
 
 from midstream.model.codec import decode, encode
-from midstream.optimizer.charts.chart import MOST_REGIONS, Axis, Chart, Points, make_chart
-from midstream.optimizer.charts.course import ChartCourse
+from midstream.optimizer.charts.chart import MOST_REGIONS, Axis, Chart, ChartCourse, Points, make_chart
 from midstream.optimizer.charts.rates import CostAtRates
 from midstream.optimizer.cost.plan_cost import CostModel
 from midstream.optimizer.cost.units import CostWeights

@@ -7,8 +7,7 @@ import itertools
 import pytest
 
 from midstream.plan.decompose import decompose, same_shape, subplans
-from midstream.plan.enumerate import bushy_trees
-from midstream.plan.tree import Join, Leaf
+from midstream.plan.tree import Join, Leaf, bushy_trees
 from tests.unit.building import plan
 
 

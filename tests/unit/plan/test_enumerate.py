@@ -8,8 +8,7 @@ from itertools import combinations
 import pytest
 
 from midstream.plan.decompose import same_shape
-from midstream.plan.enumerate import bushy_trees, left_deep_trees
-from midstream.plan.tree import Join, Leaf
+from midstream.plan.tree import Join, Leaf, bushy_trees, left_deep_trees
 
 
 @pytest.mark.parametrize("count", range(1, 7))

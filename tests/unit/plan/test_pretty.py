@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from midstream.plan.pretty import draw, pretty
+from midstream.plan.tree import draw, pretty
 from tests.unit.building import plan
 
 

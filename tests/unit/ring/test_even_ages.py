@@ -8,8 +8,7 @@ import pytest
 import midstream as ms
 from benchmarks.ring.balance import busiest, compared
 from midstream.ring.columns import StreamRows
-from midstream.ring.deployment import Deployment
-from midstream.ring.even_ages import even_ages
+from midstream.ring.deployment import Deployment, even_ages
 from midstream.ring.spreadings.ctr import Ctr
 from midstream.ring.spreadings.psp import slice_of
 

@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.ring.deployment import Deployment
-from midstream.ring.discovery import spreadings
-from midstream.ring.passive import Passive
 from midstream.ring.relocation import relocated, ring_of
-from midstream.ring.spreading import Spreading
+from midstream.ring.spreading import Passive, Spreading, spreadings
 from tests.unit.ring.cases import SPAN, Case, draw, meetings
 
 MOST = 6

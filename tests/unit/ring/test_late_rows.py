@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.ring.late_rows import LateRows, NumberedBatches
-from midstream.ring.value_sizes import value_sizes
+from midstream.ring.late_rows import LateRows, NumberedBatches, value_sizes
 
 COUNTS = st.lists(st.integers(0, 5), min_size=1, max_size=4)
 

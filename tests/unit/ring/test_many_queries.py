@@ -12,8 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.model.errors import PlanError
-from midstream.ring.logical_slices import Bitmaps, LogicalSlices, bitmaps, queries, serving
-from midstream.ring.routing import entries, query_orders, routed
+from midstream.ring.logical_slices import (
+    Bitmaps,
+    LogicalSlices,
+    bitmaps,
+    entries,
+    queries,
+    query_orders,
+    routed,
+    serving,
+)
 
 Bools = npt.NDArray[np.bool_]
 

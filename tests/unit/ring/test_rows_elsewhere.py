@@ -9,8 +9,8 @@ import pytest
 
 from midstream.ring.columns import Partials
 from midstream.ring.deployment import Deployment
-from midstream.ring.discovery import spreadings
 from midstream.ring.slice_table import SliceTable
+from midstream.ring.spreading import spreadings
 
 W = 100
 NODES = 4

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from midstream.model.errors import PlanError
 from midstream.ring.columns import Partials, StreamRows, Words
 from midstream.ring.deployment import MOST_NODES, Deployment
-from midstream.ring.discovery import spreadings
 from midstream.ring.slice_table import SliceTable
+from midstream.ring.spreading import spreadings
 
 W = 100
 THREE = Deployment({"A": W, "B": W, "C": W}, nodes=4, moments=(1000,), master="A", segment=4 * W)

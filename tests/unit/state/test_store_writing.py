@@ -13,7 +13,7 @@ from midstream.model.manifest import ChunkRef
 from midstream.state.store import disk
 from midstream.state.store.files import FileStore
 from midstream.state.store.local import LocalStorage
-from midstream.state.transfer import copied
+from midstream.state.store.places import copied
 from tests.unit.state.chunk_files import batch, file_of, linux_only, put
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from midstream.dashboard.reading import JobReading
 from midstream.dashboard.view import DashboardView, commandable
 from midstream.model.errors import QueryError
+from midstream.optimizer.charts.chart import ChartPanel, axis_label, panels
 from midstream.optimizer.charts.chart_policy import charts_of
-from midstream.optimizer.charts.panel import ChartPanel, axis_label, panels
 from midstream.step.reviewing.plan_group import PlanGroup, plan_group
 
 JsonObject = dict[str, Any]

@@ -21,7 +21,7 @@ from midstream.lab.costs.om import (
     left_deep_cost,
     pipeline_cost,
 )
-from midstream.optimizer.search.left_deep import left_deep_order
+from midstream.optimizer.search.greedy import left_deep_order
 from midstream.plan.tree import Plan
 
 Match = Callable[[Sequence[str], str], float]

@@ -11,8 +11,7 @@ from midstream.lab.costs.join_tree import JoinTree, pull_up, state_slice
 from midstream.lab.costs.join_tree_ratios import memory_over_pull_up
 from midstream.lab.figure import Claim, Verdict
 from midstream.lab.tidy import column
-from midstream.lab.wang_settings import percent
-from midstream.lab.wang_tree import OfTree
+from midstream.lab.wang_settings import OfTree, percent
 
 SOURCE = "Wang §6.3.4, Fig. 6.4"
 AVERAGE = Claim("State-slice saves about 20 % to 30 % memory over the alternatives on average.", SOURCE)

@@ -12,8 +12,7 @@ from midstream.lab.costs.join_tree import JoinTree, isolated, state_slice
 from midstream.lab.costs.join_tree_ratios import cpu_over_isolated_as_printed
 from midstream.lab.figure import Claim, Verdict
 from midstream.lab.tidy import column
-from midstream.lab.wang_settings import percent
-from midstream.lab.wang_tree import SIGNIFICANT, OfTree
+from midstream.lab.wang_settings import SIGNIFICANT, OfTree, percent
 
 SOURCE = "Wang §6.4.4, Fig. 6.7"
 CLOSED = Claim("Equation 6.8 is the comparison of Equations 6.5 and 6.7.", SOURCE)

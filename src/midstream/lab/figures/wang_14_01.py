@@ -14,7 +14,7 @@ from midstream.lab.ring_figures import CASE, OfRing, by_panel, curves
 from midstream.lab.ring_spread import SpreadStreams, spread
 from midstream.lab.tidy import cases
 from midstream.ring.deployment import Deployment
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -13,7 +13,7 @@ from midstream.lab.ring_figures import CASE, PAIRS, RESULTS, SENT, OfRing, liste
 from midstream.lab.ring_spread import SpreadStreams, spread
 from midstream.lab.tidy import column
 from midstream.ring.deployment import Deployment
-from midstream.ring.discovery import spreadings
+from midstream.ring.spreading import spreadings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -12,8 +12,7 @@ from midstream.lab.costs.zhu import t_pt
 from midstream.lab.drawing import lines
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.tidy import column, table
-from midstream.lab.zhu import SPEED, set_1, stage
-from midstream.lab.zhu_lemma import t_pt_by_lemma
+from midstream.lab.zhu import SPEED, set_1, stage, t_pt_by_lemma
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -7,14 +7,16 @@ for any other operator. That is what makes migrations overlap and decomposition 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
 from typing_extensions import override
 
 from midstream.migration.under_way.task import BegunTask, nodes
+from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
 from midstream.operators.match import keyed, match
 from midstream.operators.window_join import WindowJoin
@@ -22,9 +24,50 @@ from midstream.plan.decompose import Sources
 from midstream.plan.signature import ViewName
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator, View
-from midstream.state.combinations import Combinations
+from midstream.state.combinations import Combinations, Words, concatenate, empty
 from midstream.state.join_state import JoinState
+from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
+
+Bits = Callable[[Combinations], Words]
+"""The bitmap of each combination."""
+
+
+def restricted(
+    lane: Lane,
+    operator: WindowJoin,
+    deltas: tuple[Combinations, Combinations],
+    bits: tuple[Bits, Bits],
+    full: int,
+) -> Combinations:
+    """Compute a join's delta without pairs whose bitmaps together are `full`; probes with these deltas, inserts
+    nothing."""
+    on = operator.on
+    left = _told_apart([keyed(lane, operator.rows, deltas[0], on.index, on.left_key)], bits[0])
+    right = _told_apart([keyed(lane, operator.rows, deltas[1], on.index, on.right_key)], bits[1])
+    old_left = _told_apart(lane.join(operator.left_state).old, bits[0]) if len(deltas[1]) else []
+    old_right = _told_apart(lane.join(operator.right_state).old, bits[1]) if len(deltas[0]) else []
+    found = []
+    for ones, others in ((left, old_right), (old_left, right), (left, right)):
+        for one, mine in ones:
+            for other, theirs in others:
+                if mine | theirs != full and len(one) and len(other):
+                    found.append(match(lane, operator.rows, operator.id, on, one, other))
+    lane.count(operator.id, Counters(rows_in=len(deltas[0]) + len(deltas[1])))
+    some = [f for f in found if len(f)]
+    labels = (*operator.left_state.labels, *operator.right_state.labels)
+    return operator.needed(lane, concatenate(some)) if some else empty(labels, operator.left_state.clocks)
+
+
+def _told_apart(runs: Sequence[SortedRun], bits: Bits) -> list[tuple[SortedRun, int]]:
+    # A run with a single bitmap stays as it is.
+    found = []
+    for run in runs:
+        words = bits(run.combinations)
+        for value in np.unique(words) if len(words) else (0,):
+            mine = words == value
+            found.append((run if mine.all() else run.take(mine), int(value)))
+    return found
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,14 @@
-"""Charts of plans: sel-lambda and lambda-lambda (OM §4.4, Algorithm 1), and the lookup in them."""
+"""Charts of plans: sel-lambda and lambda-lambda (OM §4.4, Algorithm 1), and the lookup in them.
+
+A course records where a stream has been on a chart, and what that was worth: moves, switches, hits (OM §4.5, Algorithm
+2; §5.1). A panel is a chart reduced to two axes, as it is drawn (OM §4.4 draws charts of two dimensions).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from dataclasses import dataclass, field, replace
+from itertools import combinations, product
 from typing import Literal
 
 import numpy as np
@@ -135,3 +139,123 @@ def _cheapest(grid: Sequence[Numbers], cost: Callable[[Points], Numbers]) -> npt
     costs = cost(points.reshape(-1, len(grid)))
     found: npt.NDArray[np.int64] = np.argmin(comparable(costs), axis=1).reshape(points.shape[:-1])
     return found
+
+
+@dataclass(frozen=True)
+class ChartCourse:
+    """The rounds so far.
+
+    A *move* is a round in another region than the round before, a *switch* one with another plan, a *hit* one whose
+    plan was the best one there was, as far as that was judged afterwards: `judged` rounds. `visits` has for regions, by
+    their number, how many rounds were spent there; `here` is the region of the last round.
+    """
+
+    rounds: int = 0
+    moves: int = 0
+    switches: int = 0
+    hits: int = 0
+    judged: int = 0
+    here: Region = ()
+    plan: str = ""
+    visits: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def fidelity(self) -> float:
+        """The share of rounds that ran the best plan; 1 where none was judged yet."""
+        return self.hits / self.judged if self.judged else 1.0
+
+    def to(self, chart: Chart, point: Sequence[float], plan: str | None = None) -> ChartCourse:
+        """Add a round, scheduled by what the stream is estimated to be like.
+
+        The plan is that of the region's centroid, as in the paper, unless another one is given.
+
+        >>> from midstream.optimizer.charts.chart import Axis
+        >>> chart = Chart((Axis("rate", "A", 0, 10),), 2, ("few", "many"), (0, 1))
+        >>> course = ChartCourse().to(chart, [1.0]).to(chart, [2.0]).to(chart, [9.0])
+        >>> course.plan, course.moves, course.switches, course.visits
+        ('many', 1, 1, {'0': 2, '1': 1})
+        """
+        here = chart.region(point)
+        run, number = plan or chart.plan(here), str(chart.number(here))
+        return replace(
+            self,
+            rounds=self.rounds + 1,
+            moves=self.moves + (self.rounds > 0 and here != self.here),
+            switches=self.switches + (self.rounds > 0 and run != self.plan),
+            here=here,
+            plan=run,
+            visits={**self.visits, number: self.visits.get(number, 0) + 1},
+        )
+
+    def against(self, best: str) -> ChartCourse:
+        """Judge the last round by the plan that turned out to be the best one.
+
+        >>> ChartCourse(plan="a").against("a").against("b").fidelity
+        0.5
+        """
+        return replace(self, hits=self.hits + (self.plan == best), judged=self.judged + 1)
+
+
+MOST_PANELS = 6
+
+Drawn = Sequence[tuple[Chart, ChartCourse]]
+"""Charts that are drawn together, with where the stream has been on each."""
+
+
+@dataclass(frozen=True)
+class ChartPanel:
+    """A chart over two of its axes, by their numbers; a chart of one axis is drawn against itself."""
+
+    chart: Chart
+    course: ChartCourse
+    across: int
+    up: int
+
+    @property
+    def axes(self) -> tuple[Axis, Axis]:
+        """The horizontal and the vertical axis."""
+        return self.chart.axes[self.across], self.chart.axes[self.up]
+
+    def plans(self) -> npt.NDArray[np.int64]:
+        """Number the plans over both axes, with the others as in the last round; in the middle before it.
+
+        >>> chart = Chart((Axis("rate", "A", 0, 9), Axis("rate", "B", 0, 9)), 2, ("few", "many"), (0, 1, 0, 1))
+        >>> ChartPanel(chart, ChartCourse(), 0, 1).plans().tolist()
+        [[0, 1], [0, 1]]
+        """
+        here = self.course.here or (self.chart.k // 2,) * len(self.chart.axes)
+        if self.across == self.up:
+            return np.repeat(self.chart.grid()[:, None], self.chart.k, axis=1)
+        return self.chart.grid()[tuple(slice(None) if i in (self.across, self.up) else at for i, at in enumerate(here))]
+
+    def rounds(self) -> dict[tuple[int, int], int]:
+        """Count the rounds that were spent in each region."""
+        found: dict[tuple[int, int], int] = {}
+        for number, rounds in self.course.visits.items():
+            region = np.unravel_index(int(number), (self.chart.k,) * len(self.chart.axes))
+            place = int(region[self.across]), int(region[self.up])
+            found[place] = found.get(place, 0) + rounds
+        return found
+
+    def here(self) -> tuple[int, int] | None:
+        """Return the region of the last round; None before the first."""
+        here = self.course.here
+        return (here[self.across], here[self.up]) if here else None
+
+
+def panels(charts: Drawn, most: int = MOST_PANELS) -> list[ChartPanel]:
+    """Make a panel for each two axes of a chart, at most `most`."""
+    return [
+        ChartPanel(chart, course, across, up)
+        for chart, course in charts
+        for across, up in list(combinations(range(len(chart.axes)), 2)) or [(0, 0)]
+    ][:most]
+
+
+def axis_label(axis: Axis) -> str:
+    """Format the label of an axis.
+
+    >>> axis_label(Axis("rate", "A", 0.0, 9.0))
+    'rate of A (rows/s)'
+    """
+    return f"{axis.dimension} of {axis.source}" + (" (rows/s)" if axis.dimension == "rate" else "")

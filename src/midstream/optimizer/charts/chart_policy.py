@@ -11,11 +11,10 @@ import numpy as np
 from typing_extensions import override
 
 from midstream.model.codec import decode, encode
-from midstream.optimizer.charts.chart import PARTITIONS, Axis, Chart, Numbers, Points, make_chart
-from midstream.optimizer.charts.course import ChartCourse
+from midstream.optimizer.charts.chart import PARTITIONS, Axis, Chart, ChartCourse, Numbers, Points, make_chart
 from midstream.optimizer.charts.rates import CostAtRates
 from midstream.optimizer.policies.base import Decision, Policy, Review
-from midstream.plan.enumerate import left_deep_trees
+from midstream.plan.tree import left_deep_trees
 
 AROUND = 4.0
 """A chart reaches up to so many times what is measured as it is made; where the stream leaves it, it is made anew."""

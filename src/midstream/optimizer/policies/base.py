@@ -5,8 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar
 
+import midstream.optimizer.policies as room
+from midstream.model.discovery import discover
+from midstream.model.errors import QueryError
 from midstream.optimizer.charts.rates import CostAtRates
 from midstream.optimizer.statistics import Statistics
 
@@ -126,3 +130,21 @@ class Policy(ABC):
     def option(self, review: Review, name: str) -> float:
         """Return the value of one of the policy's options."""
         return review.options.get(name, self.options[name])
+
+
+@lru_cache(maxsize=1)
+def policies() -> dict[str, Policy]:
+    """Load the policies of the room and of other packages (entry points of `midstream.policies`), in order of name.
+
+    >>> "adaptive" in policies()
+    True
+    """
+    return discover(room, Policy, "midstream.policies")
+
+
+def policy(name: object, place: str = "optimize") -> Policy:
+    """Return the policy of a name; raises where there is none, naming the `place` where it is named."""
+    found = policies().get(name) if isinstance(name, str) else None
+    if found is None:
+        raise QueryError(f"unknown policy {name!r}", place=place, remedy=f"use one of: {', '.join(policies())}")
+    return found

@@ -16,8 +16,7 @@ from typing_extensions import override
 
 from midstream.model.errors import PlanError
 from midstream.ring.columns import Copies, Partials, StreamRows, Visits, expanded
-from midstream.ring.deployment import Deployment
-from midstream.ring.segments import bounds, check_segment
+from midstream.ring.deployment import Deployment, check_segment, segment_bounds
 from midstream.ring.spreading import Spreading
 
 
@@ -44,7 +43,7 @@ class Atr(Spreading):
         if label != master:
             return Visits(np.arange(len(partials)), partials.ts[master] // length % deployment.nodes, *joinable)
         partial, segment = expanded(low // length, high // length)
-        return Visits.within(joinable, partial, segment % deployment.nodes, bounds(deployment, segment))
+        return Visits.within(joinable, partial, segment % deployment.nodes, segment_bounds(deployment, segment))
 
     @override
     def check(self, deployment: Deployment, orders: Sequence[Sequence[str]]) -> None:

@@ -21,8 +21,7 @@ from midstream.model.errors import PlanError
 from midstream.model.words import span_text
 from midstream.optimizer.samples.hashing import hashes, salt
 from midstream.ring.columns import Copies, Partials, StreamRows, Visits, Words, expanded
-from midstream.ring.deployment import Deployment
-from midstream.ring.segments import bounds
+from midstream.ring.deployment import Deployment, segment_bounds
 from midstream.ring.spreading import Spreading
 
 MOST_COPIES = 8
@@ -59,7 +58,7 @@ class Ctr(Spreading):
             segments = starts[:, None] + np.arange(width)
             holders = _holders(deployment, label, segments.ravel()).reshape(*segments.shape, deployment.copies)
             node[here] = weighted_covers(holders, deployment.nodes)[begin - starts[0], segment[here] - begin]
-        return Visits.within(joinable, partial, node, bounds(deployment, segment))
+        return Visits.within(joinable, partial, node, segment_bounds(deployment, segment))
 
     @override
     def check(self, deployment: Deployment, orders: Sequence[Sequence[str]]) -> None:

@@ -17,7 +17,21 @@ import pyarrow as pa
 
 from midstream.model.errors import CheckpointError, OtherFormatError, ReadError, WriteError
 from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION
-from midstream.state.store.checksum import crc32
+
+try:
+    from isal.isal_zlib import crc32 as _crc32
+except ImportError:
+    from zlib import crc32 as _crc32
+
+
+def crc32(data: Any, start: int = 0) -> int:
+    """Compute the CRC-32 of bytes or a buffer; `start` is that of the bytes before.
+
+    >>> crc32(b"midstream")
+    3126050436
+    """
+    return int(_crc32(data, start))
+
 
 NewName = Callable[[str], None]
 """Called with a folder that has a new name in it, which shall survive the loss of power."""

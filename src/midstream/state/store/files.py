@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION, ChunkRef
+from midstream.state.gather import POOL
 from midstream.state.store.base import Unwritten
-from midstream.state.store.checksum import crc32
-from midstream.state.store.disk import FIRST, other_format
-from midstream.state.store.exact_buffer import exact_buffer
+from midstream.state.store.disk import FIRST, crc32, other_format
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.transfers import Transfers
 from midstream.state.store.unsynced import Unsynced
@@ -309,3 +308,16 @@ def _batch(data: pa.Buffer, ref: ChunkRef, path: str, *, verified: bool) -> pa.R
         return batch.replace_schema_metadata(metadata or None)
     except (pa.ArrowException, ValueError, LookupError) as error:
         raise CheckpointError(f"chunk {ref.name} does not read: {error}", place=path, remedy=_REMEDY) from error
+
+
+def exact_buffer(write: Callable[[pa.NativeFile], None]) -> pa.Buffer:
+    """Write into a buffer of exactly the needed size; calls `write` twice, the first time to measure.
+
+    >>> exact_buffer(lambda sink: sink.write(b"abc")).to_pybytes()
+    b'abc'
+    """
+    size = pa.MockOutputStream()
+    write(size)
+    data = pa.allocate_buffer(size.size(), memory_pool=POOL)
+    write(pa.FixedSizeBufferWriter(data))
+    return data

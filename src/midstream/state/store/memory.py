@@ -8,8 +8,8 @@ from itertools import count
 import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
+from midstream.model.frozen import make_room
 from midstream.model.manifest import ChunkRef
-from midstream.model.remembered import make_room
 from midstream.state.store.base import Unwritten
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from midstream.language.result_time import time_in
 from midstream.model.errors import InputError
-from midstream.model.remembered import make_room
+from midstream.model.frozen import make_room
 from midstream.model.schema import StreamSchema, plain_type, without_runs
 from midstream.runtime.watermark import BEGINNING, FIRST_TIME, LAST_TIME, Seen
 from midstream.state.base_state import SLOT, TIME

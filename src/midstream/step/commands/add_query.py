@@ -19,14 +19,14 @@ from midstream.model.command import Command, declare_operator, named_options
 from midstream.model.errors import QueryError, fault_located
 from midstream.model.events import CrossJoinBegun, Event, QueryAdded
 from midstream.model.manifest import Manifest, QueryEntry, RefusedQuery
-from midstream.model.names import check_name
-from midstream.plan.connected import tied_sources
+from midstream.model.schema import check_name
+from midstream.plan.key_classes import tied_sources
 from midstream.plan.notation import default_plan, parse_plan
 from midstream.plan.signature import canonical
 from midstream.runtime.lane_key import SINGLE, Spread, fits, group_at, group_name, is_single, lane_key, spread_text
 from midstream.sharing.chains import check_parts
-from midstream.sharing.discovery import scheme
 from midstream.sharing.membership import enrol, unshared
+from midstream.sharing.schemes.base import scheme
 from midstream.sharing.shape import can_share
 from midstream.step.answers import level_of, with_answers, with_answers_of
 from midstream.step.commands.base import StepCommand

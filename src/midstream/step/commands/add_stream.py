@@ -11,8 +11,7 @@ from midstream.language.scope import find_name
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, StreamAdded
 from midstream.model.manifest import Manifest
-from midstream.model.names import check_name
-from midstream.model.schema import StreamSchema
+from midstream.model.schema import StreamSchema, check_name
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 

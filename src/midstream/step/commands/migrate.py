@@ -8,8 +8,7 @@ from typing import Any, Self
 from typing_extensions import override
 
 from midstream.language.query import Query, query_of
-from midstream.migration.base import MigrationRequest
-from midstream.migration.discovery import discovered, strategy
+from midstream.migration.base import MigrationRequest, discovered, strategy
 from midstream.model.errors import StrategyError
 from midstream.model.events import Event, MigrationBegun, MigrationEnded
 from midstream.model.manifest import Manifest, QueryEntry

@@ -9,14 +9,14 @@ from typing_extensions import override
 from midstream.model.events import Event, SharingChanged
 from midstream.model.manifest import Manifest
 from midstream.sharing.chains import check_parts
-from midstream.sharing.discovery import scheme
+from midstream.sharing.schemes.base import scheme
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 
 
 @dataclass(frozen=True)
 class Reshare(StepCommand):
-    """Let queries share what they join by another scheme, one of `midstream.sharing.discovery.schemes`."""
+    """Let queries share what they join by another scheme, one of `midstream.sharing.schemes.base.schemes`."""
 
     sharing: str
 

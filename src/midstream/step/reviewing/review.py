@@ -12,9 +12,8 @@ from midstream.model.manifest import Manifest
 from midstream.model.window import SECOND
 from midstream.optimizer.alternatives import Alternatives, cost_model
 from midstream.optimizer.charts.rates import CostAtRates
-from midstream.optimizer.discovery import policy
 from midstream.optimizer.estimate import Estimate
-from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan
+from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan, policy
 from midstream.optimizer.prediction import Prediction
 from midstream.optimizer.search.greedy import Searched
 from midstream.optimizer.statistics import Sources

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from midstream.language.query import query_of
-from midstream.migration.discovery import discovered
+from midstream.migration.base import discovered
 from midstream.model.counters import Counters
+from midstream.model.frozen import revised
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, ReviewBudget
-from midstream.model.revised import revised
 from midstream.model.window import SECOND
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.samples.reading import BUDGET

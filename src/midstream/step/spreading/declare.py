@@ -15,10 +15,8 @@ from midstream.model.node_spread import AUTO_NODES, NodeSpread
 from midstream.plan.notation import parse_plan
 from midstream.plan.signature import digest
 from midstream.plan.tree import MultiJoin, Plan
-from midstream.ring.deployment import MOST_NODES
-from midstream.ring.discovery import spreading, spreadings
-from midstream.ring.placement import always_carried
-from midstream.ring.spreading import Spreading
+from midstream.ring.deployment import MOST_NODES, always_carried
+from midstream.ring.spreading import Spreading, spreading, spreadings
 from midstream.step.spreading.deploy import begun_slices, deployment_of, windows_of
 from midstream.step.spreading.relocate import RELOCATION, relocation_of
 

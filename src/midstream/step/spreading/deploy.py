@@ -10,14 +10,10 @@ import numpy as np
 from midstream.language.query import Query
 from midstream.model.node_spread import NodeSpread, SourceSlices
 from midstream.ring.columns import Words
-from midstream.ring.deployment import Deployment
-from midstream.ring.discovery import spreading
-from midstream.ring.even_ages import even_ages
+from midstream.ring.deployment import Deployment, even_ages, placement
 from midstream.ring.joined_rows import Keys
-from midstream.ring.passive import Passive
-from midstream.ring.placement import placement
 from midstream.ring.slice_table import SliceTable
-from midstream.ring.spreading import Spreading
+from midstream.ring.spreading import Passive, Spreading, spreading
 
 NO_SLICES = SourceSlices((0,), (0,))
 """What stands for the slices of a source of which no row has come."""

@@ -14,12 +14,11 @@ from midstream.model.node_spread import NodeSpread
 from midstream.operators.multi_join import MultiJoinOperator
 from midstream.ring.columns import Words
 from midstream.ring.deployment import Deployment
-from midstream.ring.discovery import spreading
 from midstream.ring.joined_rows import JoinedRows, times
 from midstream.ring.late_rows import LateRows
 from midstream.ring.ring_course import Hops
 from midstream.ring.shared_queries import SharedQueries
-from midstream.ring.spreading import Spreading
+from midstream.ring.spreading import Spreading, spreading
 from midstream.runtime.watermark import BEGINNING, StepClock
 from midstream.step.query_unit import QueryUnit
 from midstream.step.ring_unit import RingUnit

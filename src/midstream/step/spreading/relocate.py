@@ -11,8 +11,8 @@ from midstream.model.errors import PlanError
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.node_spread import NodeSpread, SourceSlices
 from midstream.plan.signature import canonical
-from midstream.ring.discovery import spreading
 from midstream.ring.relocation import relocated, ring_of
+from midstream.ring.spreading import spreading
 from midstream.step.spreading.deploy import NO_SLICES, slice_length, slices_of, table_of, windows_of
 
 RELOCATION = "relocation"

@@ -1,16 +1,61 @@
-"""Which of Spark's sources a job file may name: a class, a driver or a library that it names is not loaded by that.
+"""What a name in a checkpoint, a command log or a job file may run: no code by itself.
 
-A job file may have been written by anybody, and Spark makes whatever class a format or an option names. So the formats
-and the options that a job file may use are those listed here, which read and do nothing else; all others only if this
-program has named them too, in code or on its command line.
+A checkpoint may have been written by anybody. So an operator that it names is only created if this program has named it
+too, in code or on its command line; if an installed package declares it as an entry point; or if it is an operator
+whose module the program has imported already.
+
+A job file may have been written by anybody too, and Spark makes any class that a format or an option names. So the
+formats and options that a job file may use are those listed here, which read and do nothing else; all others only if
+this program has named them too, in code or on its command line.
 """
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Iterable, Mapping
+from importlib.metadata import entry_points
+from typing import Any
 
 from midstream.model.errors import InputError
 from midstream.model.words import suggest
+
+ENTRY_POINTS = "midstream.user_operators"
+"""The group of entry points by which a package says that its operators may be named anywhere."""
+
+METHODS = ("feed", "snapshot", "restore")
+"""What every operator has."""
+
+_OPERATORS: set[str] = set()
+
+
+def allow_operators(*names: str) -> None:
+    """Allow operators, as `package.module:Class`, to be created wherever they are named.
+
+    >>> allow_operators("shop.operators:Median")
+    >>> is_allowed("shop.operators:Median"), is_allowed("os:system")
+    (True, False)
+    """
+    _OPERATORS.update(names)
+
+
+def allowed_operators() -> frozenset[str]:
+    """Return the operators that this program has allowed so far."""
+    return frozenset(_OPERATORS)
+
+
+def is_allowed(name: str) -> bool:
+    """Return whether an operator of this name may be created; imports nothing to find out."""
+    if name in _OPERATORS:
+        return True
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = vars(found).get(part) if hasattr(found, "__dict__") else None
+    if inspect.isclass(found) and all(callable(getattr(found, method, None)) for method in METHODS):
+        return True
+    return any(entry.value == name for entry in entry_points(group=ENTRY_POINTS))
+
 
 _FILES = """maxFilesPerTrigger maxBytesPerTrigger maxFileAge maxCachedFiles discardCachedInputRatio latestFirst
 fileNameOnly pathGlobFilter recursiveFileLookup modifiedBefore modifiedAfter ignoreCorruptFiles ignoreMissingFiles mode
@@ -69,7 +114,7 @@ Not among them are those that bring packages, jars, classes or options of the JV
 connect: a master, addresses and ports of the driver.
 """
 
-_ALLOWED: set[str] = set()
+_SOURCES: set[str] = set()
 
 
 def allow_sources(*names: str) -> None:
@@ -83,18 +128,18 @@ def allow_sources(*names: str) -> None:
     ...
     midstream.model.errors.InputError: format 'jdbc' is named by the job file alone, not by this program (at ...
     """
-    _ALLOWED.update(name.lower() for name in names)
+    _SOURCES.update(name.lower() for name in names)
 
 
 def check_source(format: str, options: Iterable[str], place: str) -> None:
     """Raise an `InputError` where a job file names a format or an option that is not allowed."""
     name = format.lower()
-    if name in _ALLOWED:
+    if name in _SOURCES:
         return
     if name not in KNOWN:
         raise _refused(f"format {format!r}", suggest(format, KNOWN), name, place)
     for option in options:
-        if option.lower() not in KNOWN[name] and f"{name}:{option.lower()}" not in _ALLOWED:
+        if option.lower() not in KNOWN[name] and f"{name}:{option.lower()}" not in _SOURCES:
             raise _refused(f"option {option!r} of {format}", "correct its name", f"{name}:{option}", place)
 
 
@@ -104,7 +149,7 @@ def check_settings_of_spark(names: Iterable[str], place: str) -> None:
     >>> check_settings_of_spark(["spark.executor.memory"], "[spark]")
     """
     for setting in names:
-        if setting.lower() not in SETTINGS and f"spark:{setting.lower()}" not in _ALLOWED:
+        if setting.lower() not in SETTINGS and f"spark:{setting.lower()}" not in _SOURCES:
             raise _refused(f"setting {setting!r} of Spark", "correct its name", f"spark:{setting}", place)
 
 
