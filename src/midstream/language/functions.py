@@ -46,10 +46,13 @@ _LOGARITHMS: dict[str, Callable[..., Values]] = {"ln": np.log, "log2": np.log2, 
 
 
 CATALOGUE: dict[str, Function] = {
-    **{name: fixed(2, rules.compares, logic.comparison(name)) for name in sorted(logic.COMPARISONS)},
+    **{
+        name: fixed(2, rules.equals if name in ("eq", "ne") else rules.compares, logic.comparison(name))
+        for name in sorted(logic.COMPARISONS)
+    },
     "between": fixed(3, rules.compares, logic.between),
     "in": Function(counted(2, MANY, rules.compares), logic.is_in),
-    "distinct": fixed(2, rules.compares, logic.distinct),
+    "distinct": fixed(2, rules.equals, logic.distinct),
     "and": fixed(2, rules.logical, lambda _, a, b: pc.and_kleene(a, b)),
     "or": fixed(2, rules.logical, lambda _, a, b: pc.or_kleene(a, b)),
     "not": fixed(1, rules.logical, lambda _, a: pc.invert(a)),

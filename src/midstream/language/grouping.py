@@ -17,6 +17,7 @@ from midstream.language.expression import Call, Column, Expression
 from midstream.language.group_window import CumulativeWindow, GroupWindow
 from midstream.language.place import place, word_at
 from midstream.language.query import GROUPED, START, Aggregate, AggregateCall, Output
+from midstream.language.rules import is_nested
 from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import named_item, star, unique
 from midstream.language.session_window import SessionWindow
@@ -135,7 +136,7 @@ class _Grouping:
             raise not_in_language(self.text, clause, f"GROUP BY {extra.upper()}", "list the groups")
         groups = tuple(self.group(node) for node in clause.expressions)
         for node, group in zip(clause.expressions, groups, strict=True):
-            if family(group.type) == "other":
+            if family(group.type) == "other" and not is_nested(group.type):
                 raise error_at(
                     self.text, node, f"values of type {name(group.type)} do not group", "group by plain types"
                 )

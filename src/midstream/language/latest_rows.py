@@ -36,7 +36,7 @@ def with_latest_rows(text: str, tree: exp.Select) -> exp.Select:
     """
     if tree.args.get("from_") is None or tree.args.get("subtrahends"):
         return tree
-    tree = _with_numbers_qualified(tree)
+    tree = _with_numbers_qualified(_without_laterals(text, tree))
     joins = tree.args.get("joins") or []
     # Those without a window are of static tables.
     if any(_is_as_of(join) and _size(join.this, tree) is not None for join in joins):
@@ -52,6 +52,84 @@ def with_latest_rows(text: str, tree: exp.Select) -> exp.Select:
 
 def _is_as_of(join: exp.Expr) -> bool:
     return str(join.args.get("method") or "").upper() == "ASOF" or bool(join.this.args.get("version"))
+
+
+def _without_laterals(text: str, tree: exp.Select) -> exp.Select:
+    """The SELECT with an as-of join in the place of each LATERAL that takes the latest row of a stream."""
+    if not any(isinstance(join.this, exp.Lateral) for join in tree.args.get("joins") or []):
+        return tree
+    tree = tree.copy()
+    tree.set(
+        "joins", [_as_of_join(text, tree, j) if isinstance(j.this, exp.Lateral) else j for j in tree.args["joins"]]
+    )
+    return tree
+
+
+def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
+    lateral, side = join.this, join.text("side").upper()
+    select = lateral.this.this if isinstance(lateral.this, exp.Subquery) else None
+    order = select.args.get("order") if isinstance(select, exp.Select) else None
+    on, alias = join.args.get("on"), lateral.alias
+    asks = {key for key, value in select.args.items() if value} if isinstance(select, exp.Select) else set()
+    plain = select is not None and asks == {"expressions", "from_", "where", "order", "limit"}
+    if (
+        select is None
+        or order is None
+        or not plain
+        or not alias
+        or side not in ("", "LEFT")
+        or not (on is None or on == exp.true())
+    ):
+        raise error_at(text, lateral, "LATERAL that takes no latest row", _LATERAL_SHAPE)
+    by, source = order.expressions, select.args["from_"].this
+    latest = len(by) == 1 and by[0].args.get("desc") and select.args["limit"].expression == exp.Literal.number(1)
+    kept, ties, shown = list[exp.Expr](), list[exp.Expr](), list[exp.Expr](select.expressions)
+    for part in anded(select.args["where"].this):
+        left, right = part.this, part.args.get("expression")
+        around = [_reads_only_around(side, source.alias_or_name) for side in (left, right)]
+        if not any(around):
+            kept.append(part)
+            continue
+        own = right if around[0] else left
+        timed = isinstance(part, (exp.GTE, exp.GT) if around[0] else (exp.LTE, exp.LT)) and own == by[0].this
+        if all(around) or not (isinstance(part, exp.EQ) or timed) or not isinstance(own, exp.Column):
+            raise error_at(text, part, "a condition of LATERAL between others than columns", _LATERAL_SHAPE)
+        title = f"{own.name}" if _shows(shown, own) else f"{alias}_{own.name}_{len(ties)}"
+        if not _shows(shown, own):
+            shown.append(exp.alias_(own.copy(), title, quoted=True))
+        tie = part.copy()
+        tie.set("expression" if around[0] else "this", exp.column(title, alias, quoted=True))
+        ties.append(tie)
+        latest = latest if not timed else latest and "time"
+    if latest != "time":
+        raise error_at(text, lateral, "LATERAL that takes no latest row", _LATERAL_SHAPE)
+    if len(shown) > len(select.expressions) and any(item.is_star for item in tree.expressions):
+        remedy = "name the columns, or select all in LATERAL: (SELECT * FROM B ...)"
+        raise error_at(text, lateral, "* beside a LATERAL that shows less than it compares", remedy)
+    below = exp.Select(expressions=[one.copy() for one in shown], from_=exp.From(this=source.copy()))
+    below.args["from_"].this.set("window", None)
+    if kept:
+        below.set("where", exp.Where(this=exp.and_(*kept)))
+    named = exp.Subquery(this=below, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    named.set("window", source.args.get("window"))
+    return exp.Join(this=standing_at(named, source), on=exp.and_(*ties), side=side or None, method="ASOF")
+
+
+def _reads_only_around(node: exp.Expr | None, alias: str) -> bool:
+    """Whether an expression has columns, all of them given to other sources than one."""
+    columns = [*node.find_all(exp.Column)] if isinstance(node, exp.Expr) else []
+    return bool(columns) and all(column.table and column.table.lower() != alias.lower() for column in columns)
+
+
+def _shows(items: Sequence[exp.Expr], column: exp.Column) -> bool:
+    """Whether a select list shows a column under its own name."""
+    return any(item.is_star or (item.unalias() == column and item.alias_or_name == column.name) for item in items)
+
+
+_LATERAL_SHAPE = (
+    "write A JOIN LATERAL (SELECT ... FROM B [RANGE 5 MINUTES] WHERE B.k = A.k AND B.ts <= A.ts ORDER BY B.ts DESC "
+    "LIMIT 1) AS x ON TRUE, or A ASOF JOIN B"
+)
 
 
 def _sized(source: exp.Expr, size: int) -> exp.Expr:

@@ -10,6 +10,7 @@ from midstream.language.coerce import cast, literal, plain
 from midstream.language.expression import Call, Expression, Literal
 from midstream.language.function import Function, fixed
 from midstream.language.kernels import nested
+from midstream.language.kernels.nested_keys import nested_key
 from midstream.language.rules import Arguments, anything, wrong
 from midstream.language.types import BOOLEAN, INT64, family
 from midstream.model.words import suggest
@@ -87,6 +88,7 @@ def _contained(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 
 
 NESTED: dict[str, Function] = {
+    "nested_key": fixed(1, lambda arguments: (pa.binary(), arguments), nested_key),
     FIELD: fixed(2, anything, nested.field),
     ITEM: fixed(2, anything, nested.item),
     ENTRY: fixed(2, anything, nested.entry),

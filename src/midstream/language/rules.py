@@ -6,9 +6,10 @@ import decimal
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.types as is_
 
 from midstream.language.coerce import arithmetic_type, cast, literal, name, plain, unify
-from midstream.language.expression import Expression, Literal
+from midstream.language.expression import Call, Expression, Literal
 from midstream.language.types import (
     BOOLEAN,
     DOUBLE,
@@ -62,6 +63,52 @@ def _comparable(arguments: Arguments) -> Arguments:
     if family(arguments[0].type) == "other":
         raise wrong(f"values of type {name(arguments[0].type)} do not compare", "compare columns of plain types")
     return arguments
+
+
+def equals(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Arguments of one type that are equal or not; lists and structs by what is in them."""
+    if not any(map(is_nested, (argument.type for argument in arguments))):
+        return compares(arguments)
+    shapes = {_shape(argument.type) for argument in arguments if family(argument.type) != "null"}
+    if len(shapes) > 1:
+        shown = " and ".join(name(argument.type) for argument in arguments)
+        raise wrong(f"{shown} do not compare", "compare lists or structs with fields of the same names and types")
+    return BOOLEAN, tuple(map(key_of, arguments))
+
+
+def key_of(argument: Expression) -> Expression:
+    """The argument as it groups and compares for equality: of a list or struct its bytes."""
+    if family(argument.type) == "null":
+        return Literal(pa.binary(), None)
+    return Call(pa.binary(), "nested_key", (argument,)) if is_nested(argument.type) else argument
+
+
+def is_nested(type: pa.DataType) -> bool:
+    """Whether values of a type are lists or structs, down to values that compare.
+
+    >>> is_nested(pa.list_(pa.struct({"a": pa.int8()}))), is_nested(pa.list_(pa.map_(pa.int8(), pa.int8())))
+    (True, False)
+    """
+    inner = _inner(type)
+    return bool(inner) and all(family(one) not in ("other", "null") or is_nested(one) for _, one in inner)
+
+
+def _inner(type: pa.DataType) -> list[tuple[str, pa.DataType]]:
+    if is_.is_struct(type):
+        return [(field.name.lower(), field.type) for field in type]
+    listed = is_.is_list(type) or is_.is_large_list(type) or is_.is_fixed_size_list(type)
+    return [("", type.value_type)] if listed else []
+
+
+def _shape(type: pa.DataType) -> str:
+    """What types of nested values have in common where they compare."""
+    if inner := _inner(type):
+        return f"{'struct' if is_.is_struct(type) else 'list'}({', '.join(f'{n} {_shape(t)}' for n, t in inner)})"
+    plain = type.value_type if is_.is_dictionary(type) else type
+    if family(type) == "timestamp":
+        return f"timestamp {plain.tz is not None}"
+    exact = family(type) in ("decimal", "time", "duration") or is_.is_uint64(plain)
+    return str(plain) if exact else family(type)
 
 
 def logical(arguments: Arguments) -> tuple[pa.DataType, Arguments]:

@@ -21,6 +21,7 @@ from midstream.language.expression import Column, Expression
 from midstream.language.group_window import CumulativeWindow, GroupWindow
 from midstream.language.query import GROUPED, Aggregate, Output, TopN
 from midstream.language.rank_limit import RANKS, is_over, rank_asked
+from midstream.language.rules import is_nested
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of
 from midstream.language.session_window import SessionWindow
@@ -108,7 +109,7 @@ def ranked(
 def partition_group(found: CqlText, binder: Binder, node: exp.Expr) -> Expression:
     """Bind a value of PARTITION BY; raises LanguageError."""
     group = binder.bind(node)
-    if family(group.type) == "other":
+    if family(group.type) == "other" and not is_nested(group.type):
         raise error_at(found.text, node, f"values of type {name(group.type)} do not group", "PARTITION BY plain values")
     return group
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from midstream.language.kernels.nested_keys import nested_key
 from midstream.operators.collected import canonical, told_apart
 from midstream.state.combinations import Words
 
@@ -21,6 +22,8 @@ def codes_of(column: pa.Array) -> Words:
         offsets = _offsets(column)
         if offsets is not None:
             return offsets
+    if pt.is_nested(column.type):
+        return codes_of(nested_key(pa.binary(), column))
     plain = canonical(column) if pt.is_floating(column.type) else told_apart(column)
     return np.asarray(plain.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False), np.int64)
 

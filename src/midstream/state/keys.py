@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from midstream.language.kernels.nested_keys import nested_key
 from midstream.state.gather import is_word
 from midstream.state.xxhash import hash_bytes
 
@@ -113,6 +114,8 @@ def _valid(keys: Sequence[pa.Array]) -> Mask | None:
 
 def _column_codes(key: pa.Array) -> npt.NDArray[np.int64]:
     kind = key.type
+    if pt.is_nested(kind):
+        return _bytes_codes(nested_key(pa.binary(), key))
     if kind == _INT64 and not key.null_count:
         return np.asarray(key.to_numpy())
     if pt.is_floating(kind):
