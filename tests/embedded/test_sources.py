@@ -20,6 +20,7 @@ from midstream.model.errors import WriteError
 from midstream.model.manifest import Manifest
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import storage_at
+from tests.extension import distribution
 
 SECOND = 1_000_000
 
@@ -362,3 +363,44 @@ def test_a_bound_of_files_that_is_no_number_is_refused() -> None:
     spec = SourceSpec("csv", "in", "k BIGINT", "k", 0, None, {"maxFilesPerTrigger": "many"})
     with pytest.raises(ms.InputError, match=r"maxFilesPerTrigger is no whole number \(at \[streams.A\]\)"):
         FolderSource.of("A", spec, None)
+
+
+COUNTING = '''
+import pyarrow as pa
+from midstream.engine.file_source import FileSource
+
+class Counting(FileSource):
+    """Numbers, three in each piece."""
+
+    name = "counting"
+    most = 1
+    columns = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
+
+    @staticmethod
+    def of(name, spec, known=None):
+        found = Counting()
+        found.pieces = int(spec.options["pieces"])
+        return found
+
+    def waiting(self, read):
+        return tuple(sorted({str(at) for at in range(self.pieces)} - set(read)))
+
+    def read(self, files):
+        keys = [3 * int(file) + at for file in files for at in range(3)]
+        return pa.table({"k": keys, "ts": pa.array([key * 1_000_000 for key in keys], pa.timestamp("us"))})
+
+    def forgettable(self, read, kept):
+        return set()
+'''
+
+
+def test_another_package_brings_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"midstream.sources": {"counting": "counting_source:Counting"}}
+    monkeypatch.syspath_prepend(str(distribution(tmp_path / "site", own, counting_source=COUNTING)))
+    for steps in (2, 1):  # The second engine goes on where the first one stopped.
+        with ms.Engine(checkpoint=tmp_path / "ckpt") as engine:
+            engine.source("A", "counting", "ts", options={"pieces": "3"})
+            engine.add_query("q", "SELECT k FROM A", sink=ms.sinks.files(tmp_path / "out"))
+            assert all(engine.pull() is not None for _ in range(steps))
+    files = sorted((tmp_path / "out").glob("step=*/*.parquet"))
+    assert [k for file in files for k in pq.read_table(file)["k"].to_pylist()] == list(range(9))
