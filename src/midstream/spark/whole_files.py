@@ -99,6 +99,8 @@ class FileReader:
                 if name != self.schema.timestamp:  # A value that was read is the one that came.
                     text = found[given_name(name)]
                     found[given_name(name)] = pc.if_else(found[name].is_null(), text, pa.scalar(None, pa.string()))
+        if self.schema.max_ahead is not None:  # Which rows are too far ahead is known only when the step begins.
+            found[given_name(FILE)] = table.column(FILE).combine_chunks()
         rows = given.num_rows
         arrays = [
             found[one.name].cast(one.type, safe=False) if one.name in found else pa.nulls(rows, one.type)
