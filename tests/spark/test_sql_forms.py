@@ -1,32 +1,73 @@
-"""Forms of SQL that are computed by operators of their own answer on Spark as DuckDB does over all rows at once."""
+"""Forms of SQL that are written as others answer on Spark, in two lanes, what the embedded engine does."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from random import Random
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tests.oracle.answer import connection
-from tests.oracle.arrival import arrive
-from tests.property.test_sql_forms import CUMULATED, LIST_FORMS, OVER_FORMS, _rows, drawn, with_lists
+import midstream as ms
+from tests.oracle.spec import SECOND, StreamSpec
 from tests.spark.drive import Place, finish, job, read_all
 
+SCHEMA = pa.schema(
+    [
+        ("k", pa.int64()),
+        ("tags", pa.list_(pa.string())),
+        ("info", pa.struct({"a": pa.int64(), "b": pa.string()})),
+        ("u", pa.int64()),
+        ("ts", pa.timestamp("us")),
+    ]
+)
+STREAMS = tuple(StreamSpec(name, SCHEMA) for name in "AB")
+RATES = pa.table({"k": [0, 0, 1], "rate": [1, 2, 3], "since": pa.array([0, 5 * SECOND, 0], pa.timestamp("us"))})
+QUERIES = {
+    "lists": "SELECT A.u, B.u AS w FROM A JOIN B ON A.tags = B.tags WINDOW 3 SECONDS",
+    "structs": "SELECT A.u, B.u AS w FROM A LEFT JOIN B ON A.info = B.info WINDOW 3 SECONDS",
+    "groups": "SELECT tags, COUNT(*) AS n FROM A GROUP BY tags, TUMBLE(ts, INTERVAL 5 SECONDS)",
+    "windows": "SELECT L.u, R.u AS w, L.window_start "
+    "FROM TABLE(TUMBLE(TABLE A, DESCRIPTOR(ts), INTERVAL '5' SECOND)) L JOIN TUMBLE(B, ts, INTERVAL 5 SECONDS) R ON L.k = R.k AND L.window_start = R.window_start",
+    "first": "SELECT u FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS rn FROM A [RANGE 2 SECONDS]) "
+    "WHERE rn = 1",
+    "lateral": "SELECT A.u, x.u AS w FROM A LEFT JOIN LATERAL (SELECT u FROM B WHERE B.k = A.k AND B.ts < A.ts "
+    "ORDER BY B.ts DESC LIMIT 1) AS x ON TRUE WINDOW 4 SECONDS",
+    "versions": "SELECT A.u, r.rate FROM A ASOF JOIN rates AS r ON r.k = A.k AND A.ts >= r.since",
+    "days": "SELECT DATE_TRUNC('day', A.ts AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin') AS d, COUNT(*) AS n "
+    "FROM A JOIN B ON A.k = B.k GROUP BY d WINDOW 2 SECONDS",
+}
 
-def test_forms(spark: SparkSession, tmp_path: Path) -> None:
-    rng, place = Random(7), Place(tmp_path)
-    asked = {name: draw(rng) for name, draw in {**OVER_FORMS, **LIST_FORMS, **CUMULATED}.items()}
-    declared, steps = with_lists(rng, *drawn(rng))
-    for first, last in ((0, len(steps) // 2), (len(steps) // 2, len(steps))):
-        for number in range(first, last):
-            tables = {spec.name: steps[number].get(spec.name, spec.schema.empty_table()) for spec in declared}
-            place.feed_together(number, tables)
-        finish(job(spark, place, declared, {name: cql for name, (cql, _) in asked.items()}, lanes=2))
-    for name, rows in arrive(declared, steps, ()).admitted.items():
-        connection().register(name, rows)
-    for name, (cql, sql) in asked.items():
-        expected = Counter(_rows(connection().sql(sql).to_arrow_table()))
-        found: pa.Table = read_all(place.answers(name))
-        assert expected and Counter(_rows(found)) == expected, f"{name}: {cql}"
+
+def steps() -> list[dict[str, pa.Table]]:
+    tags, infos = [["x"], ["x", None], [], None], [{"a": 1, "b": None}, {"a": 1, "b": "x"}, None]
+    found = []
+    for begin in (0, 10, 20):
+        rows = [
+            {"k": at % 3, "tags": tags[at % 4], "info": infos[at % 3], "u": at, "ts": at * SECOND // 2}
+            for at in range(begin, begin + 10)
+        ]
+        found.append({name: pa.Table.from_pylist(rows, SCHEMA) for name in "AB"})
+    for days in (100, 200):
+        end = {"k": 9, "tags": ["end"], "info": None, "u": -1, "ts": days * 86_400 * SECOND}
+        found.append({name: pa.Table.from_pylist([end], SCHEMA) for name in "AB"})
+    return found
+
+
+def test_forms_answer_as_embedded(spark: SparkSession, tmp_path: Path) -> None:
+    engine, expected = ms.Engine(), {name: Counter[Any]() for name in QUERIES}
+    for spec in STREAMS:
+        engine.create_stream(spec.name, spec.schema, timestamp="ts")
+    engine.table("rates", RATES)
+    for name, sql in QUERIES.items():
+        engine.add_query(name, sql)
+    place = Place(tmp_path)
+    for number, step in enumerate(steps()):
+        place.feed_together(number, step)
+        for name, answers in engine.push(step).items():
+            expected[name].update(map(repr, answers.to_pylist()))
+    finish(job(spark, place, STREAMS, QUERIES, lanes=2, tables={"rates": RATES}))
+    for name in QUERIES:
+        assert expected[name], name
+        assert Counter(map(repr, read_all(place.answers(name)).to_pylist())) == expected[name], name
