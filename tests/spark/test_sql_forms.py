@@ -29,7 +29,8 @@ QUERIES = {
     "structs": "SELECT A.u, B.u AS w FROM A LEFT JOIN B ON A.info = B.info WINDOW 3 SECONDS",
     "groups": "SELECT tags, COUNT(*) AS n FROM A GROUP BY tags, TUMBLE(ts, INTERVAL 5 SECONDS)",
     "windows": "SELECT L.u, R.u AS w, L.window_start "
-    "FROM TABLE(TUMBLE(TABLE A, DESCRIPTOR(ts), INTERVAL '5' SECOND)) L JOIN TUMBLE(B, ts, INTERVAL 5 SECONDS) R ON L.k = R.k AND L.window_start = R.window_start",
+    "FROM TABLE(TUMBLE(TABLE A, DESCRIPTOR(ts), INTERVAL '5' SECOND)) L "
+    "JOIN TUMBLE(B, ts, INTERVAL 5 SECONDS) R ON L.k = R.k AND L.window_start = R.window_start",
     "first": "SELECT u FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS rn FROM A [RANGE 2 SECONDS]) "
     "WHERE rn = 1",
     "lateral": "SELECT A.u, x.u AS w FROM A LEFT JOIN LATERAL (SELECT u FROM B WHERE B.k = A.k AND B.ts < A.ts "
