@@ -188,7 +188,7 @@ REFUSED = {
     "SELECT rates.k FROM rates": "over static tables alone",
     "SELECT A.k FROM A RIGHT JOIN rates r ON r.k = A.k": "RIGHT JOIN of a static table",
     "SELECT A.k FROM rates r LEFT JOIN A ON r.k = A.k": "outer join of a table with a stream",
-    "SELECT A.k FROM A, rates [RANGE 5 SECONDS] r WHERE r.k = A.k": "a static table has no window",
+    "SELECT A.k FROM A, rates [RANGE 5 SECONDS] r WHERE r.k = A.k": "neither a static table nor a list has a window",
     "SELECT A.k FROM A JOIN rates FOR SYSTEM_TIME AS OF A.ts AS r ON r.k = A.k": "0 columns of a date or time",
     "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k": "0 conditions that its time is no later",
     "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k AND r.w > A.k": "on 'r.w > A.k'",

@@ -143,9 +143,10 @@ class Outputs:
 
     def named(self, manifest: Manifest) -> Manifest:
         """Write the sink of every query into the manifest."""
-        named = self.published().get(DEAD_LETTER_SINKS, {})
-        if manifest.published.get(DEAD_LETTER_SINKS, {}) != named:
-            manifest = replace(manifest, published={**manifest.published, DEAD_LETTER_SINKS: named})
+        if self.dead_letters or DEAD_LETTER_SINKS in manifest.published:
+            named = self.published().get(DEAD_LETTER_SINKS, {})
+            if manifest.published.get(DEAD_LETTER_SINKS, {}) != named:
+                manifest = replace(manifest, published={**manifest.published, DEAD_LETTER_SINKS: named})
         asked = {name: entry for name, entry in manifest.queries.items() if not entry.part}
         sinks = {name: self._results(name, entry.sink).to_json() for name, entry in asked.items()}
         if all(sinks[name] == entry.sink for name, entry in asked.items()):

@@ -114,15 +114,15 @@ def _valid(keys: Sequence[pa.Array]) -> Mask | None:
 
 def _column_codes(key: pa.Array) -> npt.NDArray[np.int64]:
     kind = key.type
-    if pt.is_nested(kind):
-        return _bytes_codes(nested_key(pa.binary(), key))
     if kind == _INT64 and not key.null_count:
         return np.asarray(key.to_numpy())
     if pt.is_floating(kind):
         values = _numbers(key if pt.is_float64(kind) else key.cast(pa.float64())) + 0.0
         values[np.isnan(values)] = np.nan
         return values.view(np.int64)
-    return _words(key) if _is_own_code(kind) else _bytes_codes(key)
+    if _is_own_code(kind):
+        return _words(key)
+    return _bytes_codes(nested_key(pa.binary(), key) if pt.is_nested(kind) else key)
 
 
 def _integers(key: pa.Array) -> npt.NDArray[np.int64]:
