@@ -30,7 +30,7 @@ _UNIT = {"RANGE": " SECONDS", "WINDOW": " SECONDS", "EVERY": " SECONDS"}
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _OPERATIONS = {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
 _BEGINS_SELECT = {TokenType.SELECT, TokenType.WITH, TokenType.ALL, TokenType.DISTINCT, TokenType.L_PAREN}
-WINDOW_FUNCTIONS = ("TUMBLE", "HOP", "SESSION")
+WINDOW_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 """What may stand in FROM without TABLE(...) around it."""
 
 _HALF = re.compile("[\\ud800-\\udfff]")

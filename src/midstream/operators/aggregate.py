@@ -274,9 +274,13 @@ def _mean(values: pa.Array, owner: Words, groups: int) -> pa.Array:
         return _grouped("mean", as_double(values), owner, groups)
     decimals = pt.is_decimal(values.type)
     total = wide_sum(values, owner, groups) if decimals else exact_sum(values, owner, groups)
-    counts = np.bincount(owner, minlength=groups)
+    return mean_of(total, np.bincount(owner, minlength=groups))
+
+
+def mean_of(total: pa.Array, counts: Words) -> pa.Array:
+    """Divide exact sums by how many values they have, to the last bit of a DOUBLE; NULL where there is none."""
     # The extended double and the power of ten as a double are what DuckDB divides by, and so its last bit.
-    unit = 10.0**values.type.scale if decimals else 1.0
+    unit = 10.0**total.type.scale if pt.is_decimal(total.type) else 1.0
     found = _extended(total) / (np.maximum(counts, 1).astype(np.longdouble) * unit)
     return pa.array(found.astype(np.float64), mask=counts == 0)
 
@@ -355,13 +359,17 @@ def _wide_integer_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
     upper, lower = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
     np.add.at(upper, owner, (numbers >> HALF).astype(np.int64))
     np.add.at(lower, owner, (numbers & LOWER).astype(np.int64))
-    upper += lower >> HALF
+    return of_halves(upper, lower, np.bincount(owner, minlength=groups) == 0)
+
+
+def of_halves(upper: Words, lower: Words, empty: Mask) -> pa.Array:
+    """Put sums of the upper and the lower halves of integers together as decimals, NULL where there was no value."""
+    upper = upper + (lower >> HALF)
     low = ((upper & LOWER) << HALF) + (lower & LOWER)
-    empty = np.bincount(owner, minlength=groups) == 0
     # A decimal is its 128 bits, the lower word first.
     words = np.column_stack((low, upper >> HALF))
     there = pa.array(~empty).buffers()[1]
-    return pa.Array.from_buffers(WIDEST, groups, [there, pa.py_buffer(words.tobytes())])
+    return pa.Array.from_buffers(WIDEST, len(words), [there, pa.py_buffer(words.tobytes())])
 
 
 def wide_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:

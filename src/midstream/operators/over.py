@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 from typing_extensions import override
 
 from midstream.language.evaluate import evaluate
@@ -20,9 +21,13 @@ from midstream.operators.aggregate import (
     ARGUMENT,
     BY,
     CONDITION,
+    HALF,
+    LOWER,
     AggregateOperator,
     aggregate,
     evaluated,
+    mean_of,
+    of_halves,
     parts_of,
     without_sum,
 )
@@ -124,6 +129,9 @@ class OverOperator(AggregateOperator):
             own = {name: columns[name] for name in names if name in columns}
             if (call.function in FIRSTS and _by_time(call)) or (call.function in LISTS and call.by is None):
                 own[f"{BY}{number}"] = pa.array(np.arange(len(near.times)))
+            if (found := _running(call, own, number, first, behind)) is not None:
+                values[f"a{number}"] = found
+                continue
             pieces, too_great = list[pa.Array](), list[Mask]()
             for at, owner, count in _pairs(first, behind):
                 taken = {name: column.take(pa.array(at)) for name, column in own.items()}
@@ -135,6 +143,56 @@ class OverOperator(AggregateOperator):
             if too_great:
                 failed[f"a{number}"] = np.concatenate(too_great)
         return values, failed
+
+
+def _running(
+    call: AggregateCall, columns: Mapping[str, pa.Array], number: int, first: Words, behind: Words
+) -> pa.Array | None:
+    """Compute COUNT, sums and means of integers, MIN and MAX without a look at each row of each frame, or nothing."""
+    argument, condition = columns.get(f"{ARGUMENT}{number}"), columns.get(f"{CONDITION}{number}")
+    given = argument if argument is not None else condition
+    if call.distinct or call.function not in _RUNNING or given is None:
+        return pa.array(behind - first) if call.function == "count" and not call.distinct else None
+    counted = np.ones(len(given), np.bool_)
+    for mask in (argument and argument.is_valid(), condition and condition.fill_null(False)):
+        counted &= True if mask is None else mask.to_numpy(zero_copy_only=False)
+
+    def between(values: Words) -> Words:
+        total = np.concatenate([np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)])
+        found: Words = total[behind] - total[first]
+        return found
+
+    counts = between(counted.astype(np.int64))
+    if call.function == "count":
+        return pa.array(counts)
+    assert argument is not None
+    if call.function in ("min", "max"):
+        places = np.flatnonzero(counted)
+        return _extremes(call, argument.take(pa.array(places)), *(np.searchsorted(places, e) for e in (first, behind)))
+    if not pt.is_integer(argument.type):
+        return None
+    numbers = np.where(counted, argument.fill_null(0).to_numpy(zero_copy_only=False), 0)
+    if argument.type.bit_width < 64:
+        total = pa.array(between(numbers), mask=counts == 0)
+    else:
+        total = of_halves(between(numbers >> HALF), between(numbers & LOWER), counts == 0)
+    return total if call.function == "sum" else mean_of(total, counts)
+
+
+_RUNNING = frozenset({"count", "sum", "avg", "min", "max"})
+
+
+def _extremes(call: AggregateCall, values: pa.Array, first: Words, behind: Words) -> pa.Array:
+    """The least or the greatest value of each range: of two ranges that overlap, each as long as a power of two."""
+    sizes = behind - first
+    best = rank(values, descending=call.function == "max") * len(values) + np.arange(len(values))
+    found, length = np.zeros(len(first), np.int64), 1
+    while length <= sizes.max(initial=0):
+        now = np.flatnonzero((sizes >= length) & (sizes < 2 * length))
+        found[now] = np.minimum(best[first[now]], best[behind[now] - length])
+        best = np.minimum(best[:-length], best[length:])
+        length *= 2
+    return values.take(pa.array(found % max(len(values), 1), mask=sizes == 0))
 
 
 def _by_time(call: AggregateCall) -> bool:
