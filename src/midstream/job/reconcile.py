@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from midstream.language.join_parts import may_join
 from midstream.language.parse import check_registered, parse_query
-from midstream.language.parts import Statement, check_text
 from midstream.language.query import Query, query_of
 from midstream.model.codec import encode
 from midstream.model.command import Command
@@ -152,7 +151,7 @@ def redeclared(manifest: Manifest, declared: AddQuery) -> tuple[Command, ...]:
         found += _respread(running, declared)
     if declared.plan is None or (last is not None and last["plan"] == declared.plan):
         return tuple(found)
-    query = parse_query(declared.sql, manifest.streams, tables=manifest.table_schemas)
+    query = parse_query(declared.statement, manifest.streams, tables=manifest.table_schemas)
     plan = parse_plan(declared.plan, query).notation()
     return tuple(found) if plan == running.plan else (*found, Migrate(name, plan))
 
@@ -365,9 +364,8 @@ def streams_for(
     They include the answers of its subqueries, and of queries `declared` before. Raises what adding the query on the
     `host` would, where it may read answers.
     """
-    check_text(query.sql)
+    parts = query.statement.parts
     nothing = Manifest(job="declared", streams=dict(streams), tables=dict(tables), published={HOST: host})
-    parts = Statement.of(query.sql).parts
     has_parts = bool(parts.queries) or may_join(parts.whole)
     if not has_parts and not _named(query.sql, declared) and not _named(query.sql, tables):
         return nothing

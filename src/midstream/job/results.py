@@ -50,7 +50,7 @@ def committed_results(
             place=f"query {query}",
             remedy=f"give it a sink of files in the format {STREAMED_FORMAT}, or read its sink by Spark's own source",
         )
-    asked = query_of(entry) if isinstance(entry, QueryEntry) else bind_query(manifest, entry.sql)
+    asked = query_of(entry) if isinstance(entry, QueryEntry) else bind_query(manifest, entry.statement)
     return CommittedResults(sink, result_columns(asked, entry.operator))
 
 

@@ -386,6 +386,14 @@ class _Parser(DuckDBParser):
 
 
 class _Generator(DuckDBGenerator):
+    TRANSFORMS: ClassVar = {
+        **DuckDBGenerator.TRANSFORMS,
+        exp.Initcap: lambda self, node: self.func("INITCAP", node.this),
+        exp.IgnoreNulls: lambda self, node: (
+            self.sql(node, "this") if isinstance(node.this, exp.AnyValue) else self.ignorenulls_sql(node)
+        ),
+    }
+
     def table_sql(self, expression: exp.Table, sep: str = " AS ") -> str:
         windowed: WindowFunction | None = expression.args.get("windowed")
         if windowed is None:

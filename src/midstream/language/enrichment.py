@@ -8,7 +8,6 @@ of tables.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,13 +16,14 @@ from sqlglot import exp
 from midstream.language.bind import Binder
 from midstream.language.dialect import CqlText
 from midstream.language.expression import Column, Expression
+from midstream.language.parts import Statement
 from midstream.language.place import place_of
 from midstream.language.predicates import conjuncts
 from midstream.language.query import Query, Source
 from midstream.language.scope import Scope, find_name
 from midstream.language.static_tables import NamedTable, TablesNamed
 from midstream.language.subqueries import as_subquery, common_tables
-from midstream.language.written import quoted, sql_of
+from midstream.language.tree import join_of, source_of, titled
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 
@@ -36,7 +36,7 @@ class EnrichedStream:
 
     alias: str
     part: str
-    sql: str
+    statement: Statement
     columns: Mapping[tuple[str, str], Column]
     conditions: tuple[Expression, ...]
 
@@ -173,25 +173,28 @@ class _Attacher:
         read = self._names_read(rest)
         first = [name for name in self._columns(home) if read is None or name.lower() in read]
         first += [] if self.times[home] in first else [self.times[home]]
-        items = [f"{quoted(home)}.{quoted(name)} AS {quoted(name)}" for name in first]
+        items = [titled(home, name, name) for name in first]
         columns: dict[tuple[str, str], Column] = {}
         for table in tables:
             for name, kind in self._columns(table.alias).items() if table.is_visible else ():
                 if read is None or name.lower() in read:
                     title = self._free(f"{table.alias}.{name}", self._columns(home))
-                    items.append(f"{quoted(table.alias)}.{quoted(name)} AS {quoted(title)}")
+                    items.append(titled(table.alias, name, title))
                     columns[table.alias, name] = Column(kind, home, title)
-        words = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN"}
         joins = [
-            f"{'' if table.latest is None else 'ASOF '}{words[table.kind]} "
-            f"{sql_of(table.node) if table.is_list else self._source(table.node, table.alias)} ON "
-            f"{' AND '.join(sql_of(node) for node, _ in own[table.alias]) or 'TRUE'}"
+            join_of(
+                table.kind,
+                table.node.copy() if table.is_list else self._source(table.node, table.alias),
+                [node for node, _ in own[table.alias]],
+                method=None if table.latest is None else "ASOF",
+            )
             for table in tables
         ]
-        sql = f"SELECT {', '.join(items)} FROM {self._source(self.nodes[home], home)} {' '.join(joins)}"
-        digest = hashlib.sha256(sql.encode()).hexdigest()[:8]
+        source = self._source(self.nodes[home], home)
+        tree = exp.Select(expressions=items, from_=exp.From(this=source), joins=joins)
+        part = Statement(self.found.text, tree, is_part=True)
         conditions = tuple(e for table in tables for _, e in own[table.alias])
-        return EnrichedStream(home, f"{home.lower()}-{digest}", sql, columns, conditions)
+        return EnrichedStream(home, part.name(home), part, columns, conditions)
 
     def _columns(self, alias: str) -> dict[str, object]:
         return {column.name: column.type for column in self.scope.columns(alias)}
@@ -205,14 +208,10 @@ class _Attacher:
             return None
         return named | {name.lower() for one in self.found.subtrahends for name, _ in one.columns}
 
-    def _source(self, node: exp.Expr, alias: str) -> str:
+    def _source(self, node: exp.Expr, alias: str) -> exp.Expr:
         """An item of FROM as the part names it, with what WITH says of it."""
         select = self.common.get(node.name.lower()) if isinstance(node, exp.Table) else None
-        if select is not None:
-            return sql_of(as_subquery(select, node))
-        if isinstance(node, exp.Subquery):
-            return f"({sql_of(node.this)}) AS {quoted(alias)}"
-        return f"{quoted(node.name)} AS {quoted(alias)}"
+        return as_subquery(select, node) if select is not None else source_of(node, alias)
 
     @staticmethod
     def _free(title: str, taken: Mapping[str, object]) -> str:

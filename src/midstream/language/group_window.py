@@ -21,8 +21,8 @@ from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.place import place
 from midstream.language.query import GROUPED, START, Source
 from midstream.language.session_window import SessionWindow
+from midstream.language.tree import sql_of
 from midstream.language.window_words import FIELDS, WINDOW_CALLS
-from midstream.language.written import sql_of
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window

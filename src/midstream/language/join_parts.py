@@ -25,7 +25,8 @@ from midstream.language.join_order import JoinOrder, blocks_of, joined_sources
 from midstream.language.join_times import JoinTimes, Meeting, whole
 from midstream.language.join_windows import by_answers, is_result_time
 from midstream.language.outer_join import check_outer_joins, is_outer
-from midstream.language.part_text import PartWriter, WrittenPart, is_part_of
+from midstream.language.part_tree import PartWriter, WrittenPart, is_part_of
+from midstream.language.parts import Statement
 from midstream.language.place import place
 from midstream.language.query import Query, Source
 from midstream.language.rank_limit import is_over
@@ -63,9 +64,9 @@ class JoinPart:
         return self.written.name
 
     @property
-    def sql(self) -> str:
-        """The text of the part."""
-        return self.written.sql
+    def statement(self) -> Statement:
+        """What the part is."""
+        return self.written.statement
 
     def check(self, query: Query) -> None:
         """Raise LanguageError unless the part, parsed, answers what is read of it: it was written out anew."""

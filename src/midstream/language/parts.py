@@ -29,9 +29,9 @@ from midstream.language.place import place, standing_at
 from midstream.language.rank_limit import is_rank
 from midstream.language.ranked_groups import with_groups_apart
 from midstream.language.set_operations import operands, over, selects_of, stream_of
+from midstream.language.tree import sql_of
 from midstream.language.unnested import LISTS
 from midstream.language.window_tables import with_window_columns
-from midstream.language.written import sql_of
 from midstream.model.errors import LanguageError
 
 
@@ -69,14 +69,18 @@ class Statement:
         """The text for people: what the user wrote, or of a part what SQL has for it."""
         return sql_of(self.tree) if self.is_part else self.text
 
+    def name(self, called: str) -> str:
+        """The name of a part, which equal parts share that are called alike."""
+        return f"{called.lower()}-{_digest(self.sql)}"
+
     @cached_property
     def parts(self) -> Parts:
         """The parts, none where all of it runs as one; raises LanguageError for UNION beside UNION ALL and the like."""
         return _Finder(self.text).parts(self.tree)
 
 
-def check_text(sql: object, *, part: bool = False) -> None:
-    """Raise LanguageError unless a query, or a part of one, is given as a text, in which not too much is nested."""
+def check_text(sql: object) -> None:
+    """Raise LanguageError unless a query is given as a text, in which not too much is nested."""
     if not isinstance(sql, str):
         raise LanguageError(f"a {type(sql).__name__} is no query", place="sql", remedy="write it as a text: SELECT ...")
     try:
@@ -84,14 +88,13 @@ def check_text(sql: object, *, part: bool = False) -> None:
     except TokenError:
         return  # The parser says what is wrong.
     # Each is a part, which has those below it in brackets: the last of them would be refused after a long time.
-    outer = _outer_joins(tokens)
-    nested, most, at = _frames(tokens)
-    if outer > _MOST_OUTER_JOINS or (nested > _MOST_FRAMES and part):
+    if (outer := _outer_joins(tokens)) > _MOST_OUTER_JOINS:
         raise LanguageError(
-            f"{max(outer, most)} outer joins, aggregates, EXISTS or subqueries of the query stand one on the other",
+            f"{outer} outer joins, aggregates, EXISTS or subqueries of the query stand one on the other",
             place="FROM and WHERE",
             remedy="let a query join some of the streams, and read its answers",
         )
+    nested, most, at = _frames(tokens)
     if nested > _MOST_FRAMES:
         raise too_deep(sql, tokens[at].start, most)
 
@@ -235,7 +238,7 @@ class _Finder:
             tree.set("with_", exp.With(expressions=tables))
         part = Statement(self.text, tree, is_part=True)
         known = next((one for one, other in self.queries.items() if other.sql == part.sql), None)
-        found = known or f"{name.lower()}-{_digest(part.sql)}"
+        found = known or part.name(name)
         self.queries.setdefault(found, part)
         return found
 

@@ -14,8 +14,8 @@ from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.place import standing_at
 from midstream.language.rank_limit import RANKS, is_rank
+from midstream.language.tree import sql_of
 from midstream.language.window_words import is_window_bound
-from midstream.language.written import sql_of
 
 
 def with_groups_apart(text: str, tree: exp.Select) -> exp.Select:

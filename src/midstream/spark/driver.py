@@ -172,20 +172,19 @@ class Driver:
         if self._coming is not None:
             return [query_of(entry) for entry in self._coming.queries.values()]
         running = [query_of(entry) for entry in self.manifest.queries.values()]
-        texts = [query.sql for query in self.declared.queries.values()]
-        waiting = self.folders.commands.after(self.manifest.last_command)
-        texts += [command.sql for _, command in waiting if isinstance(command, AddQuery | ChangeQuery)]
+        waiting = (command for _, command in self.folders.commands.after(self.manifest.last_command))
+        asked = [*self.declared.queries.values(), *(one for one in waiting if isinstance(one, AddQuery | ChangeQuery))]
         known = {query.text for query in running}
-        return [*running, *self._bound(text for text in dict.fromkeys(texts) if text not in known)]
+        return [*running, *self._bound({one.sql: one for one in asked if one.sql not in known}.values())]
 
     def streams_to_come(self) -> tuple[str, ...]:
         """Return the pushed streams that the next step knows."""
         return tuple((self._coming or self.manifest).pushed_streams)
 
-    def _bound(self, texts: Iterable[str]) -> Iterator[Query]:
-        for text in texts:
+    def _bound(self, commands: Iterable[AddQuery | ChangeQuery]) -> Iterator[Query]:
+        for command in commands:
             try:
-                yield bind_query(self.manifest, text)
+                yield bind_query(self.manifest, command.statement)
             except MidstreamError:
                 continue  # The step will refuse it.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -178,8 +177,8 @@ class Job:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
         tables = {table: unread(table, rows.schema) for table, rows in self._tables.items()}
         added = AddQuery.of(name, spec, meant.to_json())
-        manifest = streams_for(replace(added, operator=None), self._schemas(), self._queries, SPARK, tables)
-        query = parse_query(sql, manifest.streams, tables=manifest.table_schemas)
+        manifest = streams_for(added.without_operator(), self._schemas(), self._queries, SPARK, tables)
+        query = parse_query(added.statement, manifest.streams, tables=manifest.table_schemas)
         if plan is not None:
             parse_plan(plan, query)
         if added.operator is not None:

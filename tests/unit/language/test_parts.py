@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
+from sqlglot import exp
 
+from midstream.language.dialect import statement
 from midstream.language.parts import Statement
-from midstream.language.written import sql_of
+from midstream.language.tree import sql_of
+from tests.docs.test_language_table import EXAMPLE, TAKEN, engine
 
+TEXTS = [found.strip() for found in EXAMPLE.findall(TAKEN)]
 COUNTED = "SELECT k, COUNT(*) AS n FROM A GROUP BY k, TUMBLE(ts, '5 seconds')"
 
 
@@ -71,3 +76,19 @@ def test_a_part_has_what_with_says_before_it_by_its_quoted_name() -> None:
 def test_the_text_for_people_says_what_the_tree_does(text: str) -> None:
     tree = Statement.of(text).tree
     assert sql_of(tree) == text
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_query_is_parsed_once_and_nothing_made_of_it(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def noted(text: str) -> exp.Expr:
+        parsed.append(text)
+        return statement(text)
+
+    monkeypatch.setattr("midstream.language.parts.statement", noted)
+    one = engine()
+    one.add_query("q", text)
+    rows = pa.table({"k": [1], "v": [1.0], "s": ["1,2"], "ts": pa.array([0], pa.timestamp("us"))})
+    one.push({"A": rows, "B": rows})
+    assert parsed == [text]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import count
 from typing import Any
 
@@ -64,12 +64,25 @@ class AddQuery(StepCommand):
         options = named_options(spec.spread_options, "spread_options")
         return AddQuery(name, spec.sql, spec.plan, sink, above, spec.history, *over, options)
 
+    @cached_property
+    def statement(self) -> Statement:
+        """Return the query as a tree, parsed once however often it is checked before it begins."""
+        check_text(self.sql)
+        with not_too_deep(self.sql):
+            return Statement.of(self.sql)
+
+    def without_operator(self) -> AddQuery:
+        """Return the command for the query alone, of the same tree."""
+        alone = replace(self, operator=None)
+        alone.__dict__["statement"] = self.statement
+        return alone
+
     @override
     def apply(self, draft: Draft) -> None:
         check_name("query", self.query)
-        check_text(self.sql, part=self.part)
+        statement = self.statement
         with not_too_deep(self.sql):
-            self._begin(draft, Statement.of(self.sql))
+            self._begin(draft, statement)
 
     def _begin(self, draft: Draft, statement: Statement) -> None:
         name, manifest = self.query, draft.manifest
@@ -82,7 +95,8 @@ class AddQuery(StepCommand):
         draft.manifest = with_answers(draft.manifest, statement, name)
         for derived in derived_parts(draft.manifest, statement):
             if derived.part not in draft.manifest.queries:
-                AddQuery(derived.part, derived.sql, history=self.history, part=True).apply(draft)
+                below = derived.statement
+                AddQuery(derived.part, below.sql, history=self.history, part=True)._begin(draft, below)
             derived.check(query_of(draft.manifest.queries[derived.part]))
             draft.manifest = with_answers_of(draft.manifest, [derived.part], name)
         manifest = draft.manifest

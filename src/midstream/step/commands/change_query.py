@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from typing_extensions import override
 
@@ -27,6 +28,13 @@ class ChangeQuery(StepCommand):
     query: str
     sql: str
 
+    @cached_property
+    def statement(self) -> Statement:
+        """Return the query as a tree, parsed once however often it is checked before it changes."""
+        check_text(self.sql)
+        with not_too_deep(self.sql):
+            return Statement.of(self.sql)
+
     @override
     def apply(self, draft: Draft) -> None:
         with not_too_deep(self.sql):
@@ -34,8 +42,7 @@ class ChangeQuery(StepCommand):
 
     def _change(self, draft: Draft) -> None:
         before = draft.entry(self.query)
-        check_text(self.sql)
-        statement = Statement.of(self.sql)
+        statement = self.statement
         if _parts(draft.manifest, Statement.of(before.sql)) != _parts(draft.manifest, statement):
             raise QueryError(
                 f"the new text of query {self.query!r} has other subqueries, joins below others or static tables: "

@@ -1,39 +1,35 @@
-"""The text of a query that answers what some of the sources of another, joined, have: see
+"""The tree of a query that answers what some of the sources of another, joined, have: see
 `midstream.language.join_parts`.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from midstream.language.bind import Binder
-from midstream.language.dialect import Midstream
+from midstream.language.dialect import WindowClause
 from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.join_order import JoinedSource, JoinOrder
-from midstream.language.place import place_of
-from midstream.language.scope import Scope, find_name
+from midstream.language.parts import Statement
+from midstream.language.place import standing_at
+from midstream.language.scope import find_name
 from midstream.language.subqueries import as_subquery, common_tables
-from midstream.language.written import quoted, sql_of
-from midstream.model.errors import LanguageError
+from midstream.language.tree import column_of, join_of, source_of, titled
 from midstream.model.schema import StreamSchema
-
-_WORDS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}
-_WORDS |= {"semi": "SEMI JOIN", "anti": "ANTI JOIN"}
 
 
 @dataclass(frozen=True)
 class WrittenPart:
-    """A part: its name and text, under which alias its answers are read, the sources that it joins, by their alias and
+    """A part: its name and tree, under which alias its answers are read, the sources that it joins, by their alias and
     name the columns that it answers, and all of these in order, as their query is to have them.
     """
 
     name: str
-    sql: str
+    statement: Statement
     alias: str
     aliases: tuple[str, ...]
     columns: Mapping[tuple[str, str], Column]
@@ -79,22 +75,23 @@ class PartWriter:
         alias = "_".join(visible)
         while find_name(alias, (source.alias for source in self.order.sources)):
             alias += "_"
-        items, columns, answers = list[str](), dict[tuple[str, str], Column](), list[Column]()
+        items, columns, answers = list[exp.Expr](), dict[tuple[str, str], Column](), list[Column]()
         for source, name, kind in read:
             title = f"{source}.{name}"
             while any(title.lower() == other.name.lower() for other in answers):
                 title += "_"
-            items.append(f"{self._shown(source, name)} AS {quoted(title)}")
+            items.append(titled(*self._shown(source, name), title))
             columns[source, name] = Column(kind, alias, title)
             answers.append(columns[source, name])
         if timed is not None:
-            items.append(f"{quoted(timed)}.{quoted(TIME_COLUMN)} AS {quoted(TIME_COLUMN)}")
+            items.append(titled(timed, TIME_COLUMN, TIME_COLUMN))
             answers.append(Column(self.order.within(count).moment, alias, TIME_COLUMN))
-        sql = f"SELECT {', '.join(items)} FROM {self._from(count)}"
-        where = [self._text(node, count) for block in self.order.blocks[:count] for node in block.where]
-        sql += f" WHERE {' AND '.join(where)}" if where else ""
-        digest = hashlib.sha256(sql.encode()).hexdigest()[:8]
-        return WrittenPart(f"{alias.lower()}-{digest}", sql, alias, visible, columns, tuple(answers))
+        tree = self._from(count)
+        tree.set("expressions", items)
+        where = [self._condition(node, count) for block in self.order.blocks[:count] for node in block.where]
+        tree.set("where", exp.Where(this=exp.and_(*where)) if where else None)
+        part = Statement(self.order.found.text, tree, is_part=True)
+        return WrittenPart(part.name(alias), part, alias, visible, columns, tuple(answers))
 
     def _columns(self, count: int) -> list[tuple[str, str, pa.DataType]]:
         """The columns that may be read of the first blocks, and the times of all rows."""
@@ -107,69 +104,50 @@ class PartWriter:
         ]
         return [*found, *((alias, TIME_COLUMN, scope.moment) for alias in self.order.visible(count))]
 
-    def _shown(self, alias: str, name: str) -> str:
-        if self.order.home(alias) != alias:
-            view = self.order.scope.views[alias, name]
-            assert isinstance(view, Column)
-            alias, name = view.alias, view.name
-        return f"{quoted(alias)}.{quoted(name)}"
+    def _shown(self, alias: str, name: str) -> tuple[str, str]:
+        if self.order.home(alias) == alias:
+            return alias, name
+        view = self.order.scope.views[alias, name]
+        assert isinstance(view, Column)
+        return view.alias, view.name
 
-    def _from(self, count: int) -> str:
-        text = ""
+    def _from(self, count: int) -> exp.Select:
+        tree = exp.Select()
         for at, block in enumerate(self.order.blocks[:count]):
             for number, one in enumerate(block.joined):
+                if tree.args.get("from_") is None:
+                    tree.set("from_", exp.From(this=self._source(one)))
+                    continue
                 seen = [source.alias for source in block.sources[: number + 1]]
-                on = " AND ".join(self._text(node, at, seen) for node in one.on) or "TRUE"
-                text += f" {_WORDS[block.kind]} {self._source(one)} ON {on}" if text else self._source(one)
-        return text
+                on = [self._condition(node, at, seen) for node in one.on]
+                tree.append("joins", join_of(block.kind, self._source(one), on))
+        return tree
 
-    def _source(self, one: JoinedSource) -> str:
+    def _source(self, one: JoinedSource) -> exp.Expr:
         alias, window, node = one.source.alias, one.source.window, one.table
         common = common_tables(self.order.found.text, self.tree).get(node.name.lower())
-        if alias in self.streams:
-            text = f"{quoted(self.streams[alias])} AS {quoted(alias)}"
-        elif isinstance(node, exp.Table) and common is not None:
-            text = sql_of(as_subquery(common, node))
-        elif isinstance(node, exp.Subquery):
-            text = f"({sql_of(node.this)}) AS {quoted(alias)}"
+        stream = self.streams.get(alias, one.source.stream)
+        if alias not in self.streams and isinstance(node, exp.Table) and common is not None:
+            source: exp.Expr = as_subquery(common, node)
+        elif alias not in self.streams and isinstance(node, exp.Subquery):
+            source = source_of(node, alias)
         else:
-            text = f"{quoted(one.source.stream)} AS {quoted(alias)}"
-        if window is None:
-            return text
-        return f"{text} [ROWS {window.size}]" if window.kind == "rows" else f"{text} [RANGE {window.size} MICROSECONDS]"
+            source = source_of(standing_at(exp.Table(this=exp.to_identifier(stream, quoted=True)), node), alias)
+        if window is not None:
+            source.set("window", WindowClause(one.offset, window))
+        return source
 
-    def _text(self, node: exp.Expr, count: int, also: Sequence[str] = ()) -> str:
+    def _condition(self, node: exp.Expr, count: int, also: Sequence[str] = ()) -> exp.Expr:
         """A condition with the sources of its columns written out."""
         binder = Binder(self.order.found.text, self.order.within(count, also))
-        meant = binder.condition(node).text()
 
         def named(part: exp.Expr) -> exp.Expr:
             if not isinstance(part, exp.Column):
                 return part
             column, fields = binder.named(part)
-            written: exp.Expr = parse_one(self._shown(column.alias, column.name), read=Midstream)
-            for name in fields:
-                written = exp.Dot(this=written, expression=exp.to_identifier(name, quoted=True))
-            return written
+            return standing_at(column_of(*self._shown(column.alias, column.name), fields), part)
 
-        text = f"({sql_of(node.transform(named))})"
-        again = Binder(text, self._over_parts(binder.scope))
-        if again.condition(parse_one(text, read=Midstream)).text() != meant:
-            raise LanguageError(
-                "a condition below another join that cannot be written as one of its own",
-                place=place_of(self.order.found.text, node),
-                remedy="join in a subquery, and select from that",
-            )
-        return text
-
-    def _over_parts(self, scope: Scope) -> Scope:
-        """The scope in which the columns of static tables are those of the streams that these enrich."""
-        views = dict.fromkeys(view for view in self.order.scope.views.values() if isinstance(view, Column))
-        sources = []
-        for alias, schema in scope.sources:
-            more = [view for view in views if view.alias == alias and view.name not in schema.names]
-            sources.append((alias, pa.schema([*schema, *((view.name, view.type) for view in more)])))
-        return replace(scope, sources=tuple(sources))
+        return exp.Paren(this=node.copy().transform(named))
 
 
 def is_part_of(name: str, stream: StreamSchema, alias: str) -> bool:
