@@ -204,7 +204,7 @@ def test_what_is_none_of_its_format_is_a_dead_letter(folder: Path) -> None:
     (folder / "in" / "C" / "bad.json").write_text('rubbish\n[1]\n{"k": 1.5, "ts": "1970-01-01", "v": 1}\n\n{"k": 1}\n')
     once()
     with ms.Engine(checkpoint=folder / "ckpt") as engine:
-        assert engine.dead_letters["B"]["ts"].to_pylist() == ["never"]
+        assert engine.dead_letters["B"]["ts"].to_pylist() == ["never", "1970-01-01"]
         dead = engine.dead_letters["C"].to_pylist()
     assert [row["_corrupt_record"] for row in dead] == ["rubbish", "[1]", None, None]
     assert dead[2]["k"] == "1.5"

@@ -54,14 +54,19 @@ def test_decimals_of_few_bits_are_grouped_as_others(query: str, bits: int) -> No
     assert answers(query, PRICES, narrow) == answers(query, PRICES, pa.decimal128(5, 2)) != []
 
 
-@pytest.mark.parametrize(
-    "kind", [pa.list_(pa.int64()), pa.struct({"a": pa.int64()}), pa.map_(pa.string(), pa.int64())], ids=str
-)
-def test_nested_values_are_no_partition(kind: pa.DataType) -> None:
-    engine = Engine()
+def test_maps_are_no_partition() -> None:
+    engine, kind = Engine(), pa.map_(pa.string(), pa.int64())
     engine.create_stream("A", pa.schema({"i": pa.int64(), "x": kind, "ts": pa.timestamp("us")}), timestamp="ts")
     with pytest.raises(LanguageError, match=r"do not group .at line 1, column 78"):
         engine.add_query("q", SHAPES[3].replace("SELECT x, i", "SELECT    i"))
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.struct({"a": pa.int64()})], ids=str)
+def test_lists_and_structs_are_partitions(kind: pa.DataType) -> None:
+    engine = Engine()
+    engine.create_stream("A", pa.schema({"i": pa.int64(), "x": kind, "ts": pa.timestamp("us")}), timestamp="ts")
+    engine.add_query("q", SHAPES[3].replace("SELECT x, i", "SELECT    i"))
+    assert engine.report().query("q").plan
 
 
 def test_a_decimal_of_a_negative_scale_is_refused() -> None:
