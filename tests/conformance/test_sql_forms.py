@@ -23,12 +23,23 @@ pytestmark = [pytest.mark.property, pytest.mark.timeout(600)]
 JOINED = "A, B, C WHERE A.k = B.k AND B.n = C.n"
 ITEMS = "A.u AS u, B.u AS v, C.u AS w"
 BY = "OVER (PARTITION BY A.k ORDER BY"
+TUMBLED = "TABLE(TUMBLE(TABLE {0}, DESCRIPTOR(ts), INTERVAL '3' SECONDS))"
 FORMS = {
     "OVER": f"SELECT {ITEMS}, SUM(B.n) {BY} A.ts RANGE INTERVAL 2 SECONDS PRECEDING) AS s FROM {JOINED}",
     "LAG and LEAD": f"SELECT {ITEMS}, LAG(C.u) {BY} _ts) AS l, LEAD(A.u, 2) {BY} _ts) AS n FROM {JOINED}",
     "UNNEST": f"SELECT {ITEMS}, x FROM {JOINED.replace('WHERE', 'CROSS JOIN UNNEST(B.items) AS t(x) WHERE')}",
     "CUMULATE": f"SELECT COUNT(*) AS c, MIN(A.u) AS u, SUM(C.u) AS w, window_start AS b FROM {JOINED} "
     "GROUP BY CUMULATE(_ts, INTERVAL '1' SECOND, INTERVAL '4' SECONDS)",
+    "calendar": "SELECT COUNT(*) AS c, MIN(A.u) AS u, SUM(C.u) AS w, date_trunc('second', _ts AT TIME ZONE 'UTC' "
+    f"AT TIME ZONE 'Europe/Berlin') AS b FROM {JOINED} GROUP BY b",
+    "keys of lists": f"SELECT {ITEMS} FROM A, B, C WHERE A.items = B.items AND B.n = C.n",
+    "ASOF": f"SELECT {ITEMS} FROM A ASOF JOIN B ON A.k = B.k AND A.ts >= B.ts JOIN C ON B.n = C.n",
+    "LATERAL": f"SELECT {ITEMS} FROM A JOIN C ON A.n = C.n, LATERAL "
+    "(SELECT u FROM B AS b WHERE b.k = A.k AND b.ts <= A.ts ORDER BY b.ts DESC LIMIT 1) AS B",
+    "first rows": f"SELECT {ITEMS} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS rn FROM A) A, "
+    "B, C WHERE A.rn = 1 AND A.k = B.k AND B.n = C.n",
+    "joined windows": f"SELECT {ITEMS} FROM {TUMBLED.format('A')} A JOIN {TUMBLED.format('B')} B "
+    "ON A.k = B.k AND A.window_start = B.window_start JOIN C ON B.n = C.n",
 }
 PLANS = (
     "((A B) C)",
