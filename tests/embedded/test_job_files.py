@@ -210,6 +210,20 @@ def test_what_is_none_of_its_format_is_a_dead_letter(folder: Path) -> None:
     assert dead[2]["k"] == "1.5"
 
 
+def test_an_open_quote_is_its_line_s_dead_letter_and_takes_no_other_line_along(folder: Path) -> None:
+    """Arrow takes what follows for its value, and drops lines where that is more than a block."""
+    many = 100_000
+    lines = [f"{k},1970-01-01 00:00:01,{k}\n" for k in range(many)]
+    lines[7] = '7,"1970-01-01 00:00:01,7\n'
+    lines[8] = '8,"1970-01-01 00:00:01","8"\n'
+    (folder / "in" / "B" / "open.csv").write_text("k,ts,v\n" + "".join(lines))
+    once()
+    with ms.Engine(checkpoint=folder / "ckpt") as engine:
+        (dead,) = engine.dead_letters["B"].to_pylist()
+        assert "a quote is opened in the line and not closed" in dead["_reason"]
+        assert engine.report().streams["B"].rows >= many - 1
+
+
 def test_numbers_of_json_lose_no_digit(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.json").write_text(

@@ -171,11 +171,13 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
         skipped, header = _header(data, delimiter)
     # Names of a header may be there twice; positions are not.
     positions = [str(at) for at in range(len(header))]
-    if header and data.size > skipped:
+    over_lines = options.get("multiline", "false").lower() == "true"
+    records, opened = (data.slice(skipped), []) if over_lines else _without_open_quotes(data.slice(skipped), delimiter)
+    if header and records.size:
         rows = pyarrow.csv.read_csv(
-            pa.BufferReader(data.slice(skipped)),
+            pa.BufferReader(records),
             pyarrow.csv.ReadOptions(column_names=positions, use_threads=False),
-            pyarrow.csv.ParseOptions(delimiter=delimiter, invalid_row_handler=even),
+            pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=over_lines, invalid_row_handler=even),
             pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(positions, pa.string()),
                 null_values=[*nulls],
@@ -186,6 +188,14 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
         )
     else:
         rows = pa.table([pa.array([], pa.string()) for _ in positions], names=positions)
+    # Of lines that are longer than a header nobody knows which values are of which columns.
+    longer = {} if header is columns.names else _too_long(uneven, len(header), rows.num_rows)
+    longer |= {rows.num_rows + len(uneven) + at: _OPEN_QUOTE for at in range(len(opened))}
+    if over_lines and rows.num_rows and np.count_nonzero(np.frombuffer(records, np.uint8) == ord('"')) % 2:
+        last = rows.slice(rows.num_rows - 1).to_pylist()[0].values()
+        if any("\n" in (value or "") for value in last):
+            longer[rows.num_rows - 1] = "a quote is opened and not closed before the end of the file"
+    uneven += opened
     if uneven:
         width = len(header)
         padded = [
@@ -198,8 +208,6 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     if not header:
         return pa.table([pa.array([], pa.string()) for _ in columns], names=columns.names)
     own = own_names(columns.names, header)
-    # Of lines that are longer than a header nobody knows which values are of which columns.
-    longer = {} if header is columns.names else _too_long(uneven, len(header), rows.num_rows)
     if lacking := [name for name in columns.names if name not in own]:
         raise _LacksColumn(f"its header has no {', '.join(map(repr, lacking))}, but {', '.join(header)}")
     found = {name: rows.column(header.index(own[name])) for name in columns.names}
@@ -212,9 +220,32 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     return pa.table(found)
 
 
-def _too_long(uneven: Sequence[Sequence[str]], width: int, rows: int) -> dict[int, str]:
-    """Say of lines with more values than the header why they cannot be read; `uneven` are the last rows."""
-    first = rows - len(uneven)
+_OPEN_QUOTE = 'a quote is opened in the line and not closed; multiLine = "true" reads values that go over lines'
+
+
+def _without_open_quotes(data: pa.Buffer, delimiter: str) -> tuple[pa.Buffer, list[list[str]]]:
+    # Arrow takes all that follows an open quote for its value, and may drop it: such lines are read apart.
+    content = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(content == ord('"'))
+    if not len(quotes):
+        return data, []
+    ends = np.append(np.flatnonzero((content == ord("\n")) | (content == ord("\r"))), len(content))
+    lines, counts = np.unique(np.searchsorted(ends, quotes), return_counts=True)
+    kept, opened, done = list[pa.Buffer](), list[list[str]](), 0
+    for line in lines[counts % 2 == 1].tolist():
+        begin, end = (int(ends[line - 1]) + 1 if line else 0), int(ends[line])
+        text = data.slice(begin, end - begin).to_pybytes().decode()
+        try:
+            list(csv.reader([text], delimiter=delimiter, strict=True))  # A quote within a value is one of its letters.
+        except csv.Error:
+            opened += csv.reader([text], delimiter=delimiter)
+            kept.append(data.slice(done, begin - done))
+            done = end
+    return (pa.py_buffer(b"".join([*kept, data.slice(done)])) if opened else data), opened
+
+
+def _too_long(uneven: Sequence[Sequence[str]], width: int, first: int) -> dict[int, str]:
+    """Say of lines with more values than the header why they cannot be read; `uneven` are the rows from `first` on."""
     return {
         first + at: f"the line has {len(row)} values, and the header {width} names"
         for at, row in enumerate(uneven)

@@ -38,7 +38,7 @@ from midstream.step.admission.mixed import Mixed, read_of, reasons_of
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a partition whose column is NULL."""
 
-_OPTIONS = {"csv": {"header", "sep", "delimiter", "nullvalue", "timestampformat", "dateformat"}}
+_OPTIONS = {"csv": {"header", "sep", "delimiter", "nullvalue", "timestampformat", "dateformat", "multiline"}}
 
 
 @dataclass(frozen=True)
