@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
 from midstream.cli.job import job_of
+from midstream.engine.job_run import FileJob
 from midstream.language.job_file import parse_job
 from midstream.spark.declared import declared_schema
 from tests.spark.drive import Place, finish, read_all
@@ -140,8 +141,16 @@ def test_a_job_file_loses_no_value_that_cannot_be_read(spark: SparkSession, tmp_
     """
     _, engine = embedded(SELECT)
     finish(job_of(spark, parse_job(text)))
-    dead, expected = read_all(outputs(place)[1]), engine.dead_letters["A"]
+    beside = text.replace(str(place.checkpoint), str(tmp_path / "beside")).replace(
+        str(place.answers("q")), str(tmp_path / "q")
+    )
+    with FileJob(parse_job(beside)) as job:
+        while job.step():
+            pass
+        expected = job.engine.dead_letters["A"]
+    dead = read_all(outputs(place)[1])
     assert rows_of(dead.select(expected.column_names)) == rows_of(expected)
+    assert dead.num_rows == engine.dead_letters["A"].num_rows
     assert place.manifest().progress["A"] == engine.manifest.progress["A"]
     assert place.manifest().streams["A"].columns == engine.manifest.streams["A"].columns
 

@@ -95,10 +95,6 @@ class FileReader:
         found: dict[str, pa.Array] = {**reading.columns, TIME: reading.times}
         if unread is not None:
             found |= self._of_dead(table, np.flatnonzero(unread), reading.reasons)
-            for name in self.fields.names[: self.fields.get_field_index(TIME)]:
-                if name != self.schema.timestamp:  # A value that was read is the one that came.
-                    text = found[given_name(name)]
-                    found[given_name(name)] = pc.if_else(found[name].is_null(), text, pa.scalar(None, pa.string()))
         if self.schema.max_ahead is not None:  # Which rows are too far ahead is known only when the step begins.
             found[given_name(FILE)] = table.column(FILE).combine_chunks()
         rows = given.num_rows
