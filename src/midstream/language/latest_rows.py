@@ -56,13 +56,17 @@ def _is_as_of(join: exp.Expr) -> bool:
 
 def _without_laterals(text: str, tree: exp.Select) -> exp.Select:
     """The SELECT with an as-of join in the place of each LATERAL that takes the latest row of a stream."""
-    if not any(isinstance(join.this, exp.Lateral) for join in tree.args.get("joins") or []):
+    joins = tree.args.get("joins") or []
+    if not any(map(_is_lateral, joins)):
         return tree
     tree = tree.copy()
-    tree.set(
-        "joins", [_as_of_join(text, tree, j) if isinstance(j.this, exp.Lateral) else j for j in tree.args["joins"]]
-    )
+    tree.set("joins", [_as_of_join(text, tree, j) if _is_lateral(j) else j for j in tree.args["joins"]])
     return tree
+
+
+def _is_lateral(join: exp.Expr) -> bool:
+    # LATERAL of lists is UNNEST.
+    return isinstance(join.this, exp.Lateral) and isinstance(join.this.this, exp.Subquery)
 
 
 def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
