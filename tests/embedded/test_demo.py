@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 from midstream.cli.demo_act import show_act
@@ -49,10 +50,15 @@ def test_once_it_is_hot_the_query_moves_and_saves_most_of_the_work(figures: Perf
     assert decided.real is not None or decided == figures.reviews[0]
 
 
-def test_while_it_is_cold_every_review_stays(figures: Performance) -> None:
+def test_while_it_is_cold_every_review_stays(
+    figures: Performance, streams: dict[str, pa.Table], weeks: int, tmp_path: Path
+) -> None:
     before, after = figures.phases
     cold = [review for review in figures.reviews if review.step < after.first]
     assert {(review.plan, review.decision) for review in cold} <= {(before.plan, "stay")}
+    weather = prepare(streams, tmp_path, ACT.span(weeks))["weather"].files
+    hottest = [max(filter(None, parquet.read_table(file)["temp"].to_pylist()), default=0) for file in weather]
+    assert max(hottest[: after.first + 1]) > 80, "the plan changed before a day was hot"
 
 
 def test_the_screen_shows_what_was_proposed_and_why(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import datetime as dt
 import gzip
 import json
+import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.cli.source_columns import source_columns
-from midstream.engine.file_formats import _lines_one_by_one, _plain_lines
+from midstream.engine.file_formats import _lines_one_by_one, _plain_lines, file_rows
 from midstream.engine.job_run import FileJob
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_file import parse_job
@@ -331,3 +334,27 @@ def test_plain_lines_are_read_by_arrow() -> None:
     found = _plain_lines(pa.py_buffer(lines), columns)
     assert found is not None
     assert found["k"].to_pylist() == [1, None]
+
+
+def test_each_line_of_a_csv_file_is_read_by_itself_and_none_vanishes() -> None:
+    rng, columns = random.Random(1), pa.schema([("k", pa.string()), ("v", pa.string())])
+    for _ in range(3_000):
+        text = "".join(rng.choice('"",\nab ') for _ in range(rng.randrange(24)))
+        rows = file_rows(
+            pa.py_buffer(f"k,v\n{text}".encode()), "a file", "csv", columns, {"header": "true"}
+        ).to_pylist()
+        lines = [line for line in text.split("\n") if line]
+        assert len(rows) == len(lines), text
+        found = Counter((plain(row["k"]), plain(row["v"])) for row in rows)
+        assert not Counter(row for line in lines if (row := complete(line)) is not None) - found, text
+
+
+def plain(value: Any) -> str:
+    return (value["read"] if isinstance(value, dict) else value) or ""
+
+
+def complete(line: str) -> tuple[str, str] | None:
+    """The values of a line that has both, and no open quote."""
+    reader = csv.reader([f"{line}\n", ""])
+    first, *others = next(reader)
+    return (first, others[0]) if reader.line_num == 1 and len(others) == 1 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -212,7 +213,10 @@ def test_files_as_people_have_them(spark: SparkSession, tmp_path: Path, capsys: 
         (dead,) = dead_files(Folders(f"{tmp_path}/{host}"), Checkpoint.open(f"{tmp_path}/{host}").report())
         assert (dead.stream, dead.step, dead.file) == ("bad", 0, f"{tmp_path}/bad/1.parquet"), host
         assert main(["status", f"{tmp_path}/{host}"]) == 0
-        assert "dead files: skipped" in capsys.readouterr().out  # A long path is folded there.
+        assert "dead files: skipped" in capsys.readouterr().out  # A long path is folded there, and not here:
+        assert main(["status", f"{tmp_path}/{host}", "--json"]) == 0
+        (shown,) = json.loads(capsys.readouterr().out)["dead_files"]
+        assert (shown["stream"], shown["file"]) == ("bad", f"{tmp_path}/bad/1.parquet")
     assert len(told["spark"]["bad"][0]) == 2 and "1.parquet" in told["spark"]["bad"][1][0]
     assert ["'v': 'part'" in row for row in told["spark"]["beside"][0]] == [True, False]
     assert len(told["spark"]["uuids"][0]) == 2 and "nope" in told["spark"]["uuids"][1][0]

@@ -191,7 +191,7 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     # Of lines that are longer than a header nobody knows which values are of which columns.
     longer = {} if header is columns.names else _too_long(uneven, len(header), rows.num_rows)
     longer |= {rows.num_rows + len(uneven) + at: _OPEN_QUOTE for at in range(len(opened))}
-    if over_lines and rows.num_rows and np.count_nonzero(np.frombuffer(records, np.uint8) == ord('"')) % 2:
+    if over_lines and rows.num_rows and np.count_nonzero(np.frombuffer(records, np.uint8) == _QUOTE) % 2:
         last = rows.slice(rows.num_rows - 1).to_pylist()[0].values()
         if any("\n" in (value or "") for value in last):
             longer[rows.num_rows - 1] = "a quote is opened and not closed before the end of the file"
@@ -220,24 +220,33 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     return pa.table(found)
 
 
+_QUOTE = ord('"')
 _OPEN_QUOTE = 'a quote is opened in the line and not closed; multiLine = "true" reads values that go over lines'
 
 
 def _without_open_quotes(data: pa.Buffer, delimiter: str) -> tuple[pa.Buffer, list[list[str]]]:
     # Arrow takes all that follows an open quote for its value, and may drop it: such lines are read apart.
     content = np.frombuffer(data, np.uint8)
-    quotes = np.flatnonzero(content == ord('"'))
+    quotes = np.flatnonzero(content == _QUOTE)
     if not len(quotes):
         return data, []
     ends = np.append(np.flatnonzero((content == ord("\n")) | (content == ord("\r"))), len(content))
-    lines, counts = np.unique(np.searchsorted(ends, quotes), return_counts=True)
+    lines, first, at, counts = np.unique(
+        np.searchsorted(ends, quotes), return_index=True, return_inverse=True, return_counts=True
+    )
+    # Nothing stays open where each line's quotes open and close in turn, at the borders of a value or doubled.
+    around = np.concatenate([[_QUOTE], content, [_QUOTE]])
+    borders = np.array([_QUOTE, ord("\n"), ord("\r"), *delimiter.encode()], np.uint8)
+    closes = (np.arange(len(quotes)) - first[at]) % 2
+    regular = np.isin(around[quotes + 2 * closes], borders)
+    doubtful = (counts % 2 == 1) | (np.bincount(at, ~regular) > 0)
     kept, opened, done = list[pa.Buffer](), list[list[str]](), 0
-    for line in lines[counts % 2 == 1].tolist():
+    for line in lines[doubtful].tolist():
         begin, end = (int(ends[line - 1]) + 1 if line else 0), int(ends[line])
         text = data.slice(begin, end - begin).to_pybytes().decode()
-        try:
-            list(csv.reader([text], delimiter=delimiter, strict=True))  # A quote within a value is one of its letters.
-        except csv.Error:
+        reader = csv.reader([f"{text}\n", ""], delimiter=delimiter)
+        next(reader)
+        if reader.line_num > 1:  # The value goes on in the next line.
             opened += csv.reader([text], delimiter=delimiter)
             kept.append(data.slice(done, begin - done))
             done = end

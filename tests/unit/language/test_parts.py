@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
-from sqlglot import exp
+from sqlglot.parser import Parser
 
-from midstream.language.dialect import statement
 from midstream.language.parts import Statement
 from midstream.language.tree import sql_of
 from tests.docs.test_language_table import EXAMPLE, TAKEN, engine
@@ -81,13 +82,14 @@ def test_the_text_for_people_says_what_the_tree_does(text: str) -> None:
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_query_is_parsed_once_and_nothing_made_of_it(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
+    parse = Parser.parse
 
-    def noted(text: str) -> exp.Expr:
-        parsed.append(text)
-        return statement(text)
+    def noted(parser: Parser, tokens: list[Any], sql: str | None = None) -> Any:
+        parsed.append(sql or "")
+        return parse(parser, tokens, sql)
 
-    monkeypatch.setattr("midstream.language.parts.statement", noted)
     one = engine()
+    monkeypatch.setattr(Parser, "parse", noted)
     one.add_query("q", text)
     rows = pa.table({"k": [1], "v": [1.0], "s": ["1,2"], "ts": pa.array([0], pa.timestamp("us"))})
     one.push({"A": rows, "B": rows})
