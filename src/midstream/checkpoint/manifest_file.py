@@ -141,7 +141,7 @@ def epoch_of(manifest: Manifest) -> int:
 
 
 class ManifestWriting:
-    """What one process has written in its epoch, since the last whole manifest and before.
+    """The manifests that one process has written in its epoch, since the last whole one and before.
 
     `bases` has by name the file that each file with a difference stands on.
     """

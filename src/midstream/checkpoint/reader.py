@@ -225,7 +225,7 @@ def upcoming(manifest: Manifest, folders: Folders, ahead: Sequence[Command] = ()
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a command: `sent`, `refused`, `taken` (under way) or `done`."""
+    """State of a command: `sent`, `refused`, `taken` (under way) or `done`."""
 
     state: str
     event: dict[str, Any] | None = None

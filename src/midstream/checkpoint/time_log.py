@@ -1,4 +1,4 @@
-"""What the steps of a job took, next to its events: for people and monitoring; no step ever reads it."""
+"""Keep the durations of a job's steps beside its events, for people and monitoring; no step reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a job file, as far as can be known before anything is started."""
+"""Find the faults of a job file that can be known before anything is started."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ class _Check:
 _PLACE = re.compile(r"line (\d+), column (\d+)")
 _NAME = re.compile(r"""(?:"[^"]*"|[A-Za-z_]\w*)(?:\s*\.\s*(?:"[^"]*"|\w+))*|\d[\w.]*|'[^']*'""")
 _FOLLOWS = re.compile(r"is no SQL|EVERY|selects nothing|reads no")
-"""What may be said of a text only because a part of it was taken for NULL."""
+"""Faults that may come only from the NULL that takes the place of a faulty part."""
 _NO_WINDOW, _ANY_WINDOW = "has no window", " WINDOW 1 SECOND"
 _MOST_FAULTS = 32
 

@@ -45,8 +45,8 @@ def spark_session(
         try:
             yield session
         except Exception as error:
-            if (told := as_spark_error(error, str(log))) is not error:
-                raise told from error
+            if (translated := as_spark_error(error, str(log))) is not error:
+                raise translated from error
             raise
         finally:
             end(session)

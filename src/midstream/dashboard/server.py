@@ -97,7 +97,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 class ShowsDashboard(ABC):
-    """What has a checkpoint, or may have one, and can be looked at while it goes on."""
+    """A job that can be looked at while it runs; it has a checkpoint, or none yet."""
 
     def dashboard(
         self, host: str = "127.0.0.1", port: int = PORT, *, control: bool = False, token: str | None = None

@@ -19,7 +19,7 @@ ViewData = Callable[[JobReading, Mapping[str, str]], dict[str, Any]]
 
 
 ViewVersion = Callable[[JobReading], str]
-"""What a view's values change with besides the steps and the commands."""
+"""Returns a text that changes when values of a view change by something else than steps and commands."""
 
 
 def nothing_else(reading: JobReading) -> str:

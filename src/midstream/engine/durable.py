@@ -303,8 +303,8 @@ def _tables(result: StepResult) -> Mapping[JobOutput, pa.Table]:
 class StagedResults:
     """Writes each piece of an answer to a file of its own, as a `PieceWriter`, named in the order of the pieces.
 
-    `manifest` is the one that the step runs by, `before` the last step's. `reach` is told of a named point of a step,
-    at which a test may have the process killed.
+    `manifest` is the one that the step runs by, `before` the last step's. `reach` is called at each named point of a
+    step, at which a test may have the process killed.
     """
 
     outputs: Outputs
