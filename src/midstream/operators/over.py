@@ -62,12 +62,14 @@ class OverOperator(AggregateOperator):
         nothing = Answer(self.schema().empty_table(), np.zeros(0, np.int64), dead)
         if end <= begin:
             return nothing
-        alive = concatenate([*(run.combinations for run in state.old), deltas[0]])
-        near = self._near(alive.valid_from[EVENT_TIME], begin, end)
-        if not len(near):
+        runs = [*(run.combinations for run in state.old), deltas[0]]
+        times = [run.valid_from[EVENT_TIME] for run in runs]  # Of the whole state only these are looked at.
+        oldest = self._begin(np.concatenate(times), begin, end)
+        if oldest is None:
             return nothing
+        near = [run.take(np.flatnonzero((own >= oldest) & (own < end))) for run, own in zip(runs, times, strict=True)]
         # Not only the step's: a state may have been computed anew, with what was rejected once.
-        rows, _ = self.sorted_out(lane, alive.take(near))
+        rows, _ = self.sorted_out(lane, concatenate(near))
         found = self._answered(lane, rows, begin, end)
         return replace(found, dead=together(dead, found.dead))
 
@@ -75,14 +77,12 @@ class OverOperator(AggregateOperator):
     def _frames(self) -> list[Frame]:
         return [call.frame for call in self.calls if call.frame is not None]
 
-    def _near(self, times: Words, begin: int, end: int) -> Words:
-        """The rows that may be answered between two watermarks, and those that their frames may have."""
+    def _begin(self, times: Words, begin: int, end: int) -> int | None:
+        """The first time that the frames of the rows may have which may be answered between two watermarks."""
         ahead = max(0, *(frame.after for frame in self._frames))
         back = max(0, *(frame.before for frame in self._frames))
         asked = times[(times < end) & (times >= begin - ahead)]
-        if not len(asked):
-            return np.zeros(0, np.int64)
-        return np.flatnonzero((times >= asked.min() - back) & (times < end))
+        return int(asked.min()) - back if len(asked) else None
 
     def _answered(self, lane: Lane, rows: Combinations, begin: int, end: int) -> Answer:
         assert self.query.aggregate is not None
