@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from midstream.engine.folder_source import FolderSource
-from midstream.language.job_specs import OF_A_JOB, read_results
+from midstream.engine.generator_source import GeneratorSource
+from midstream.language.job_specs import GENERATOR, OF_A_JOB, read_results
 from midstream.model.allowed import check_source
 from midstream.model.columns_of_files import own_names
 from midstream.model.errors import InputError
@@ -83,6 +84,9 @@ def check_sources(file: JobFile) -> None:
 
 def check_spec(name: str, spec: SourceSpec) -> None:
     """Raise an `InputError` where a stream is not for Spark."""
+    if spec.format == GENERATOR:
+        GeneratorSource.of(name, spec)
+        return
     check_source(spec.format, spec.options, f"[streams.{name}]")
     if spec.value not in (None, "json"):
         raise InputError(
@@ -116,6 +120,8 @@ def folder_of(name: str, spec: SourceSpec) -> FolderSource | None:
 def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
     if spec.format == OF_A_JOB:
         return _of_another_job(session, name, spec)
+    if spec.format == GENERATOR:
+        return _generated(session, name, spec)
     inferred = declared is None and spec.path is not None and spec.format in SELF_DESCRIBING
     # Without a schema, the columns of a CSV file can only be known by its header.
     header = {"header": "true", "inferSchema": "true"} if inferred and spec.format == "csv" else {}
@@ -143,6 +149,12 @@ def _of_another_job(session: Any, name: str, spec: SourceSpec) -> Any:
 
     path, query, options = read_results(name, spec)
     return results_stream(session, path, query, **options)
+
+
+def _generated(session: Any, name: str, spec: SourceSpec) -> Any:
+    from midstream.spark.generator_source import frame_of
+
+    return frame_of(session, name, spec)
 
 
 def _given(session: Any, spec: SourceSpec, declared: Any, options: dict[str, str]) -> Any:

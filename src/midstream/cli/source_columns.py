@@ -16,7 +16,7 @@ from midstream.engine.folder_source import FolderSource, passed_over
 from midstream.engine.results_source import ResultsSource
 from midstream.engine.sources import source_kind, source_of
 from midstream.language.ddl import parse_ddl
-from midstream.language.job_specs import OF_A_JOB, SourceSpec
+from midstream.language.job_specs import GENERATOR, OF_A_JOB, SourceSpec
 from midstream.model.errors import InputError
 from midstream.model.words import counted, some
 from midstream.state.store.places import located
@@ -84,6 +84,9 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
 
 def source_parts(spec: SourceSpec, embedded: bool) -> Iterator[tuple[str, SourceSpec]]:
     """Yield parts of a stream's declaration that can be checked by themselves, each with its key, the format first."""
+    if spec.format == GENERATOR:
+        yield "options", spec
+        return
     here = "." if embedded else spec.path
     bare = replace(spec, path=here, schema="k BIGINT", options={})
     yield "format", bare
@@ -95,7 +98,7 @@ def source_parts(spec: SourceSpec, embedded: bool) -> Iterator[tuple[str, Source
 
 def check_part(name: str, part: SourceSpec, embedded: bool) -> None:
     """Raise a `MidstreamError` where a part of a stream's declaration is wrong."""
-    if not embedded:
+    if not embedded or part.format == GENERATOR:
         check_spec(name, part)
     elif source_kind(part.format) is FolderSource:  # Of others the whole tells what is wrong.
         FolderSource.of(name, part, None)

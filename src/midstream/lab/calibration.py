@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from midstream.engine import Engine
-from midstream.lab.generator import GeneratedStream, Workload, equal, query
+from midstream.engine.stream_generator import GeneratedStream
+from midstream.lab.generator import Workload, equal, query
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey
 from midstream.optimizer.cost.calibration import TimedWork

@@ -1,8 +1,8 @@
-"""Arrivals by Poisson processes, with rates and selectivities that may change while they run."""
+"""Workloads of the lab: streams of the generator, cut by time, and the queries over them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd
@@ -12,72 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.engine.stream_generator import GeneratedStream, Schedule
 from midstream.model.window import SECOND
 
 GOLDEN = (5**0.5 - 1) / 2
 
 Times = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """A setting over virtual time: pieces (from second, value), constant in between; the first begins at 0.
-
-    >>> Schedule(((0, 20), (60, 400))).at(np.array([0.0, 59.9, 60.0])).tolist()
-    [20.0, 20.0, 400.0]
-    """
-
-    pieces: tuple[tuple[float, float], ...]
-
-    @staticmethod
-    def of(value: float | Schedule) -> Schedule:
-        """Convert a plain number to a constant schedule."""
-        return value if isinstance(value, Schedule) else Schedule(((0.0, float(value)),))
-
-    def at(self, seconds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Look up the value at each of these times."""
-        starts, values = (np.array(side, np.float64) for side in zip(*self.pieces, strict=True))
-        found: npt.NDArray[np.float64] = values[np.searchsorted(starts, seconds, "right") - 1]
-        return found
-
-    def spans(self, until: float) -> Iterable[tuple[float, float, float]]:
-        """Enumerate the pieces (from, to, value) up to an end."""
-        ends = [start for start, _ in self.pieces[1:]] + [until]
-        for (start, value), end in zip(self.pieces, ends, strict=True):
-            if start < min(end, until):
-                yield start, min(end, until), value
-
-
-@dataclass(frozen=True)
-class GeneratedStream:
-    """A stream: rows a second, and for each column the size of its domain; values are uniform whole numbers below it.
-
-    Two columns of domain n are equal with selectivity 1/n; a column of domain m > n meets one of domain n with 1/m
-    (HybMig §5.1's rare values). Rates and domains may be schedules.
-    """
-
-    name: str
-    rate: float | Schedule
-    columns: Mapping[str, float | Schedule]
-
-    def rows(self, until: float, generator: np.random.Generator) -> pa.Table:
-        """Generate the arrivals up to an end, in order, with their event time in `ts`."""
-        drawn = []
-        for start, end, rate in Schedule.of(self.rate).spans(until):
-            # A Poisson process over a span: a Poisson number of independent uniform times.
-            drawn.append(generator.uniform(start, end, generator.poisson(rate * (end - start))))
-        seconds = np.sort(np.concatenate(drawn))
-        values = {
-            name: generator.integers(0, Schedule.of(size).at(seconds).astype(np.int64), len(seconds))
-            for name, size in self.columns.items()
-        }
-        times = pa.array((seconds * SECOND).astype(np.int64), pa.timestamp("us"))
-        return pa.table({**values, "ts": times})
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the rows."""
-        return pa.schema([*((name, pa.int64()) for name in self.columns), ("ts", pa.timestamp("us"))])
 
 
 @dataclass(frozen=True)
@@ -94,7 +34,7 @@ class Workload:
     def arrivals(self, until: float) -> dict[str, Arrivals]:
         """Generate the rows of each stream up to an end."""
         return {
-            source.name: Arrivals(source.rows(until, np.random.default_rng([self.seed, number])))
+            source.name: Arrivals(source.rows(0, until, np.random.default_rng([self.seed, number])))
             for number, source in enumerate(self.sources)
         }
 
@@ -154,8 +94,8 @@ class Even(GeneratedStream):
     """
 
     @override
-    def rows(self, until: float, generator: np.random.Generator) -> pa.Table:
-        return self.spread(super().rows(until, generator), generator)
+    def rows(self, start: float, until: float, generator: np.random.Generator) -> pa.Table:
+        return self.spread(super().rows(start, until, generator), generator)
 
     def spread(self, found: pa.Table, generator: np.random.Generator) -> pa.Table:
         """Replace the keys of rows by evenly spread ones."""

@@ -8,8 +8,9 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
+from midstream.engine.stream_generator import Schedule
 from midstream.lab.figure import Scale
-from midstream.lab.generator import Even, Schedule, Workload, equal, query
+from midstream.lab.generator import Even, Workload, equal, query
 from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.trace import Trace
 

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.generator import Even, Schedule, Workload, equal, query
+from midstream.engine.stream_generator import Schedule
+from midstream.lab.generator import Even, Workload, equal, query
 from midstream.lab.hybmig_settings import left_deep
 from midstream.lab.processor import PlanSwitch, Prices, Processor
 from midstream.lab.trace import Trace
@@ -42,9 +43,10 @@ class Regular(Even):
     """A row each so many seconds."""
 
     @override
-    def rows(self, until: float, generator: np.random.Generator) -> pa.Table:
+    def rows(self, start: float, until: float, generator: np.random.Generator) -> pa.Table:
         assert not isinstance(self.rate, Schedule)
-        times = np.round(np.arange(round(until * self.rate)) * (SECOND / self.rate)).astype(np.int64)
+        numbers = np.arange(round(start * self.rate), round(until * self.rate))
+        times = np.round(numbers * (SECOND / self.rate)).astype(np.int64)
         found = pa.table({**dict.fromkeys(self.columns, np.zeros(len(times), np.int64)),
                           "ts": pa.array(times, pa.timestamp("us"))})  # fmt: skip
         return self.spread(found, generator)

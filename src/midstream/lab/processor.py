@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from midstream.engine import Engine
-from midstream.lab.generator import Arrivals, Schedule, Workload
+from midstream.engine.stream_generator import Schedule
+from midstream.lab.generator import Arrivals, Workload
 from midstream.lab.trace import Step, Trace
 from midstream.model.counters import Counters
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, StepDone

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from midstream.lab.generator import Arrivals, GeneratedStream, Schedule, Workload, equal, query
+from midstream.engine.stream_generator import GeneratedStream, Schedule
+from midstream.lab.generator import Arrivals, Workload, equal, query
 from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.trace import Numbers, Trace, TraceStage
 from midstream.model.window import SECOND

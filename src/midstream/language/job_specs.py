@@ -45,6 +45,10 @@ OF_A_JOB = "midstream"
 """The format of a stream that is the results of another job's query: `path` is that job's checkpoint."""
 
 
+GENERATOR = "generator"
+"""The format of a stream whose rows are drawn by a seed."""
+
+
 def read_results(name: str, spec: SourceSpec) -> tuple[str, str, dict[str, str]]:
     """The checkpoint and the query whose results a stream `OF_A_JOB` reads, and its other options."""
     others = {key: value for key, value in spec.options.items() if key != "query"}
@@ -160,7 +164,7 @@ def source_spec(table: TomlTable) -> SourceSpec:
         if columns and timestamp and timestamp not in columns:
             table.fault("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
     path = None if path is None else table.path_of(path)
-    given = _texts(options)
+    given = _texts(dict(flat_settings(options)))
     return SourceSpec(
         *(kind, path, schema, timestamp, lateness, idle, given, value, unit, on_bad_file, ahead),
         *(on_data_loss, dead_letters),

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from midstream.engine import Engine
-from midstream.lab.generator import GeneratedStream, Schedule, Workload, equal, query
+from midstream.engine.stream_generator import GeneratedStream, Schedule
+from midstream.lab.generator import Workload, equal, query
 
 SQL = query("AB", [equal("A.k", "B.k")], "RANGE 1 SECOND")
 

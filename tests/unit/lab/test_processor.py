@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.lab.generator import GeneratedStream, Schedule, Workload, equal, query
+from midstream.engine.stream_generator import GeneratedStream, Schedule
+from midstream.lab.generator import Workload, equal, query
 from midstream.lab.processor import QUERY, PlanSwitch, Prices, Processor
 from midstream.lab.trace import Trace
 from midstream.model.events import MigrationEnded

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.engine.stream_generator import Schedule
 from midstream.lab.drawing import lines, mark
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.generator import Schedule, Workload
+from midstream.lab.generator import Workload
 from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.tidy import column, table
 from midstream.lab.zhu import LOW, NEW, OLD
