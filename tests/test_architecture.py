@@ -42,6 +42,39 @@ IMPURE_FOLDER = "state/store"
 IMPURE_MODULES = {"time", "random", "secrets", "uuid", "threading", "asyncio"}
 
 
+CACHES_OF_VALUES = {
+    "model/codec.py:_form",
+    "model/codec.py:_RECORDS",
+    "model/ids.py:of_state",
+    "operators/source.py:_shared",
+    "state/combinations.py:heading_of",
+    "state/combinations.py:heading_of_pairs",
+    "state/base_state.py:kept_columns",
+    "state/sorted_run.py:_READ",
+    "state/store/memory.py:_WIDTHS",
+    "state/store/chunk_cache.py:_cache",
+    "state/store/objects.py:_client",
+    "state/store/transfers.py:threads",
+    "ring/chunk_index.py:_MADE",
+    "step/conclude.py:_in_use",
+    "step/conclude.py:_keys_of",
+    "step/choose.py:_MEMORIES",
+    "step/admission/admit.py:_FORMS",
+    "step/admission/admit.py:_OF_STREAMS",
+    "step/admission/admit.py:_nothing",
+}
+"""What pure rooms still keep for a whole process, so that engines of one share it: no new ones, and each that goes is
+taken from here. What a function without parameters keeps is what is installed.
+"""
+
+MOST_PARAMETERS = 8
+MADE_FOR_USERS = {
+    "cli/commands.py", "cli/optimize.py", "cli/run.py", "engine/engine.py", "spark/job.py", "spark/run.py",
+    "step/commands/controls.py",
+}  # fmt: skip
+"""Commands of the command line, and the methods of engines, jobs and runs."""
+
+
 @dataclass(frozen=True)
 class Module:
     """A source file: its dotted name and its room (the first name under the package)."""
@@ -191,6 +224,83 @@ def test_nothing_is_pickled() -> None:
 def test_the_fold_knows_no_clock_and_no_chance() -> None:
     found = importers(IMPURE_MODULES, PURE_ROOMS)
     assert not [one for one in found if not one.startswith(f"{IMPURE_FOLDER}/")]
+
+
+def test_no_cache_is_shared_by_the_engines_of_a_process() -> None:
+    """Of pure rooms, the lab aside, which has no engines of users."""
+    found = {
+        f"{m.relative}:{name}"
+        for m in MODULES
+        if m.room in PURE_ROOMS - {"lab"}
+        for name in (*cached_functions(m.tree), *empty_stores(m.tree))
+    }
+    # What users register of their own is no cache: it is nowhere else.
+    found.discard("language/user_predicates.py:_KNOWN")
+    # Filled while modules are loaded, by their own names.
+    found -= {"model/allowed.py:_OPERATORS", "model/allowed.py:_SOURCES"}
+    assert found - CACHES_OF_VALUES == set(), "keep it with the value that it is of, or with the engine"
+    assert CACHES_OF_VALUES - found == set(), "it is gone: take it from the list"
+
+
+def test_caches_are_found() -> None:
+    text = """
+_KEPT: dict[str, int] = {}
+NAMES = {"a": 1}
+@lru_cache(maxsize=1)
+def installed(): ...
+@cache
+def of(value): ...
+class A:
+    @staticmethod
+    @functools.lru_cache(maxsize=9)
+    def within(value): ...
+_WEAK: WeakKeyDictionary[int, int] = WeakKeyDictionary()
+"""
+    assert [*cached_functions(ast.parse(text))] == ["of", "within"]
+    assert [*empty_stores(ast.parse(text))] == ["_KEPT", "_WEAK"]
+
+
+def cached_functions(tree: ast.Module) -> Iterator[str]:
+    """Find the functions of some parameter whose results are kept for the process."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and parameters(node):
+            decorators = [one.func if isinstance(one, ast.Call) else one for one in node.decorator_list]
+            names = {one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in decorators}
+            if names & {"cache", "lru_cache"}:
+                yield node.name
+
+
+def empty_stores(tree: ast.Module) -> Iterator[str]:
+    """Find the variables of a module that begin as an empty container, which something fills later."""
+    for node in tree.body:
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        value, target = node.value, node.targets[0] if isinstance(node, ast.Assign) else node.target
+        made = isinstance(value, ast.Call) and not value.args and not value.keywords
+        empty = not getattr(value, "keys", True) if isinstance(value, ast.Dict) else False
+        stores = {"dict", "list", "set", "defaultdict", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary"}
+        called = value.func if isinstance(value, ast.Call) else None
+        called = called.value if isinstance(called, ast.Subscript) else called
+        if isinstance(target, ast.Name) and (empty or (made and getattr(called, "id", "") in stores)):
+            yield target.id
+
+
+def test_no_function_takes_more_than_eight_parameters() -> None:
+    """Those that users call aside."""
+    assert not [
+        f"{m.relative}:{node.lineno} {node.name} takes {len(parameters(node))}"
+        for m in MODULES
+        if str(m.relative) not in MADE_FOR_USERS
+        for node in ast.walk(m.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and len(parameters(node)) > MOST_PARAMETERS
+    ]
+
+
+def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """The names of a function's parameters, without the instance or class that it belongs to."""
+    given = node.args
+    names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return [name for name in names if name not in ("self", "cls")]
 
 
 def module_imports() -> dict[str, set[str]]:

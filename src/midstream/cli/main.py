@@ -22,6 +22,7 @@ from midstream.cli.demo import demo
 from midstream.cli.doctor import doctor
 from midstream.cli.errors import failure_text
 from midstream.cli.explain import explain
+from midstream.cli.function_list import functions
 from midstream.cli.lab import lab
 from midstream.cli.metrics import metrics
 from midstream.cli.optimize import approve, optimize, pin, plans, reject, unpin
@@ -77,6 +78,7 @@ for one in (
     rewind,
     compact,
     doctor,
+    functions,
     calibrate,
     lab,
 ):

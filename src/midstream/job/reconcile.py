@@ -18,7 +18,7 @@ from midstream.language.parse import check_registered, parse_query
 from midstream.language.query import Query, query_of
 from midstream.model.codec import encode
 from midstream.model.command import Command
-from midstream.model.errors import CheckpointError, InputError, LanguageError, MidstreamError
+from midstream.model.errors import CheckpointError, InputError, MidstreamError, QueryError
 from midstream.model.manifest import EMBEDDED, HOST, SPARK, Manifest, QueryEntry, StaticTable
 from midstream.model.node_spread import OFF
 from midstream.model.optimization import OptimizerSettings
@@ -303,8 +303,8 @@ def _taken_up(manifest: Manifest, name: str, dropped: DroppedNext) -> Query:
     # The query is known to be right, but may ask a predicate that this program does not have.
     query = query_of(manifest.queries[name])
     try:
-        check_registered(manifest, query)
-    except LanguageError as error:
+        check_registered(query)
+    except QueryError as error:
         if name not in dropped(manifest):
             raise cannot_be_taken_up(name, error) from error
     return query

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from typing import ClassVar
@@ -14,7 +14,7 @@ from midstream.language.coerce import cast, literal, name, number, plain, scalar
 from midstream.language.duration import parse_duration, unit_size
 from midstream.language.expression import MOST_DEPTH, Call, Column, Expression, Literal
 from midstream.language.function_nodes import HANDLERS, NODES
-from midstream.language.functions import CATALOGUE, INTERNAL, call
+from midstream.language.functions import CATALOGUE, INTERNAL, brought_functions, call
 from midstream.language.kernels.cast import PARTS
 from midstream.language.nested import constant_of, field_of, part_of
 from midstream.language.place import place_of, word_at
@@ -158,7 +158,10 @@ class Binder:
         if entry is None or node.args.get("symmetric") or node.args.get("query") or node.args.get("unnest"):
             what = next((w for kind, w in _REFUSED.items() if isinstance(node, kind)), None)
             if what is None and isinstance(node, exp.Func):
-                raise self._unknown(word_at(self.text, node, called=True) or node.sql_name())
+                written = word_at(self.text, node, called=True) or node.sql_name()
+                if written.lower() in brought_functions():
+                    return self._brought(written.lower(), (node.args.get(key) for key in node.arg_types))
+                raise self._unknown(written)
             what = what or ("a subquery" if node.args.get("query") else f"{node.sql('duckdb')[:60]!r}")
             raise LanguageError(f"{what} cannot stand here", remedy=f"the language has {_WORDS}")
         name, keys = entry
@@ -174,9 +177,12 @@ class Binder:
             arguments = tuple(_as_uuid(one) if isinstance(one, Literal) else one for one in arguments)
         return widened_call(name, *arguments)
 
+    def _brought(self, name: str, arguments: Iterable[exp.Expr | None]) -> Expression:
+        return self.call(name, *(self.bind(argument) for argument in arguments if argument is not None))
+
     def _unknown(self, written: str) -> LanguageError:
         """The error of a function that is not known by the name that the user wrote."""
-        near = difflib.get_close_matches(written.lower(), CATALOGUE.keys() - INTERNAL, 3)
+        near = difflib.get_close_matches(written.lower(), (CATALOGUE.keys() - INTERNAL) | brought_functions().keys(), 3)
         perhaps = f"perhaps {' or '.join(one.upper() for one in near)}; " if near else ""
         return LanguageError(
             f"unknown function {written.upper()!r}",
@@ -360,6 +366,8 @@ class Binder:
         name = node.name.lower()
         if name in _CLOCK_NAMES and not node.expressions:
             raise _of_a_clock(node)
+        if name in brought_functions():
+            return self._brought(name, node.expressions)
         # Who only reads a checkpoint loads no package for it.
         own = user_predicate(name) is not None if self.scope.registered else is_declared(name)
         if not own and (other := other_name(node)) is not None:

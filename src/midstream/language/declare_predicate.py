@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from midstream.language.ddl import parse_ddl
 from midstream.language.dialect import Midstream
-from midstream.language.functions import CATALOGUE
+from midstream.language.functions import known_function
 from midstream.language.types import working_type
 from midstream.language.user_predicate import UserPredicate
 from midstream.language.user_predicates import register
@@ -53,7 +53,7 @@ def predicate(name: str, function: Callable[..., Any], *types: str | pa.DataType
 
 def _is_free(name: str) -> bool:
     """Whether a name means nothing else: no function of the language, and none that the parser knows."""
-    if name in CATALOGUE or name in _OWN_WORDS:
+    if known_function(name) is not None or name in _OWN_WORDS:
         return False
     try:
         tree = sqlglot.parse_one(f"SELECT 1 WHERE {name}(x, y)", read=Midstream)

@@ -7,16 +7,15 @@ is NULL; where that must be told apart, `evaluate_checked` does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from midstream.language.coerce import scalar
-from midstream.language.expression import Call, Column, Expression, Literal
-from midstream.language.functions import CATALOGUE, EVALUABLE, UNLESS_FALSE, asks_user, function_of
-from midstream.language.kernels.datum import STORED_AS_NUMBERS, Datum, Mask, build, valid
+from midstream.language.expression import Call, Column, Expression, Literal, kept_with_call
+from midstream.language.functions import EVALUABLE, UNLESS_FALSE, asks_user, function_of, known_function
+from midstream.language.kernels.datum import STORED_AS_NUMBERS, Datum, Mask, build, column_of, valid
 from midstream.language.kernels.failure import LAZY, either, is_null, known_as
 from midstream.language.kernels.logic import COMPARISONS, compare_numbers
 from midstream.language.types import BOOLEAN, family
@@ -35,9 +34,7 @@ def evaluate(expression: Expression, column: Columns, rows: int) -> pa.Array:
     """
     if expression.__class__ is Column and (known := column(expression)).__class__ is not pa.ChunkedArray:
         return known if known.type == expression.type else known.cast(expression.type)
-    found = _datum(expression, column)
-    if isinstance(found, pa.Scalar):
-        found = pa.repeat(found, rows) if found.is_valid else pa.nulls(rows, found.type)
+    found = column_of(_datum(expression, column), rows)
     return found if found.type == expression.type else found.cast(expression.type)
 
 
@@ -81,9 +78,8 @@ def evaluate_checked(expression: Expression, column: Columns, rows: int) -> tupl
     """
     if not can_fail(expression):
         return evaluate(expression, column, rows), None
-    found, failed = _checked(expression, column)
-    if isinstance(found, pa.Scalar):
-        found = pa.repeat(found, rows) if found.is_valid else pa.nulls(rows, found.type)
+    value, failed = _checked(expression, column)
+    found = column_of(value, rows)
     found = found if found.type == expression.type else found.cast(expression.type)
     return found, None if failed is None or not failed.any() else np.broadcast_to(failed, rows)
 
@@ -94,18 +90,18 @@ def fails(expression: Expression, column: Columns, rows: int) -> Mask:
     return np.broadcast_to(np.False_ if failed is None else failed, rows)
 
 
-@lru_cache(maxsize=1 << 12)
-def can_fail(expression: Expression) -> bool:
-    """Whether there may be rows for which the expression cannot be evaluated."""
-    if not isinstance(expression, Call) or expression.function in (EVALUABLE, UNLESS_FALSE):
+@kept_with_call
+def can_fail(call: Call) -> bool:
+    """Return whether there may be rows for which an expression cannot be evaluated."""
+    if call.function in (EVALUABLE, UNLESS_FALSE):
         return False
-    return fails_itself(expression) or any(map(can_fail, expression.arguments))
+    return fails_itself(call) or any(map(can_fail, call.arguments))
 
 
 def fails_itself(call: Call) -> bool:
     """Whether a call may fail where its arguments do not."""
     # A user's predicate raises where it fails, and that is told with the rows.
-    known = CATALOGUE.get(call.function)
+    known = known_function(call.function)
     return known is not None and known.fails is not None and known.fails(call)
 
 
@@ -146,10 +142,10 @@ def _applied(expression: Call, found: Sequence[tuple[Datum, Mask | None]]) -> tu
     return value, failed
 
 
-@lru_cache(maxsize=1 << 12)
-def _fails_by_digits_only(expression: Expression) -> bool:
+@kept_with_call
+def _fails_by_digits_only(call: Call) -> bool:
     """Whether this is a computation of whole numbers that fails only where a value in between is too great."""
-    return is_whole(expression) and not any(map(can_fail, parts(expression)))
+    return is_whole(call) and not any(map(can_fail, parts(call)))
 
 
 def _once(column: Columns) -> Callable[[Expression], Datum]:

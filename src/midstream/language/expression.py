@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, update_wrapper
 from math import isfinite
 from typing import Any
 
@@ -259,6 +259,27 @@ class Call(Expression):
         aliases = frozenset[str]().union(*[argument.aliases() for argument in self.arguments])
         text = f"{self.function}({', '.join([argument.text() for argument in self.arguments])})"
         return columns, aliases, f"{text}::{self.type}" if self.function in ("cast", "try_cast") else text
+
+
+def kept_with_call(test: Callable[[Call], bool]) -> Callable[[Expression], bool]:
+    """Make a test of calls, false of other expressions, that is made once of each call and kept with it.
+
+    >>> asked = kept_with_call(lambda call: print(call.text()) or True)
+    >>> call = Call(pa.int64(), "abs", (Column(pa.int64(), "A", "k"),))
+    >>> asked(call), asked(call), asked(call.arguments[0])
+    abs(A.k)
+    (True, True, False)
+    """
+
+    def asked(expression: Expression) -> bool:
+        if not isinstance(expression, Call):
+            return False
+        kept = expression.__dict__.setdefault("_tests", {})
+        if test not in kept:
+            kept[test] = test(expression)
+        return bool(kept[test])
+
+    return update_wrapper(asked, test)
 
 
 def _call_of(nodes: list[Any]) -> Expression:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -18,9 +18,10 @@ from midstream.language.kernels.datum import Datum, Values
 from midstream.language.more_functions import MORE
 from midstream.language.nested import NESTED
 from midstream.language.rules import Rule, counted
+from midstream.language.scalar_function import ScalarFunction, brought
 from midstream.language.types import BOOLEAN, INT64, TIMESTAMP, family
 from midstream.language.user_predicates import needed
-from midstream.model.errors import LanguageError
+from midstream.model.errors import LanguageError, MidstreamError
 
 EVALUABLE, UNLESS_FALSE = "evaluable", "unless_false"
 """Conditions on what may fail: that all arguments can be evaluated; that the one is true, or cannot be evaluated."""
@@ -124,9 +125,31 @@ INTERNAL = frozenset(
 """Names that nobody writes."""
 
 
-def function_of(name: str) -> Function:
-    """Find a function of the catalogue or a user's predicate; raises a `QueryError` where the name is unknown."""
+def known_function(name: str) -> Function | None:
+    """Find a function of the catalogue, or one with a file of its own; None where there is none of this name."""
     known = CATALOGUE.get(name)
+    if known is not None:
+        return known
+    found = brought_functions().get(name)
+    return None if found is None else Function(found.rule, found.kernel, (lambda _: True) if found.can_fail else None)
+
+
+def brought_functions() -> Mapping[str, ScalarFunction]:
+    """Find the functions with files of their own, by name; raises where one has a name of the catalogue."""
+    found = brought()
+    for name in found.keys() & CATALOGUE.keys():
+        kind = type(found[name])
+        raise MidstreamError(
+            f"the language has a function {name!r} already",
+            place=f"function {name}, {kind.__module__}.{kind.__qualname__}",
+            remedy="rename the one that is brought, or uninstall its package",
+        )
+    return found
+
+
+def function_of(name: str) -> Function:
+    """Find a function of the language or a user's predicate; raises a `QueryError` where the name is unknown."""
+    known = known_function(name)
     if known is not None:
         return known
     own = needed(name)
@@ -136,7 +159,7 @@ def function_of(name: str) -> Function:
 def predicates_asked(expression: Expression) -> frozenset[str]:
     """Collect the names of the users' predicates that an expression calls."""
     called = {part.function for part in expression.walk() if isinstance(part, Call)}
-    return frozenset(called - CATALOGUE.keys())
+    return frozenset(name for name in called - CATALOGUE.keys() if name not in brought_functions())
 
 
 def asks_user(expression: Expression) -> bool:

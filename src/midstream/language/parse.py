@@ -13,8 +13,8 @@ from midstream.language.checks import may_reject, with_checks
 from midstream.language.clauses import Clauses, clauses_of
 from midstream.language.enrichment import EnrichedStream
 from midstream.language.error_at import error_at
-from midstream.language.expression import TIME_COLUMN, Column, Expression, Literal, is_result_time
-from midstream.language.functions import always, asks_user, call
+from midstream.language.expression import TIME_COLUMN, Call, Column, Expression, Literal, is_result_time
+from midstream.language.functions import CATALOGUE, always, call, function_of
 from midstream.language.group_window import GroupWindow, group_window
 from midstream.language.grouping import grouped
 from midstream.language.implied_windows import with_implied_windows
@@ -35,6 +35,7 @@ from midstream.language.sources import check_predicates, check_rows_windows, che
 from midstream.language.static_tables import LookedUp, keys_of_streams, looked_up
 from midstream.language.top_n import ranked
 from midstream.language.types import BOOLEAN
+from midstream.model.errors import LanguageError, QueryError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema, TableSchema
 
@@ -69,16 +70,22 @@ def bind_query(manifest: Manifest, sql: str | Statement) -> Query:
 
 def bind_to_run(manifest: Manifest, sql: str | Statement) -> Query:
     """Bind a query that is to run here: the predicates of users that it asks must be registered, and fit."""
-    query = bind_query(manifest, sql)
-    if any(map(asks_user, query.expressions())):
-        parse_query(sql, manifest.streams, tables=manifest.table_schemas)
-    return query
+    return parse_query(sql, manifest.streams, tables=manifest.table_schemas)
 
 
-def check_registered(manifest: Manifest, query: Query) -> None:
-    """Raise LanguageError unless the predicates of users that a query asks are registered here, and fit."""
-    if any(map(asks_user, query.expressions())):
-        parse_query(query.text, manifest.streams, tables=manifest.table_schemas)
+def check_registered(query: Query) -> None:
+    """Raise a QueryError unless what a bound query calls is known here, takes such arguments and gives such values."""
+    for called in (node for part in query.expressions() for node in part.walk()):
+        if not isinstance(called, Call) or called.function in CATALOGUE:
+            continue
+        place = f"function {called.function}"
+        try:
+            type, _ = function_of(called.function).rule(called.arguments)
+        except LanguageError as error:
+            raise QueryError(f"{called.function!r}: {error.message}", place=place, remedy=error.remedy) from error
+        if type != called.type:
+            said = f"{called.function!r} gives values of type {type}, and those in the query are of type {called.type}"
+            raise QueryError(said, place=place, remedy="install the version that the query was added with")
 
 
 def derived_parts(manifest: Manifest, query: Statement) -> tuple[EnrichedStream | JoinPart, ...]:

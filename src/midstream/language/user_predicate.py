@@ -16,7 +16,7 @@ import pyarrow as pa
 from midstream.language.coerce import cast, name, plain
 from midstream.language.expression import Expression, Literal
 from midstream.language.kernels.cast import cast as cast_datum
-from midstream.language.kernels.datum import Datum, is_scalar
+from midstream.language.kernels.datum import Datum, column_of, is_scalar
 from midstream.language.rules import Arguments, wrong
 from midstream.language.types import BOOLEAN, common
 from midstream.model.errors import QueryError
@@ -67,7 +67,9 @@ class UserPredicate:
                 f"is asked with {len(data)} arguments instead of {len(self.types)}", "declare it as it was"
             )
         rows = next((len(datum) for datum in data if not is_scalar(datum)), None)
-        found = self.ask([_column(datum, as_type, rows or 1) for datum, as_type in zip(data, self.types, strict=True)])
+        count = 1 if rows is None else rows
+        typed = [cast_datum(as_type, datum) for datum, as_type in zip(data, self.types, strict=True)]
+        found = self.ask([column_of(datum, count) for datum in typed])
         return found[0] if rows is None else found
 
     def ask(self, arrays: Sequence[pa.Array]) -> pa.Array:
@@ -140,13 +142,6 @@ class UserPredicate:
 
 
 _CORRECT = "correct it, NULL is for what it cannot say"
-
-
-def _column(datum: Datum, type: pa.DataType, rows: int) -> pa.Array:
-    typed = cast_datum(type, datum)
-    if not is_scalar(typed):
-        return typed
-    return pa.repeat(typed, rows) if typed.is_valid else pa.nulls(rows, type)
 
 
 def _kind(value: Any) -> str:

@@ -69,7 +69,7 @@ def take(one: UserPredicate) -> None:
 def registering(name: str) -> str:
     """How the predicate of a name is registered, for messages."""
     made = f"midstream.predicate({name!r}, function, types of its arguments)"
-    return f"{made}, or install the package that declares it as an entry point of {ENTRY_POINTS}"
+    return f"{made}, or install the package that brings it by an entry point of {ENTRY_POINTS} or midstream.functions"
 
 
 def _loaded(name: str, value: str, load: object) -> UserPredicate:

@@ -9,12 +9,11 @@ Either way gives the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.language.expression import Call, Expression
+from midstream.language.expression import Call, Expression, kept_with_call
 from midstream.language.functions import function_of
 from midstream.language.kernels.datum import Datum
 from midstream.language.kernels.exact import scale_of
@@ -27,9 +26,9 @@ DIGITS_OF_BIGINT = 19
 _COMPARING = COMPARISONS | {"between", "in"}
 
 
-@lru_cache(maxsize=1 << 12)
-def is_whole(expression: Expression) -> bool:
-    """Whether this is arithmetic of whole numbers as decimals that have room for every BIGINT, or a comparison of it.
+@kept_with_call
+def is_whole(call: Call) -> bool:
+    """Return whether an expression is arithmetic of whole numbers in decimals of 19 digits or more, or compares it.
 
     >>> from midstream.language.expression import Column
     >>> a, e = Column(INT64, "A", "a"), Column(pa.decimal128(9, 2), "A", "e")
@@ -41,11 +40,9 @@ def is_whole(expression: Expression) -> bool:
     >>> is_whole(a), is_whole(Call(pa.decimal128(38, 2), "sub", (a, e)))
     (False, False)
     """
-    if not isinstance(expression, Call):
-        return False
-    if expression.function in _COMPARING:
-        return any(map(_is_wide, expression.arguments)) and all(map(_has_no_point, expression.arguments))
-    return _is_wide(expression)
+    if call.function in _COMPARING:
+        return any(map(_is_wide, call.arguments)) and all(map(_has_no_point, call.arguments))
+    return _is_wide(call)
 
 
 def parts(expression: Expression) -> Iterator[Expression]:

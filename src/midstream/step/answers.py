@@ -21,7 +21,14 @@ from midstream.language.parts import Statement
 from midstream.language.place import begin_of, place
 from midstream.language.query import Query, query_of
 from midstream.language.scope import find_name
-from midstream.model.errors import CheckpointError, InternalError, LanguageError, QueryError, fault_located
+from midstream.model.errors import (
+    CheckpointError,
+    InternalError,
+    LanguageError,
+    MidstreamError,
+    QueryError,
+    fault_located,
+)
 from midstream.model.ids import LaneId, StateKind
 from midstream.model.manifest import Manifest, StreamProgress
 from midstream.model.schema import StreamSchema
@@ -108,7 +115,7 @@ def _bound_anew(manifest: Manifest, changed: Set[str], every_column: bool = Fals
     return replace(manifest, queries=queries)
 
 
-def cannot_be_taken_up(name: str, error: LanguageError) -> CheckpointError:
+def cannot_be_taken_up(name: str, error: MidstreamError) -> CheckpointError:
     """Make the error of a query that was right, and is none over the present streams or predicates."""
     message = f"the checkpoint has a query that cannot be taken up: {error.message}"
     return CheckpointError(message, place=f"query {name}, {error.place}", remedy=error.remedy)

@@ -27,6 +27,13 @@ def is_scalar(datum: Datum) -> bool:
     return isinstance(datum, pa.Scalar)
 
 
+def column_of(datum: Datum, rows: int) -> pa.Array:
+    """The datum as an array of so many rows."""
+    if not isinstance(datum, pa.Scalar):
+        return datum
+    return pa.repeat(datum, rows) if datum.is_valid else pa.nulls(rows, datum.type)
+
+
 def storage_type(type: pa.DataType) -> pa.DataType:
     """The number type that a date, a time, a timestamp or a duration is stored as."""
     if family(type) in ("integer", "float"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
@@ -16,7 +15,6 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
-@lru_cache(maxsize=4096)
 def salt(seed: int, *names: str) -> np.uint64:
     """Derive a word that makes hashes for one purpose independent of those for another."""
     text = "\0".join([str(seed), *names]).encode()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from math import isqrt
 
 import numpy as np
@@ -53,49 +55,46 @@ def samples_of(
     memory = ChunkSamples() if memory is None else memory
     back = {label: alias for alias, label in observed.labels.items()}
     query = relabel_query(observed.query, back)
-    classes, bounds = key_classes(query), _bounds(manifest, observed)
-    livings = {
-        alias: _living(manifest, observed, query, alias, classes, bounds, store, seed, memory)
-        for alias in sorted(observed.labels)
-    }
+    reading = _Reading(manifest, observed, query, store, seed, memory)
+    livings = {alias: reading.living(alias) for alias in sorted(observed.labels)}
     drawn = stratified(livings, {alias: _budget(query, alias, budget) for alias in livings})
     return Samples(query, drawn, _are_windows_needed(drawn), seed)
 
 
-def _living(
-    manifest: Manifest,
-    observed: Observed,
-    query: Query,
-    alias: str,
-    classes: Sequence[KeyClass],
-    bounds: Mapping[Clock, int],
-    store: ChunkStore,
-    seed: int,
-    memory: ChunkSamples,
-) -> Living:
-    spec = observed.rows[observed.labels[alias]]
-    keys: dict[str, Expression] = {}
-    for one in classes:
-        for member in one.within({alias})[:1]:
-            keys[one.text()] = member
-    read = [p.expression for p in query.predicates if not isinstance(p, EquiPredicate)]
-    # That a source's other expressions of a class equal its key is a condition as any other.
-    read += [member for one in classes if one.doubles(query.aliases) for member in one.members]
-    columns = sorted({c.name for expression in read for c in expression.columns() if c.alias == alias})
-    lanes = [(lane, state) for lane, state in sorted(manifest.lane_states.items()) if lane.group == observed.group]
-    listings = [(str(lane), state.states.get(spec.id, StateListing())) for lane, state in lanes]
-    return Living(
-        alias,
-        spec,
-        listings,
-        keys,
-        tuple(columns),
-        bounds,
-        _own_rows(manifest, observed, spec, observed.labels[alias]),
-        store,
-        seed,
-        memory,
-    )
+@dataclass(frozen=True)
+class _Reading:
+    """What is sampled for a query, whose aliases are the user's."""
+
+    manifest: Manifest
+    observed: Observed
+    query: Query
+    store: ChunkStore
+    seed: int
+    memory: ChunkSamples
+
+    @cached_property
+    def classes(self) -> Sequence[KeyClass]:
+        return key_classes(self.query)
+
+    @cached_property
+    def bounds(self) -> Mapping[Clock, int]:
+        return _bounds(self.manifest, self.observed)
+
+    def living(self, alias: str) -> Living:
+        query, observed, manifest = self.query, self.observed, self.manifest
+        spec = observed.rows[observed.labels[alias]]
+        keys: dict[str, Expression] = {}
+        for one in self.classes:
+            for member in one.within({alias})[:1]:
+                keys[one.text()] = member
+        read = [p.expression for p in query.predicates if not isinstance(p, EquiPredicate)]
+        # That a source's other expressions of a class equal its key is a condition as any other.
+        read += [member for one in self.classes if one.doubles(query.aliases) for member in one.members]
+        columns = sorted({c.name for expression in read for c in expression.columns() if c.alias == alias})
+        lanes = [(lane, state) for lane, state in sorted(manifest.lane_states.items()) if lane.group == observed.group]
+        listings = [(str(lane), state.states.get(spec.id, StateListing())) for lane, state in lanes]
+        own = _own_rows(manifest, observed, spec, observed.labels[alias])
+        return Living(alias, spec, listings, keys, tuple(columns), self.bounds, own, self.store, self.seed, self.memory)
 
 
 def _bounds(manifest: Manifest, observed: Observed) -> Mapping[Clock, int]:

@@ -1,0 +1,45 @@
+"""`midstream functions`: the functions that queries call, those of installed packages with their documentation."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from midstream.cli.arguments import AsJson
+from midstream.cli.errors import WrongUse
+from midstream.cli.output import print_json, print_table, say
+
+
+def functions(
+    name: Annotated[str | None, typer.Argument(help="Show all that is written about this one.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the functions that queries can call, with the documentation of those that installed packages bring.
+
+    The page docs/functions.md has an example of each function of midstream's own.
+    """
+    from midstream.language.functions import CATALOGUE, INTERNAL, brought_functions
+
+    found, own = brought_functions(), sorted(CATALOGUE.keys() - INTERNAL)
+    if name is not None and name.lower() not in found:
+        if name.lower() in own:
+            raise WrongUse(
+                f"{name!r} is a function of midstream's own",
+                place="NAME",
+                remedy="read its example in docs/functions.md",
+            )
+        raise WrongUse(f"there is no function {name!r}", place="NAME", remedy="midstream functions lists all")
+    listed = [
+        {"name": one, "package": type(function).__module__, "documentation": function.documentation()}
+        for one, function in found.items()
+        if name is None or one == name.lower()
+    ]
+    if as_json:
+        print_json({"functions": listed} if name is not None else {"own": own, "functions": listed})
+    elif name is not None:
+        say(listed[0]["documentation"])
+    else:
+        rows = [(one["name"], one["package"], one["documentation"].partition("\n")[0]) for one in listed]
+        print_table("functions of packages", ("function", "module", "what it does"), rows)
+        say(f"functions of midstream: {', '.join(own)}")
