@@ -31,6 +31,7 @@ from midstream.job.waiting_commands import WaitingCommands
 from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
 from midstream.language.job_specs import QuerySpec, SourceSpec
+from midstream.migration.base import strategies
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import PASSING, InputError, fault_located
@@ -40,6 +41,7 @@ from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.model.step_time import StepTime, StepUnderWay
+from midstream.optimizer.policies.base import policies
 from midstream.sharing.schemes.base import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.state.store.base import ChunkStore
@@ -100,6 +102,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
     ) -> None:
         scheme(DEFAULT_SHARING if sharing is None else sharing, "Engine")
         check_lanes(1 if lanes is None else lanes)
+        strategies(), policies()  # They load with the engine, not amid a step.
         self._manifest = Manifest(seed=seed, sharing=sharing or DEFAULT_SHARING, lanes=lanes or 1)
         self._ahead: Manifest | None = None
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
