@@ -26,9 +26,10 @@ demo: venv ## flights of 2013 through Spark, plans changed by hand and by the op
 dashboard: venv ## a job over the same flights that goes on, in the browser: look at its plan, approve another one
 	@$(bin)/midstream demo --dashboard --out build/dashboard
 
-check: venv ## lint, format and types
+check: venv ## lint, format, prose and types
 	$(bin)/ruff check
 	$(bin)/ruff format --check
+	$(bin)/python scripts/lint_prose.py
 	$(bin)/mypy
 
 test: venv ## lint, format, types and the tests that a change needs: minutes

@@ -58,8 +58,10 @@ _PLACES = {
 
 @dataclass
 class CheckedJob:
-    """What a look at a job file found: `faults`, each with its place, and the streams of `unknown` columns, which only
-    Spark can read, so that queries over them (`unchecked`) were not looked into; `warnings` name what is likely a slip.
+    """Findings about a job file: `faults`, each with its place, and `warnings`, which name likely slips.
+
+    Only Spark can read the columns of the streams in `unknown`, so the queries over them (`unchecked`) were not
+    checked.
     """
 
     faults: list[MidstreamError] = field(default_factory=list)

@@ -21,8 +21,7 @@ def metrics(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print how a job stands in Prometheus's text format: steps, rows, lags, times by phase, state, each query's
-    results.
+    """Print a job's figures in Prometheus's text format: steps, rows, lags, times by phase, state, results.
 
     With --out the file is replaced in one go, so that a collector never reads half of it; name it something.prom in the
     folder of node_exporter's --collector.textfile.directory, and run this by a timer.

@@ -19,10 +19,10 @@ PLAIN_EVERY = 10.0
 
 
 class RunConsole:
-    """Reports on a running job on standard output; use it as a context manager. `quiet` prints nothing.
+    """Report on a running job on standard output; use it as a context manager. `quiet` prints nothing.
 
-    On a terminal the last line is renewed, elsewhere one is written every 10 seconds in which a step was done or was
-    under way, after the `first` line if that says that the job is `starting`.
+    On a terminal the last line is renewed. Elsewhere a line is printed every 10 seconds in which a step ran. The
+    `first` line comes before if it says that the job is `starting`.
     """
 
     def __init__(self, quiet: bool, first: str, starting: bool = False) -> None:

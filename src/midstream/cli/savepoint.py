@@ -76,9 +76,9 @@ def fork(
 def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, as_json: AsJson = False) -> None:
     """Go back to an older step of a job that does not run. Later steps are given up, and their results taken back.
 
-    When the job is started again it does those steps anew, from what its sources still have, and takes the commands
-    again that were given since. A function that results go to cannot take them back: it is called again with the same
-    steps.
+    When the job is started again it does those steps again from what its sources still have, and takes the
+    commands that were given since. A function that results go to cannot take them back: it is called again with the
+    same steps.
     """
     from midstream.job.opened import OpenCheckpoint
 

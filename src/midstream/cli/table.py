@@ -25,7 +25,7 @@ def table(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a static table its rows, the first time or anew: rows that come in from the next step on meet these.
+    """Give a static table its rows, or replace them: stream rows of the next step on meet the new version.
 
     The first line of a CSV file has the names of its columns. The same rows again make no new version. Its columns
     stay as they are while a query reads them.

@@ -81,7 +81,7 @@ class Range(NamedTuple):
             raise CheckpointError(
                 f"{text!r} is no range of offsets of a topic",
                 place="the manifest",
-                remedy="where the stream was one of files before, begin the job anew, with another checkpoint",
+                remedy="where the stream was one of files before, restart the job with another checkpoint",
             )
         return Range(found[1], *map(int, found.groups()[1:]))
 
@@ -226,7 +226,7 @@ class KafkaSource(FileSource):
                 raise CheckpointError(
                     f"the job has read the topic {one.topic!r} in this stream, not {self.topic!r}",
                     place=self._place,
-                    remedy="name that topic, or begin the job anew, with another checkpoint",
+                    remedy="name that topic, or restart the job with another checkpoint",
                 )
             found[one.partition] = max(one.end, found.get(one.partition, 0))
         return found
@@ -269,7 +269,7 @@ class KafkaSource(FileSource):
             raise CheckpointError(
                 f"the topic {self.topic!r} has no partition {gone[0]} any more, which the job has read",
                 place=self._place,
-                remedy="it was made anew: begin the job anew as well, with another checkpoint",
+                remedy="it was deleted and made again: restart the job too, with another checkpoint",
             )
         bounds = {one: self._bounds(one) for one in partitions}
         new = [one for one in partitions if one not in known]
@@ -282,7 +282,7 @@ class KafkaSource(FileSource):
                 raise CheckpointError(
                     f"{self.topic}[{one}] ends at offset {high}, and the job has read up to {position}",
                     place=self._place,
-                    remedy="the topic was made anew: begin the job anew as well, with another checkpoint",
+                    remedy="the topic was deleted and made again: restart the job too, with another checkpoint",
                 )
             if position < low:
                 lost[one] = f"offsets {position} to {low - 1} of {self.topic}[{one}] are gone: the topic kept no longer"

@@ -56,7 +56,7 @@ def merge_results(checkpoint: Checkpoint, query: str, full: int = FULL) -> Mergi
                 raise SinkError(
                     "a file of merged results is gone",
                     place=merged.storage.url,
-                    remedy="remove this folder and merge again: it is made anew from the folders of steps",
+                    remedy="remove this folder and merge again: it is made again from the folders of steps",
                 ) from error
             continue  # Others have merged twice meanwhile, and what they replaced was removed.
         parts = (*old[: len(old) - len(fill)], *new)

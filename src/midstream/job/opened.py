@@ -133,7 +133,7 @@ class OpenCheckpoint:
         """Go back: later steps are given up, their results taken out of the sinks. The job must not run.
 
         Nothing is changed where a sink says that it cannot take them back, and a `SinkError` says why. When the job is
-        started again it does those steps anew, from what its sources still have. A function that results go to cannot
+        started again it does those steps again, from what its sources still have. A function that results go to cannot
         take them back.
         """
         savepoint = self.manifest(step) if isinstance(step, str) else None

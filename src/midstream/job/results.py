@@ -124,7 +124,7 @@ def _given_up(stamp: Stamp, place: str, job: str) -> CheckpointError:
         return CheckpointError(
             f"here is job {job}, but what was read is of job {stamp.job}",
             place=place,
-            remedy="begin the job that reads it anew, with another checkpoint",
+            remedy="restart the job that reads it, with another checkpoint",
         )
     return CheckpointError(
         f"step {stamp.step}, whose results were read, was given up when the job went back",

@@ -25,7 +25,7 @@ class TableControl(ABC, Generic[Receipt]):
     """What can be commanded of static tables while queries run."""
 
     def table(self, name: str, rows: Rows) -> Receipt:
-        """Give a static table its rows, the first time or anew, beginning with the next step.
+        """Give a static table its rows, or replace them, beginning with the next step.
 
         `rows` are an Arrow table, batch or reader, a frame of pandas or Polars, or a list of dicts. A query names the
         table in FROM like a stream; each row of the stream meets the version of the table that is valid in the step in

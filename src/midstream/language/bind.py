@@ -56,8 +56,8 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "in", "between", "
 def _of_a_clock(node: exp.Expr) -> LanguageError:
     return LanguageError(
         f"{node.sql('duckdb')} reads a clock, and the same rows would give other answers each time",
-        remedy="time is that of the rows: write A [RANGE 1 DAY] for the rows of the last day, A.ts - B.ts <= INTERVAL "
-        "1 DAY for how far two may be apart, or EVERY 1 MINUTE for an answer from time to time",
+        remedy="time is that of the rows. Write A [RANGE 1 DAY] for the rows of the last day, A.ts - B.ts <= INTERVAL "
+        "1 DAY for how far two may be apart, or EVERY 1 MINUTE for an answer each minute",
     )
 
 

@@ -145,7 +145,7 @@ def _table(text: str, given: exp.Expr, unwrapped: Selected) -> tuple[str, str, i
     if not simple or (alias is not None and alias.args.get("columns")):
         what = "a subquery" if isinstance(node, exp.Subquery) else f"{node.sql('duckdb')[:60]!r}"
         raise LanguageError(
-            f"{what} cannot stand in FROM", place=place_of(text, node), remedy="name streams, with an alias if you like"
+            f"{what} cannot be in FROM", place=place_of(text, node), remedy="name streams, with an alias if you like"
         )
     return node.name, node.alias or node.name, offset_of(node.this) or 0
 

@@ -32,7 +32,7 @@ class StepDone(Event):
 
 @dataclass(frozen=True)
 class StepDelayed(Event):
-    """A step could not be done, for a reason that can be mended from outside, and was done again until it could."""
+    """A step failed for a reason outside of the job, such as a full disk, and was repeated until it succeeded."""
 
     reason: str
     attempts: int
@@ -262,8 +262,8 @@ class PlanReviewed(Event):
     """The plan of a query, and of all `queries` of its chain, was looked at, and something was decided.
 
     `decision`: "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch", by `policy`, for `reason`.
-    `plan` is the running one, `chosen` the one decided for, if another; `plans` has the best ones with their cost, the
-    bounds of its error, and why each lost; `switch` the predicted cost of the move. `answer` says how to say yes.
+    `plan` is the running one, `chosen` the one decided for, if another. `plans` has the best ones with their cost, the
+    bounds of its error, and why each lost. `switch` has the predicted cost of the move. `answer` says how to say yes.
     `figures`: what was known of the streams, and the real cost since the last review beside the foreseen one.
     """
 
@@ -285,9 +285,9 @@ class LanesReviewed(Event):
     """The number of lanes was looked at, and something was decided.
 
     `decision`: "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch", for `reason`. `chosen` is the
-    number decided for, 0 if `lanes` stay. `answer` says how to say yes. `figures`: the seconds that a step took and
-    those of the trigger's interval, None where it has none; the busiest lane by the mean; workers; and in nanoseconds a
-    step's `work` and what taking over the `state` costs.
+    number decided for, 0 if `lanes` stay. `answer` says how to say yes. `figures` has the seconds that a step took and
+    those of the trigger's interval (None without one), the busiest lane by the mean, and workers. In nanoseconds it has
+    a step's `work` and what taking over the `state` costs.
     """
 
     decision: str

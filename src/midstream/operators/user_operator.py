@@ -28,13 +28,13 @@ ROW = pa.schema([("json", pa.string()), ("bytes", pa.binary())])
 class UserOperator(Protocol):
     """An operator on top of a query, written by the user; made as `Class(**options)`.
 
-    It must be deterministic, and depend on nothing but what it was made with and fed. It may remember a row as long as
-    the row holds, to `_until`, and with a class attribute `remembers`, in microseconds, that long after `_ts`: only
-    then can a migration hand over to another operator that sees no older rows.
+    It must be deterministic, and depend on nothing but what it was made with and fed. It may remember a row to its
+    `_until`, or, with a class attribute `remembers` in microseconds, that long after `_ts`. Only then can a migration
+    hand over to another operator that sees no older rows.
     """
 
     def feed(self, rows: pa.Table, watermark: int | None) -> pa.Table:
-        """The results of one step, in order, always of the same schema.
+        """Return the results of one step, in order, always of the same schema.
 
         `rows` are the step's rows of the query's answer in order of time, with `_ts` and `_until`; there may be none.
         `watermark` is the event time in microseconds before which no row comes any more, None before all streams have

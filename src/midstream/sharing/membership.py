@@ -106,14 +106,14 @@ def change(manifest: Manifest, name: str, query: Query) -> Manifest:
         raise QueryError(
             f"query {name!r} {alone}: what it keeps is of one window and filter",
             place=f"query {name}",
-            remedy="drop it and add it anew",
+            remedy="drop it and add it again",
         )
     old = shape_of(query_of(entry))
     if not can_share(query) or shape_of(query).family != old.family:
         raise QueryError(
             f"the new text of query {name!r} joins something else",
             place=f"query {name}",
-            remedy="change windows, filters and what columns are made of; for another join drop it and add it anew",
+            remedy="change windows, filters and what columns are made of; for another join drop it and add it again",
         )
     new = shape_of(query)
     if _columns_of(new) != _columns_of(old):

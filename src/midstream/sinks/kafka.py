@@ -86,7 +86,7 @@ class KafkaSink(Sink):
         return f"kafka://{self.servers}/{self.topic}"
 
     def open(self) -> None:
-        """See that the topic is there. Whoever writes it meanwhile is not disturbed: only a first step fences."""
+        """Check that the topic is there. Other writers are not disturbed: only a first step fences."""
         with failures(self.target, SinkError):
             topics = self._clients.reader.list_topics(self.topic, timeout=ANSWER).topics
         error = topics[self.topic].error

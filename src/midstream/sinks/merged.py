@@ -122,7 +122,7 @@ class MergedResults:
     def forget_after(self, step: int, given_up: Callable[[Stamp], bool]) -> None:
         """Drop the parts that have rows of later steps that are `given_up`.
 
-        The other steps of such a part are merged anew, from the steps' own folders.
+        The other steps of such a part are merged again, from the steps' own folders.
         """
         while True:
             newest = self.newest()

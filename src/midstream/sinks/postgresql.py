@@ -63,8 +63,9 @@ class PostgresqlSink(Sink):
     """Rows appended to a table, which is created with the results' columns where there is none.
 
     `dsn` is a connection string (`service=warehouse`, `host=db dbname=sales user=etl`, a `postgresql://` URL) of
-    `SETTINGS` and without a password: libpq takes that from a service file, from `~/.pgpass`, or from `PGPASSWORD` for
-    the server that `PGHOST` and `PGPORT` name; what `dsn` leaves out it takes from its other environment variables.
+    `SETTINGS` and without a password. libpq takes the password from a service file, from `~/.pgpass`, or from
+    `PGPASSWORD` for the server that `PGHOST` and `PGPORT` name. Its other environment variables give what `dsn` leaves
+    out.
     Without `step_column` the table has the results' columns alone, and a job that goes back is refused.
 
     >>> PostgresqlSink("sales.pairs", "service=warehouse").to_json()

@@ -62,16 +62,16 @@ class Job:
     predicates share the work: `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query
     states of its own.
 
-    What a step has done survives the loss of power before anybody hears of it; without `durable` the last seconds may
-    be lost with it, and rows then be lost or doubled in a sink, but each step costs some milliseconds less.
+    A step is announced once its files would survive a loss of power. Without `durable` the last seconds may be lost
+    with the power, and rows then lost or doubled in a sink, but each step costs some milliseconds less.
 
-    A step that cannot be done for a reason outside, such as a full disk or a store that does not answer, is done again
-    for as long as `patience` says, a text or microseconds, before the job ends with the error.
+    When a step fails for a reason outside, such as a full disk or a store that does not answer, the job repeats it for
+    as long as `patience` says, a text or microseconds. Then the job ends with the error.
 
-    Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark they missed, and rows that
-    cannot be read as declared to `dead_letters/<stream>`, with the reason: Parquet files, a folder a step, with the
-    columns that some query reads, and of dead letters all that were declared as another type than they arrived in. What
-    of a query cannot be evaluated goes to `rejected/<query>`, with the columns that it reads and the reason.
+    Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark they missed. Rows that cannot
+    be read as declared go to `dead_letters/<stream>`, with the reason. Both are Parquet files, a folder a step, with
+    the columns that some query reads. Dead letters also have all columns that arrived in another type than declared.
+    Rows that a query cannot evaluate go to `rejected/<query>`, with the columns that it reads and the reason.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Job:
         `timestamp` names the column of event time. A row may come `lateness` behind the newest one of its stream; what
         comes later goes to the late output. A stream without rows for `idle_timeout` of event time holds no other back.
         `schema`, an Arrow schema or SQL DDL text, declares columns as other types than the DataFrame has, such as a
-        BIGINT that arrives as text; a row with a value that cannot be read as declared is a dead letter. Without it the
+        BIGINT that arrives as text. A row with a value that cannot be read as declared is a dead letter. Without it the
         DataFrame's own types are the declared ones. An integer timestamp has a `unit`: it counts "s", "ms", "us" or
         "ns" since 1970. A row that is more than `max_ahead` ahead of all rows of the steps before it is a dead letter.
         A sink gets the `dead_letters` as well, which are in the checkpoint.

@@ -200,12 +200,12 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
 
     @property
     def delayed(self) -> StepDelayed | None:
-        """The step that cannot be done at the moment and is tried again and again: why, and how often it was tried."""
+        """The step that fails at the moment and is repeated: why, and how often it ran."""
         return self._driver.patience.delayed
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What has happened since this run began."""
+        """All events since this run began, in order."""
         return tuple(self._driver.events)
 
     @property

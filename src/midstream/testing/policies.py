@@ -136,7 +136,7 @@ def check_policy(kind: type[Policy], *, cases: int = 10, seed: int = 0) -> int:
     Raises an `AssertionError` otherwise.
 
     `cases` courses are drawn from `seed` on, each from one number, which the error names: so `check_policy(kind,
-    cases=1, seed=number)` shows the same again. The policy need not be installed.
+    cases=1, seed=number)` shows the same again. The policy does not have to be installed.
 
     >>> from midstream.optimizer.policies.static import Static
     >>> check_policy(Static, cases=2) >= 0

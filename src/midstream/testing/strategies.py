@@ -35,7 +35,7 @@ def check_strategy(kind: type[Strategy], *, cases: int = 10, seed: int = 0) -> N
 
     `cases` courses are drawn from `seed` on, each from one number, which the error names: so
     `check_strategy(kind, cases=1, seed=number)` shows the same again. It also fails if the strategy accepts none of
-    them, or if its options do not accept their own defaults and examples. The strategy need not be installed.
+    them, or if its options do not accept their own defaults and examples. The strategy does not have to be installed.
 
     >>> from midstream.migration.hybmig import HybMig
     >>> check_strategy(HybMig, cases=2)

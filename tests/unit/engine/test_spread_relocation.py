@@ -185,7 +185,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"scheme": "atr", "count_bound": 9}, "atr has no option 'count_bound'", "count_bound is an option of psp_d"),
     ({"scheme": "ctr", "segment": "300 milliseconds", "relocation": "passive"}, "a segment of 300 ms", "name at least"),
     ({"scheme": "ctr", "nodes": 2, "copies": 3, "relocation": "passive"}, "3 copies on 2 nodes", "name 1 to 2"),
-    ({"scheme": "off", "relocation": "passive"}, "in lanes nothing goes by 'relocation'", "leave out"),
+    ({"scheme": "off", "relocation": "passive"}, "lanes have no option 'relocation'", "leave out"),
     ({"scheme": "off", "nodes": 5}, "lanes have no nodes", "leave the nodes out; rescale"),
     ({"scheme": "off", "nodes": "auto"}, "lanes have no nodes", "leave the nodes out; rescale"),
     ({"scheme": "off", "plan": PLAN}, "comes back to lanes by the probing orders that it has", "migrate"),

@@ -406,7 +406,7 @@ CASES = [
     ("SELECT k FROM A WHERE s = '\ud800'", "half a character", "line 1, column 28", "the whole character"),
     (
         "SELECT k, RANK() OVER (ORDER BY k) AS r FROM FROM A GROUP BY k, TUMBLE(ts, '1 day')",
-        "cannot stand in FROM",
+        "cannot be in FROM",
         "line 1, column",
         "name streams",
     ),

@@ -48,7 +48,7 @@ class ChangeQuery(StepCommand):
                 f"the new text of query {self.query!r} has other subqueries, joins below others or static tables: "
                 "these are queries of their own",
                 place=f"query {self.query}",
-                remedy="drop it and add it anew",
+                remedy="drop it and add it again",
             )
         query = bind_to_run(draft.manifest, statement)
         withdraw(draft, self.query, f"query {self.query} was changed")

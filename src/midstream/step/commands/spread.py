@@ -108,7 +108,7 @@ class Spread(StepCommand):
             )  # fmt: skip
         if self.options:
             raise QueryError(
-                f"in lanes nothing goes by {sorted(self.options)[0]!r}: all rows are taken over at once",
+                f"lanes have no option {sorted(self.options)[0]!r}: all rows are taken over at once",
                 place=f"query {self.query}", remedy="leave out the options",
             )  # fmt: skip
         self._refuse_what_lanes_have_not()
