@@ -56,7 +56,7 @@ class Piece(NamedTuple):
             raise CheckpointError(
                 f"the job has read {text!r} in this stream, and a generator has made no such piece",
                 place=place,
-                remedy="declare the source that the stream had, or begin the job anew, with another checkpoint",
+                remedy="declare the source that the stream had, or restart the job with another checkpoint",
             )
         return Piece(int(found[1]), int(found[2]))
 
@@ -99,7 +99,7 @@ class GeneratorSource(FileSource):
             raise CheckpointError(
                 f"the job has generated this stream in steps of {last.step / SECOND:g} s, not {self.length / SECOND:g}",
                 place=self.place,
-                remedy=f'write step = "{last.step} us", or begin the job anew, with another checkpoint',
+                remedy=f'write step = "{last.step} us", or restart the job with another checkpoint',
             )
         found = Piece(0 if last is None else last.number + 1, self.length)
         return None if self.until is not None and found.number * self.length >= self.until else found
