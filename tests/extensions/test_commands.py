@@ -79,19 +79,29 @@ def rows(*seconds: int) -> dict[str, pa.Table]:
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_command_line_gives_it_and_the_next_step_takes_it(
+def test_it_is_a_command_of_the_command_line_and_the_next_step_takes_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with opened(tmp_path) as engine:
         engine.push(rows(100))
         assert engine.push(rows(95))["all"].num_rows == 0, "it is late"
-        given = ["command", str(tmp_path / "ckpt"), "allow_lateness", "stream=A", "lateness=10000000", "--json"]
-        assert main(given) == 0
+        assert main(["allow-lateness", str(tmp_path / "ckpt"), "B", "--lateness", "1"]) == 2
+        assert "there is no stream 'B'" in capsys.readouterr().err
+        assert main(["allow-lateness", str(tmp_path / "ckpt"), "A", "--lateness", "10000000", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["command"] == "allow_lateness"
         engine.push()
         assert engine.push(rows(95))["all"].to_pylist() == [{"k": 95}]
     kinds = [event["event"] for event in Checkpoint.open(tmp_path / "ckpt").events()]
     assert "lateness_allowed" in kinds and "command_refused" not in kinds
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_help_has_it_with_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "allow-lateness" in capsys.readouterr().out
+    assert main(["allow-lateness", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "Let rows of a stream come later" in told and "STREAM" in told and "--lateness" in told
 
 
 @pytest.mark.usefixtures("installed")
@@ -106,13 +116,3 @@ def test_an_engine_takes_it_as_a_value_and_goes_on_with_it_after_a_restart(tmp_p
     with opened(tmp_path) as engine:
         engine.push()
         assert engine.push(rows(95))["all"].to_pylist() == [{"k": 95}]
-
-
-def test_an_unknown_kind_is_refused_with_those_that_there_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with opened(tmp_path) as engine:
-        engine.push()
-        assert main(["command", str(tmp_path / "ckpt"), "allow_everything"]) == 2
-    told = capsys.readouterr().err
-    assert "unknown command 'allow_everything'" in told and "rescale" in told

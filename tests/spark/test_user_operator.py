@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.model.command import declare_operator
 from midstream.step.commands.migrate import Migrate
 from tests.crash_case import ROWS, STREAMS
 from tests.property.rows import cut
@@ -19,8 +18,8 @@ ALIVE, PACKED = (f"tests.unit.engine.user_operators:{name}" for name in ("Alive"
 SQL = "SELECT A.u AS a, B.u AS b FROM A, B WHERE A.k = B.k WINDOW 9 SECONDS"
 STEPS = cut(STREAMS, ROWS, (20, 40, 50, 60, 80))
 MOVES = {
-    1: Migrate("q", "(B A)", "ghm", {"budget": 250}, declare_operator(PACKED, {"by": "second"})),
-    5: Migrate("q", "(A B)", "gms", {}, declare_operator(ALIVE, {"by": "third"})),
+    1: Migrate("q", "(B A)", "ghm", {"budget": 250}, PACKED, {"by": "second"}),
+    5: Migrate("q", "(A B)", "gms", {}, ALIVE, {"by": "third"}),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable
 from enum import Enum
 from typing import Annotated, Any
@@ -20,17 +19,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value inste
 WaitSeconds = Annotated[
     float | None,
     typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for the job to carry it out, and show the outcome."),
-]
-SqlText = Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")]
-Operator = Annotated[
-    str | None,
-    typer.Option(
-        "--operator", metavar="MODULE:CLASS", help="An operator of yours over the results; its module can be imported."
-    ),
-]
-OperatorOptions = Annotated[
-    list[str] | None,
-    typer.Option("--operator-option", metavar="NAME=VALUE", help="An option of that operator; may be repeated."),
 ]
 
 
@@ -58,11 +46,6 @@ AllowSource = Annotated[
 ]
 
 
-def sql_text(sql: str) -> str:
-    """Return the query's text, read from standard input where it is `-`."""
-    return sys.stdin.read() if sql == "-" else sql
-
-
 def named_values(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
     """Parse values given as NAME=VALUE, JSON where they are JSON; a name that is given twice is refused.
 
@@ -80,22 +63,16 @@ def _named(text: str, option: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise WrongUse(f"{text!r} is not NAME=VALUE", place=option, remedy="write it as in hold_new=true")
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value
+    return name, json_or_text(value)
 
 
-Nodes = Annotated[
-    str | None, typer.Option("--nodes", metavar="N", help="Over how many nodes, or auto; 4 unless you say.")
-]
-"""A number of nodes, or that the cost model finds it."""
+def json_or_text(text: str) -> Any:
+    """Parse a value that is JSON, or return it as the text that it is.
 
-
-def number_of(nodes: str | None) -> int | str | None:
-    """Parse the number of nodes; a text that is no number is left to the check of the spread.
-
-    >>> number_of("6"), number_of("auto"), number_of(None)
-    (6, 'auto', None)
+    >>> json_or_text("6"), json_or_text("auto")
+    (6, 'auto')
     """
-    return int(nodes) if nodes is not None and nodes.isascii() and nodes.isdigit() else nodes
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text

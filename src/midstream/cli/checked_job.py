@@ -230,7 +230,8 @@ class _Check:
             else:
                 # A command allows its operator, so none may be made of one that this program has not allowed.
                 asked = query if allowed else replace(query, operator=None, operator_options=None)
-                command = AddQuery.of(name, asked, dict(query.sink))
+                given = {key: value for key, value in asked.arguments().items() if value is not None}
+                command = AddQuery(name, **{**given, "sink": dict(query.sink)}).allowed()
                 added = self.added(manifest, table, command)
                 manifest = added or manifest
                 missing |= {name} if added is None else set()
@@ -269,12 +270,13 @@ class _Check:
             self.found.faults.append(LanguageError(fault.message, place=place, remedy=fault.remedy))
         if len(self.found.faults) > before:
             return None
-        bare = AddQuery(command.query, command.sql, None, command.sink, None, command.history)
+        bare = AddQuery(command.query, command.sql, None, command.sink, history=command.history)
         answer = None
         with self.at(table, "sql"):
             answer = taken(manifest, bare)
         over = {"spread": command.spread, "nodes": command.nodes, "spread_options": command.spread_options}
-        parts: dict[str, dict[str, Any]] = {"plan": {"plan": command.plan}, "operator": {"operator": command.operator}}
+        above = {"operator": command.operator, "operator_options": command.operator_options}
+        parts: dict[str, dict[str, Any]] = {"plan": {"plan": command.plan}, "operator": above}
         for key, part in {**parts, "spread": over}.items() if answer is not None else ():
             with self.at(table, key):
                 taken(manifest, replace(bare, **part))

@@ -1,215 +1,114 @@
-"""`midstream add`, `change`, `drop`, `migrate`, `spread`, `rescale`, `reshare`: commands to a job, through its log."""
+"""The commands to a running job, through its log: one of the command line for each kind, made of its fields."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature, getdoc
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from midstream.cli.arguments import (
-    AsJson,
-    CheckpointPath,
-    Nodes,
-    Operator,
-    OperatorOptions,
-    QueryName,
-    SqlText,
-    WaitSeconds,
-    named_values,
-    number_of,
-    sql_text,
-)
-from midstream.cli.errors import WrongUse
+from midstream.cli.arguments import AsJson, CheckpointPath, WaitSeconds, json_or_text, named_values
 from midstream.cli.send import send
-from midstream.runtime.lane_key import SLOTS
-from midstream.sinks.formats import FORMATS
+from midstream.model.command import COMMANDS, Command, Input, inputs_of
+from midstream.model.discovery import load_modules
+from midstream.state.store.places import located
+from midstream.step.commands.base import StepCommand
 
 
-def add(
-    path: CheckpointPath,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no running query has.")],
-    sql: SqlText,
-    plan: Annotated[
-        str | None, typer.Option("--plan", help="Its plan, such as '((A B) C)'; default: joins in the order of FROM.")
-    ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option("--out", metavar="DIR", help="Folder or URL of its results. Default: CKPT/results/NAME"),
-    ] = None,
-    file_format: Annotated[
-        str, typer.Option("--format", metavar="F", help="parquet, json or csv; for results in --out DIR.")
-    ] = "parquet",
-    operator: Operator = None,
-    operator_option: OperatorOptions = None,
-    spread: Annotated[
-        str | None,
-        typer.Option("--spread", metavar="S", help="Over nodes: psp_d, ..., or auto; see docs/spreading.md."),
-    ] = None,
-    nodes: Nodes = None,
-    no_history: Annotated[
-        bool, typer.Option("--no-history", help="Let it see only the rows that arrive from its first step on.")
-    ] = False,
-    wait: WaitSeconds = None,
-    as_json: AsJson = False,
-) -> None:
-    """Add a query over the streams of a running job.
+def verbs() -> dict[str, Callable[..., None]]:
+    """Make the function of each kind of command that users give, by its name on the command line.
 
-    Rows that arrive from then on join those that running queries of the same join have kept; --wait says which these
-    are, and from when the answers are exact.
+    Kinds of other packages are among them once their modules are imported.
     """
-    from midstream.model.command import declare_operator
-    from midstream.state.store.places import located
-    from midstream.step.commands.add_query import AddQuery
-
-    if file_format not in FORMATS:
-        raise typer.BadParameter(f"{file_format!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
-    sink: dict[str, Any] | None = {"format": file_format, "path": located(out)} if out else None
-    above = declare_operator(operator, named_values(operator_option, "--operator-option"))
-    query = AddQuery(name, sql_text(sql), plan, sink, above, not no_history, spread, number_of(nodes))
-    send(path, query, wait, as_json)
+    found = dict[str, Callable[..., None]]()
+    for kind in Command.kinds.values():
+        inputs = inputs_of(kind)
+        if inputs is not None and kind.verb is not None:
+            function = _function_of(kind, inputs)
+            found[function.__name__] = function
+    return found
 
 
-def change(
-    path: CheckpointPath, query: QueryName, sql: SqlText, wait: WaitSeconds = None, as_json: AsJson = False
-) -> None:
-    """Give a running query another window or filter; it keeps its plan, its state and where its results go.
+class Commands(TyperGroup):
+    """The group of all commands; one that it does not know may be of another package."""
 
-    With a wider window the answers are exact once kept rows reach back far enough; --wait says from when.
-    """
-    from midstream.step.commands.change_query import ChangeQuery
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """Return the command of a name, or None."""
+        if name not in self.commands:
+            self._take_in_others()
+        return super().get_command(ctx, name)
 
-    send(path, ChangeQuery(query, sql_text(sql)), wait, as_json)
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the names of all commands."""
+        self._take_in_others()
+        return super().list_commands(ctx)
 
-
-def drop(
-    path: CheckpointPath,
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A running query; with --stream or --table, one of these.")
-    ],
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Forget a stream that no query reads; not of a job on Spark.")
-    ] = False,
-    table: Annotated[bool, typer.Option("--table", help="Forget a static table that no query reads.")] = False,
-    wait: WaitSeconds = None,
-    as_json: AsJson = False,
-) -> None:
-    """Drop a query of a running job, with the state that only it reads; or forget a stream or table."""
-    from midstream.step.commands.drop_query import DropQuery
-    from midstream.step.commands.drop_stream import DropStream
-    from midstream.step.commands.drop_table import DropTable
-
-    if stream and table:
-        raise typer.BadParameter("NAME is either a stream or a table")
-    send(path, DropStream(name) if stream else DropTable(name) if table else DropQuery(name), wait, as_json)
+    def _take_in_others(self) -> None:
+        load_modules(COMMANDS)
+        for name, function in verbs().items():
+            if name not in self.commands:
+                alone = typer.Typer(add_completion=False)
+                alone.command(name, help=whole_paragraphs(function))(function)
+                self.commands[name] = typer.main.get_command(alone)
 
 
-def migrate(
-    path: CheckpointPath,
-    query: QueryName,
-    plan: Annotated[
-        str, typer.Argument(metavar="PLAN", help="The new plan, such as '((A B) C)'; optional with --operator.")
-    ] = "",
-    strategy: Annotated[
-        str,
-        typer.Option(
-            "--strategy", metavar="S", help="How kept rows get there; auto: what suits best. See docs/strategies.md."
-        ),
-    ] = "auto",
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="NAME=VALUE", help="An option of the strategy; may be repeated."),
-    ] = None,
-    operator: Operator = None,
-    operator_option: OperatorOptions = None,
-    together: Annotated[bool, typer.Option("--together", help="Move all queries that share the plan.")] = False,
-    wait: WaitSeconds = None,
-    as_json: AsJson = False,
-) -> None:
-    """Move a running query to another plan; its answers go on, none lost, none doubled.
-
-    A query that shares its plan with others leaves them, unless all go --together. The plan and the strategy are
-    checked against the query before the command is sent.
-    """
-    from midstream.model.command import declare_operator
-    from midstream.step.commands.migrate import Migrate
-
-    if not plan and operator is None:
-        raise WrongUse("there is no plan to go to", place="PLAN", remedy="name a plan, an operator, or both")
-    above = declare_operator(operator, named_values(operator_option, "--operator-option"))
-    send(path, Migrate(query, plan, strategy, named_values(option, "--option"), above, together), wait, as_json)
+def whole_paragraphs(function: Callable[..., Any]) -> str:
+    """Return a command's docstring with each paragraph as one line, so a terminal of any width wraps it well."""
+    return "\n\n".join(" ".join(part.split()) for part in (getdoc(function) or "").split("\n\n"))
 
 
-def spread(
-    path: CheckpointPath,
-    query: QueryName,
-    scheme: Annotated[
-        str, typer.Argument(metavar="SCHEME", help="psp_d, hash_hops, ..., auto; or off: back to lanes.")
-    ],
-    nodes: Nodes = None,
-    plan: Annotated[str | None, typer.Option("--plan", help="Probing orders; see docs/spreading.md.")] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="master, segment, copies or count_bound.")
-    ] = None,
-    relocation: Annotated[
-        str | None,
-        typer.Option("--relocation", help="aggressive: old rows move at once; passive: they stay until they expire."),
-    ] = None,
-    wait: WaitSeconds = None,
-    as_json: AsJson = False,
-) -> None:
-    """Spread a running join over nodes, over other nodes, or no longer; no row is lost and no answer changes."""
-    from midstream.step.commands.spread import Spread
+def _function_of(kind: type[StepCommand], inputs: tuple[Input, ...]) -> Callable[..., None]:
+    def give(path: str, wait: float | None, as_json: bool, **given: Any) -> None:
+        values = {one.name: _read(one, given[one.name]) for one in inputs if given[one.name] not in (None, [], False)}
+        send(path, kind(**values).allowed(), wait, as_json)
 
-    way = [] if relocation is None else [f"relocation={relocation}"]
-    options = named_values([*(option or ()), *way], "--option")
-    send(path, Spread(query, scheme, number_of(nodes), options, plan or ""), wait, as_json)
+    asked = sorted(inputs, key=lambda one: not one.is_argument)
+    parameters = {
+        "path": (CheckpointPath, Parameter.empty),
+        **{one.name: (_annotation(one), _default(one)) for one in asked},
+        "wait": (WaitSeconds, None),
+        "as_json": (AsJson, False),
+    }
+    give.__annotations__ = {name: annotation for name, (annotation, _) in parameters.items()}
+    each = [(name, hint, default) for name, (hint, default) in parameters.items()]
+    give.__signature__ = Signature(  # type: ignore[attr-defined]
+        [Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=default) for name, hint, default in each]
+    )
+    give.__name__, give.__doc__ = kind.verb or kind.kind.replace("_", "-"), getdoc(kind)
+    return give
 
 
-def command(
-    path: CheckpointPath,
-    kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="The kind of command, as logs name it: rescale, or another package's.")
-    ],
-    values: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Its fields; a value is JSON or text.")
-    ] = None,
-    wait: WaitSeconds = None,
-    as_json: AsJson = False,
-) -> None:
-    """Give any command to a running job, also one that another package defines."""
-    from midstream.step.commands.base import command_of
-
-    send(path, command_of({"command": kind, **named_values(values, "NAME=VALUE")}), wait, as_json)
+_TYPES: Mapping[str, Any] = {"number": int, "flag": bool, "named": list[str], "list": list[str]}
 
 
-def rescale(
-    path: CheckpointPath,
-    lanes: Annotated[
-        int, typer.Option("--lanes", min=1, max=SLOTS, help="The new number of lanes, the partitions of the state.")
-    ],
-    wait: WaitSeconds = None,
-    as_json: AsJson = False,
-) -> None:
-    """Spread the state of a running job over another number of lanes; no row is lost and no answer changes."""
-    from midstream.step.commands.rescale import Rescale
-
-    send(path, Rescale(lanes), wait, as_json)
+def _annotation(one: Input) -> Any:
+    base: Any = _TYPES.get(one.kind, str)
+    optional = base if one.required or one.kind == "flag" else base | None
+    metavar = one.prompt.metavar or {"named": "NAME=VALUE"}.get(one.kind) or one.name.upper()
+    text = one.prompt.help or f"The {one.name.replace('_', ' ')}."
+    limits: dict[str, Any] = {} if one.kind != "number" else {"min": one.prompt.least, "max": one.prompt.most}
+    if one.is_argument:
+        return Annotated[optional, typer.Argument(metavar=metavar, help=text, **limits)]
+    shown: dict[str, Any] = {} if one.kind == "flag" else {"metavar": metavar}
+    return Annotated[optional, typer.Option(one.option, help=text, **shown, **limits)]
 
 
-def reshare(
-    path: CheckpointPath,
-    sharing: Annotated[
-        str,
-        typer.Argument(
-            metavar="SCHEME", help="auto, mem_opt, cpu_opt, pull_up, push_down or off; see docs/sharing.md."
-        ),
-    ],
-    wait: WaitSeconds = None,
-    as_json: AsJson = False,
-) -> None:
-    """Have the queries of a running job share rows and work in another way; no answer changes."""
-    from midstream.sharing.schemes.base import scheme
-    from midstream.step.commands.reshare import Reshare
+def _default(one: Input) -> Any:
+    if one.required:
+        return Parameter.empty
+    return False if one.kind == "flag" else None
 
-    scheme(sharing, "SCHEME")
-    send(path, Reshare(sharing), wait, as_json)
+
+def _read(one: Input, given: Any) -> Any:
+    if one.kind == "flag":
+        return one.default is not True
+    if one.kind == "named":
+        values = named_values(given, one.option)
+        # A job may run in another folder than this one.
+        return {**values, "path": located(values["path"])} if isinstance(values.get("path"), str) else values
+    if one.kind == "value":
+        return json_or_text(given)
+    return sys.stdin.read() if one.prompt.long and given == "-" else given

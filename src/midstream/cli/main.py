@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from inspect import getdoc
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +14,7 @@ from typer.main import get_command
 from midstream import __version__
 from midstream.cli.calibrate import calibrate
 from midstream.cli.check import check
-from midstream.cli.commands import add, change, command, drop, migrate, rescale, reshare, spread
+from midstream.cli.commands import Commands, verbs, whole_paragraphs
 from midstream.cli.compact import compact
 from midstream.cli.dashboard import dashboard
 from midstream.cli.demo import demo
@@ -25,7 +24,7 @@ from midstream.cli.explain import explain
 from midstream.cli.function_list import functions
 from midstream.cli.lab import lab
 from midstream.cli.metrics import metrics
-from midstream.cli.optimize import approve, optimize, pin, plans, reject, unpin
+from midstream.cli.optimize import optimize, plans
 from midstream.cli.run import run
 from midstream.cli.savepoint import fork, rewind, savepoint
 from midstream.cli.state import state
@@ -36,12 +35,8 @@ from midstream.cli.table import table
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 
-def whole_paragraphs(command: Callable[..., Any]) -> str:
-    """Return a command's docstring with each paragraph as one line, so a terminal of any width wraps it well."""
-    return "\n\n".join(" ".join(part.split()) for part in (getdoc(command) or "").split("\n\n"))
-
-
 app = typer.Typer(
+    cls=Commands,
     name="midstream",
     help="Streaming joins, on Spark or in one process, whose plans change while they run.",
     no_args_is_help=True,
@@ -56,21 +51,9 @@ for one in (
     status,
     explain,
     metrics,
-    migrate,
-    add,
-    change,
-    drop,
     table,
-    spread,
-    rescale,
-    reshare,
-    command,
     optimize,
     plans,
-    approve,
-    reject,
-    pin,
-    unpin,
     dashboard,
     state,
     savepoint,
@@ -83,6 +66,8 @@ for one in (
     lab,
 ):
     app.command(help=whole_paragraphs(one))(one)
+for verb, function in verbs().items():
+    app.command(verb, help=whole_paragraphs(function))(function)
 
 
 def _print_version(requested: bool) -> None:

@@ -1,4 +1,4 @@
-"""`midstream optimize`, `approve`, `reject`, `pin`, `unpin`, `plans`: which plan runs, who decides."""
+"""`midstream optimize`, `plans`: what the optimizer may do, and what it finds."""
 
 from __future__ import annotations
 
@@ -15,16 +15,6 @@ from midstream.cli.send import send
 if TYPE_CHECKING:
     from midstream.checkpoint.plans_report import PlansReport
     from midstream.job.opened import OpenCheckpoint
-
-ProposedPlan = Annotated[
-    str,
-    typer.Argument(metavar="PLAN", help="The proposed plan, as you read it; refused if another is proposed by now."),
-]
-
-AnsweredQuery = Annotated[str, typer.Argument(metavar="QUERY", help="The query whose plan is proposed.")]
-ProposedLanes = Annotated[
-    int | None, typer.Option("--lanes", metavar="N", min=1, help="The number of lanes that is proposed.")
-]
 
 
 def optimize(
@@ -106,63 +96,6 @@ def optimize(
     }
     settings = settings_of_values(given, f"query {query}" if query else "optimize")
     send(path, Optimize(query, settings, mode is None), wait, as_json)
-
-
-def approve(
-    path: CheckpointPath,
-    query: AnsweredQuery = "",
-    plan: ProposedPlan = "",
-    lanes: ProposedLanes = None,
-    wait: WaitSeconds = None,
-    as_json: AsJson = False,
-) -> None:
-    """Accept a proposed plan, to which all queries that share it move, or a proposed number of lanes."""
-    from midstream.step.commands.answer_lanes import ApproveLanes
-    from midstream.step.commands.approve import Approve
-
-    _check_one_answer(query, lanes)
-    send(path, Approve(query, plan) if lanes is None else ApproveLanes(lanes), wait, as_json)
-
-
-def reject(
-    path: CheckpointPath,
-    query: AnsweredQuery = "",
-    plan: ProposedPlan = "",
-    lanes: ProposedLanes = None,
-    wait: WaitSeconds = None,
-    as_json: AsJson = False,
-) -> None:
-    """Reject a proposed plan or number of lanes; it is proposed again only when it would save much more."""
-    from midstream.step.commands.answer_lanes import RejectLanes
-    from midstream.step.commands.reject import Reject
-
-    _check_one_answer(query, lanes)
-    send(path, Reject(query, plan) if lanes is None else RejectLanes(lanes), wait, as_json)
-
-
-def _check_one_answer(query: str, lanes: int | None) -> None:
-    if bool(query) == (lanes is not None):
-        raise WrongUse("an answer is to one proposal", place="QUERY", remedy="name the query, or else --lanes NUMBER")
-
-
-def pin(
-    path: CheckpointPath,
-    query: QueryName,
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The plan to keep; without it, the present one.")] = "",
-    wait: WaitSeconds = None,
-    as_json: AsJson = False,
-) -> None:
-    """Keep a query on its plan regardless of what the optimizer finds; you may still move it."""
-    from midstream.step.commands.pin import Pin
-
-    send(path, Pin(query, plan), wait, as_json)
-
-
-def unpin(path: CheckpointPath, query: QueryName, wait: WaitSeconds = None, as_json: AsJson = False) -> None:
-    """Let the optimizer review the plan of a query again."""
-    from midstream.step.commands.pin import Unpin
-
-    send(path, Unpin(query), wait, as_json)
 
 
 def plans(

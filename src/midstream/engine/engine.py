@@ -30,7 +30,7 @@ from midstream.job.step_times import StepTimes, Stopwatch, timed
 from midstream.job.waiting_commands import WaitingCommands
 from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
-from midstream.language.job_specs import QuerySpec, SourceSpec
+from midstream.language.job_specs import SourceSpec
 from midstream.migration.base import strategies
 from midstream.model.codec import encode
 from midstream.model.command import Command
@@ -188,7 +188,10 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         ...               options={"kafka.bootstrap.servers": "broker:9092", "subscribe": "orders"})  # doctest: +SKIP
         """
         given = {key: str(one) for key, one in (options or {}).items()}
-        spec = SourceSpec(format, path, schema, timestamp, 0, None, given, value, unit, on_bad_file, None, on_data_loss)
+        spec = SourceSpec(
+            format, path, schema, timestamp, options=given, value=value, unit=unit, on_bad_file=on_bad_file,
+            on_data_loss=on_data_loss,
+        )  # fmt: skip
         known = self._manifest.pushed_streams.get(name)
         source = source_of(name, spec, None if known is None else known.columns)
         self.declare_source(name, source, timestamp, lateness, idle_timeout, unit, max_ahead, dead_letters)
@@ -228,48 +231,6 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         if self._sources is None:
             return self.push(interval=interval, returns=returns) if self.waits else None
         return self._sources.step(interval, returns=returns)
-
-    def add_query(
-        self,
-        name: str,
-        sql: str,
-        plan: str | None = None,
-        sink: Sink | SinkFunction | Mapping[str, Any] | None = None,
-        *,
-        operator: str | None = None,
-        operator_options: Mapping[str, Any] | None = None,
-        history: bool = True,
-        spread: str | None = None,
-        nodes: int | str | None = None,
-        spread_options: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Begin a query with the next step: its answers are the results whose last row arrives from then on.
-
-        The rows that arrive meet those that running queries hold of the same join, unless `history` is False: then only
-        one another. The event `QueryAdded` says what the query sees, and from when its answers are what they would be
-        had it run for ever. `operator` names a `UserOperator` on top as `package.module:Class`, made with
-        `operator_options`. On a checkpoint the results go to a `sink` as well, without one into the checkpoint; a
-        function gets Arrow tables.
-
-        A `spread` such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on so many `nodes`;
-        `auto` has the cost model say how many.
-        """
-        spec = QuerySpec(sql, plan, sink, operator, operator_options, history, None, spread, nodes, spread_options)
-        if self._checkpoint is None:
-            refuse_sink(name, sink)
-            self._command(AddQuery.of(name, spec))
-            return
-        meant = self._checkpoint.folders.sink(name, sink)
-        query = AddQuery.of(name, spec, meant.to_json())
-        commands = (query,) if f"query {name}" in self._declared else redeclared(self._upcoming(), query)
-        checks = partial(self._checkpoint.name_sink, name, meant, self._manifest)
-        self._command(*commands, checks=checks, declares=partial(with_declared, query=query))
-        self._declared.add(f"query {name}")
-
-    def drop_query(self, name: str) -> None:
-        """End a query; the next step no longer answers it."""
-        declares = partial(with_declared, dropped=name)
-        self._command(DropQuery(name), declares=declares if self._checkpoint is not None else lambda it: it)
 
     def declare_optimizer(self, declared: Mapping[str, OptimizerSettings]) -> None:
         """Set what a job file says of the optimizer, by query, or ("") for queries without settings of their own.
@@ -428,12 +389,27 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         self._command(*commands, declares=partial(with_declared, table=table) if first else lambda it: it)
         self._declared.add(f"table {name}")
 
+    def _add(self, query: AddQuery, sink: Sink | SinkFunction | Mapping[str, Any] | None) -> None:
+        name = query.query
+        if self._checkpoint is None:
+            refuse_sink(name, sink)
+            self._command(query)
+            return
+        meant = self._checkpoint.folders.sink(name, sink)
+        query = replace(query, sink=meant.to_json())
+        commands = (query,) if f"query {name}" in self._declared else redeclared(self._upcoming(), query)
+        checks = partial(self._checkpoint.name_sink, name, meant, self._manifest)
+        self._command(*commands, checks=checks, declares=partial(with_declared, query=query))
+        self._declared.add(f"query {name}")
+
     def _command(self, *commands: Command, checks: Check = lambda _: None, declares: Change = lambda it: it) -> None:
         refuse_if_closed(self._closed)
         ahead = self._upcoming()
         for command in commands:
             with fault_located(partial("command {}".format, command.kind)):
                 ahead = taken(ahead, command)
+            if isinstance(command, DropQuery) and self._checkpoint is not None:
+                declares = partial(with_declared, dropped=command.query)
         checks(ahead)
         self._change(declares(replace(self._manifest, pending=(*self._manifest.pending, *commands))))
         self._ahead = declares(ahead)

@@ -65,7 +65,7 @@ class Declared:
     def to_json(self) -> dict[str, Any]:
         """Return the declaration as a manifest keeps it."""
         queries = {
-            n: {"sql": q.sql, "plan": q.plan, "operator": q.operator, **_spread(q)} for n, q in self.queries.items()
+            n: {"sql": q.sql, "plan": q.plan, "operator": q.above, **_spread(q)} for n, q in self.queries.items()
         }
         optimizer = {name: encode(settings) for name, settings in self.optimizer.items()}
         tables = {name: table.digest for name, table in self.tables.items()}
@@ -145,8 +145,9 @@ def redeclared(manifest: Manifest, declared: AddQuery) -> tuple[Command, ...]:
         if not _is_possible(manifest, change):
             return (DropQuery(name), declared)
         found.append(change)
-    if declared.operator != running.operator and (last is None or last.get("operator") != declared.operator):
-        found.append(Migrate(name, "", OPERATOR_STRATEGY, {}, declared.operator))
+    if declared.above != running.operator and (last is None or last.get("operator") != declared.above):
+        options = declared.operator_options
+        found.append(Migrate(name, "", OPERATOR_STRATEGY, operator=declared.operator, operator_options=options))
     if last is not None and _spread(declared).get(SPREAD) != last.get(SPREAD):
         found += _respread(running, declared)
     if declared.plan is None or (last is not None and last["plan"] == declared.plan):

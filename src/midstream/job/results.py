@@ -51,7 +51,8 @@ def committed_results(
             remedy=f"give it a sink of files in the format {STREAMED_FORMAT}, or read its sink by Spark's own source",
         )
     asked = query_of(entry) if isinstance(entry, QueryEntry) else bind_query(manifest, entry.statement)
-    return CommittedResults(sink, result_columns(asked, entry.operator))
+    above = entry.operator if isinstance(entry, QueryEntry) else entry.above
+    return CommittedResults(sink, result_columns(asked, above))
 
 
 _FEW = 8

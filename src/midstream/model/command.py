@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from types import UnionType
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
-from midstream.model.allowed import allow_operators
 from midstream.model.codec import Tagged
 from midstream.model.errors import QueryError
 
@@ -18,16 +18,102 @@ COMMANDS = "midstream.commands"
 class Command(Tagged, tag="command", group=COMMANDS):
     """A request to a job, which takes it at the beginning of a step."""
 
+    verb: ClassVar[str | None] = ""
+    """Its name on the command line: empty for its kind, None where it is not offered there or in a form."""
+
     @property
     def chunks(self) -> tuple[str, ...]:
         """The names of the chunks that the command brings, which must stay in the store until it is taken."""
         return ()
 
 
-def declare_operator(path: str | None, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-    """Encode a user's operator for commands; from then on the program allows the operator that it names.
+@dataclass(frozen=True)
+class Prompt:
+    """How users are asked for a field of a command, on the command line and in forms: `Annotated[int, Prompt("...")]`.
 
-    >>> declare_operator("shop.operators:Median", {"every": 5})
+    A field that is not annotated is asked for by its name.
+    """
+
+    help: str = ""
+    metavar: str = ""
+    argument: bool = False  # given by its position although it has a default
+    least: int | None = None
+    most: int | None = None
+    choices: Callable[[], Iterable[str]] | None = None  # what there is, for a form; the command itself checks
+    long: bool = False  # a text of several lines; the command line reads it from standard input where it is "-"
+    shown: bool = True
+
+
+QueryName = Prompt("The name of a running query.", "QUERY")
+OperatorPath = Prompt("An operator of yours over the results; its module can be imported.", "MODULE:CLASS")
+OperatorOptions = Prompt("An option of that operator; may be repeated.")
+
+
+@dataclass(frozen=True)
+class Input:
+    """A field of a command as users give it.
+
+    `kind` is `text`, `number`, `flag`, `named` (values by name), `list` (of texts) or `value` (JSON, or else a text).
+    """
+
+    name: str
+    kind: str
+    required: bool
+    default: Any
+    prompt: Prompt
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether the command line takes it by its position."""
+        return self.prompt.argument or (self.required and self.kind in ("text", "value"))
+
+    @property
+    def option(self) -> str:
+        """The name of its option: of one value where several may be given, `--no-...` of a flag that is set."""
+        word = self.name.replace("_", "-")
+        if self.kind in ("named", "list"):
+            word = word.removesuffix("s")
+        return f"--no-{word}" if self.default is True else f"--{word}"
+
+
+def inputs_of(kind: type[Command]) -> tuple[Input, ...] | None:
+    """List what users give for a command of this kind; None where a field is neither text nor JSON.
+
+    >>> from midstream.step.commands.rescale import Rescale
+    >>> [(one.name, one.kind, one.option) for one in inputs_of(Rescale)]
+    [('lanes', 'number', '--lanes')]
+    """
+    hints, found = get_type_hints(kind, include_extras=True), list[Input]()
+    for one in fields(kind):
+        hint, *notes = get_args(hints[one.name]) if hasattr(hints[one.name], "__metadata__") else (hints[one.name],)
+        prompt = next((note for note in notes if isinstance(note, Prompt)), Prompt())
+        if not prompt.shown:
+            continue
+        if (form := _form_of(hint)) is None:
+            return None
+        default = one.default if one.default_factory is MISSING else one.default_factory()
+        found.append(Input(one.name, form, default is MISSING, None if default is MISSING else default, prompt))
+    return tuple(found)
+
+
+def _form_of(hint: Any) -> str | None:
+    several = set(get_args(hint)) if get_origin(hint) in (Union, UnionType) else {hint}
+    several -= {type(None)}
+    if len(several) > 1 or several == {Any}:
+        return "value" if several <= {int, float, str, bool, Any} else None
+    (single,) = several
+    origin = get_origin(single) or single
+    if origin in (tuple, list):
+        return "list"
+    if origin is dict or origin is Mapping:
+        return "named"
+    return {str: "text", int: "number", bool: "flag", float: "value"}.get(origin)
+
+
+def operator_value(path: str | None, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """Encode a user's operator as manifests have it.
+
+    >>> operator_value("shop.operators:Median", {"every": 5})
     {'class': 'shop.operators:Median', 'options': {'every': 5}}
     """
     if path is None:
@@ -37,9 +123,7 @@ def declare_operator(path: str | None, options: Mapping[str, Any] | None = None)
     if not isinstance(path, str) or not path:
         remedy = "write it as package.module:Class"
         raise QueryError(f"{path!r} names no operator", place="operator", remedy=remedy)
-    given = named_options(options, "operator_options")
-    allow_operators(path)
-    return {"class": path, "options": given}
+    return {"class": path, "options": named_options(options, "operator_options")}
 
 
 def named_options(options: object, place: str) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from midstream.job.reconcile import (
 from midstream.job.spark_log import has_run
 from midstream.job.static_tables import set_table, unread
 from midstream.language.duration import parse_duration
-from midstream.language.job_specs import QuerySpec
 from midstream.language.parse import parse_query
 from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import DEFAULT_SHARING, SPARK, Manifest
@@ -172,17 +171,17 @@ class Job:
         RANGE windows on that number of `nodes`; with `nodes="auto"` on as many as the cost model finds best.
         """
         meant = self._folders.sink(name, sink)
-        spec = QuerySpec(sql, plan, sink, operator, operator_options, history, None, spread, nodes, spread_options)
         if name in self._queries:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
         tables = {table: unread(table, rows.schema) for table, rows in self._tables.items()}
-        added = AddQuery.of(name, spec, meant.to_json())
+        above, over = operator_options or {}, spread_options or {}
+        added = AddQuery(name, sql, plan, meant.to_json(), operator, above, history, spread, nodes, over).allowed()
         manifest = streams_for(added.without_operator(), self._schemas(), self._queries, SPARK, tables)
         query = parse_query(added.statement, manifest.streams, tables=manifest.table_schemas)
         if plan is not None:
             parse_plan(plan, query)
-        if added.operator is not None:
-            check_operator(query, added.operator, f"query {name}")
+        if added.above is not None:
+            check_operator(query, added.above, f"query {name}")
         self._sinks[name] = meant
         if (spread or nodes or spread_options) and name not in manifest.queries:
             taken(manifest, added)

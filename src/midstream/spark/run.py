@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -24,7 +23,6 @@ from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
 from midstream.job.reported import Reported
 from midstream.job.static_tables import TableControl, set_table
-from midstream.language.job_specs import QuerySpec
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import (
@@ -118,32 +116,6 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
         except BaseException:
             self._feed = before
             raise
-
-    def add_query(
-        self,
-        name: str,
-        sql: str,
-        plan: str | None = None,
-        sink: Any = None,
-        *,
-        operator: str | None = None,
-        operator_options: Mapping[str, Any] | None = None,
-        history: bool = True,
-        spread: str | None = None,
-        nodes: int | str | None = None,
-        spread_options: Mapping[str, Any] | None = None,
-    ) -> int:
-        """Begin a query with the next step. Without a sink its results go into the checkpoint.
-
-        The rows that arrive from then on meet those that running queries hold of the same join, unless `history` is
-        False: then only one another. The event `QueryAdded` says what the query sees and from when it is exact. A
-        `spread` such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on that number of `nodes`;
-        with `nodes="auto"` on as many as the cost model finds best.
-        """
-        meant = self._driver.folders.sink(name, sink)
-        with self._driver.outputs.adding(name, meant):
-            spec = QuerySpec(sql, plan, sink, operator, operator_options, history, None, spread, nodes, spread_options)
-            return self._command(AddQuery.of(name, spec, meant.to_json()))
 
     def results(self, query: str, **options: str | int) -> DataFrame:
         """Return a query's results as a streaming DataFrame, for another job: each row exactly once.
@@ -255,6 +227,11 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
 
     def _checkpoint_url(self) -> str:
         return self._driver.folders.root
+
+    def _add(self, query: AddQuery, sink: Any) -> int:
+        meant = self._driver.folders.sink(query.query, sink)
+        with self._driver.outputs.adding(query.query, meant):
+            return self._command(replace(query, sink=meant.to_json()))
 
     def _command(self, command: StepCommand) -> int:
         driver = self._driver

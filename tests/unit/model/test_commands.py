@@ -5,15 +5,14 @@ import pyarrow as pa
 import pytest
 
 from midstream.model.codec import decode, encode
-from midstream.model.command import Command, declare_operator
+from midstream.model.command import Command
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import ChunkRef
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.add_stream import AddStream
-from midstream.step.commands.answer_lanes import ApproveLanes, RejectLanes
-from midstream.step.commands.approve import Approve
+from midstream.step.commands.answer_proposal import Approve, Reject
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.drop_stream import DropStream
@@ -21,7 +20,6 @@ from midstream.step.commands.drop_table import DropTable
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.pin import Pin, Unpin
-from midstream.step.commands.reject import Reject
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
 from midstream.step.commands.set_table import SetTable
@@ -30,8 +28,8 @@ from midstream.step.commands.stop import Stop
 
 COLUMNS = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us", "UTC"))])
 COMMANDS: tuple[Command, ...] = (
-    Migrate("q", "(A (B C))", "jisc", {"rate": 0.5}, declare_operator("shop.operators:Median"), together=True),
-    AddQuery("q", "SELECT 1", "(A B)", {"format": "json"}, declare_operator("shop.operators:Median"), history=False),
+    Migrate("q", "(A (B C))", "jisc", {"rate": 0.5}, "shop.operators:Median", {"every": 5}, together=True),
+    AddQuery("q", "SELECT 1", "(A B)", {"format": "json"}, "shop.operators:Median", history=False),
     ChangeQuery("q", "SELECT 'naïve 漢字'"),
     DropQuery("q"),
     Rescale(16),
@@ -39,8 +37,8 @@ COMMANDS: tuple[Command, ...] = (
     Optimize("q", OptimizerSettings(mode="ask", weights={"work": 0.5}, allow=("jisc",), quiet=((0, 5),))),
     Approve("q", "(A (B C))"),
     Reject("q"),
-    ApproveLanes(4),
-    RejectLanes(4),
+    Approve(lanes=4),
+    Reject(lanes=4),
     Pin("q", "(A (B C))"),
     Unpin("q"),
     Stop(3),

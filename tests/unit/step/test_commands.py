@@ -34,8 +34,7 @@ from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.add_stream import AddStream
-from midstream.step.commands.answer_lanes import ApproveLanes, RejectLanes
-from midstream.step.commands.approve import Approve
+from midstream.step.commands.answer_proposal import Approve, Reject
 from midstream.step.commands.base import StepCommand, apply, taken
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
@@ -44,7 +43,6 @@ from midstream.step.commands.drop_table import DropTable
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.pin import Pin, Unpin
-from midstream.step.commands.reject import Reject
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
 from midstream.step.commands.set_table import SetTable
@@ -59,7 +57,7 @@ ONE = "SELECT A.k FROM A WHERE A.k > 1"
 COUNT = "SELECT COUNT(*) AS n FROM A [RANGE 5 SECONDS] EVERY 1 SECOND"
 RATES, CHUNK = pa.schema([("k", pa.int64())]), ChunkRef("tables/rates/0-1", 1, 8, 0)
 NARROW = pa.schema([("ts", pa.timestamp("us"))])
-NOWHERE = {"class": "nowhere:No", "options": {}}
+NOWHERE = "nowhere:No"
 
 
 def drafted(*commands: StepCommand, sharing: str = "auto") -> Draft:
@@ -86,8 +84,8 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (Migrate("q", "(A (B C))", "pause_drain_resume"), StrategyError, "query q", "use one that can: "),
     (Migrate("q", ""), StrategyError, "query q", "name another plan"),
     (Migrate("q", "(A (B C))", "auto", {"speed": 9}), StrategyError, "query q", "options: objective"),
-    (Migrate("q", "", "auto", operator={"class": "a:B", "options": {}}), StrategyError, "query q", "name a strategy"),
-    (Migrate("q", "", "gms", operator={"class": "a:B", "options": {}}), StrategyError, "query q", "add a query"),
+    (Migrate("q", "", "auto", operator="a:B"), StrategyError, "query q", "name a strategy"),
+    (Migrate("q", "", "gms", operator="a:B"), StrategyError, "query q", "add a query"),
     (AddStream(StreamSchema("A", NARROW, "ts")), QueryError, "stream A", "give the stream another name"),
     (DropStream("A"), QueryError, "stream A", "drop it first"),
     (DropTable("Z"), QueryError, "table Z", "use one of: there is none"),
@@ -101,8 +99,8 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (Optimize("", OptimizerSettings(allow=("((A B) C)",))), QueryError, "optimize", "name the query too"),
     (Approve("q"), QueryError, "query q", "the next review proposes"),
     (Reject("q"), QueryError, "query q", "the next review proposes"),
-    (ApproveLanes(2), QueryError, "lanes", "the next review proposes"),
-    (RejectLanes(2), QueryError, "lanes", "the next review proposes"),
+    (Approve(lanes=2), QueryError, "lanes", "the next review proposes"),
+    (Reject(lanes=2), QueryError, "lanes", "the next review proposes"),
     (Pin("q", "(A B)"), PlanError, "plan", ""),
     (Unpin("p"), QueryError, "p", "use one of: q"),
     (Spread("p", "psp"), QueryError, "p", "use one of: q"),
@@ -139,8 +137,8 @@ DONE: list[tuple[StepCommand, Event]] = [
     (Optimize("q", OptimizerSettings(mode="off")), OptimizerSet(6, "q", "off", "adaptive")),
     (Approve("q"), ProposalClosed(6, "q", "(A (B C))", "approved")),
     (Reject("q"), ProposalClosed(6, "q", "(A (B C))", "rejected")),
-    (ApproveLanes(3), LanesProposalClosed(6, 3, "approved")),
-    (RejectLanes(3), LanesProposalClosed(6, 3, "rejected")),
+    (Approve(lanes=3), LanesProposalClosed(6, 3, "approved")),
+    (Reject(lanes=3), LanesProposalClosed(6, 3, "rejected")),
     (Pin("q"), PlanPinned(6, "q", "((A B) C)")),
     (Unpin("q"), PlanPinned(6, "q", "((A B) C)", pinned=False)),
     (Spread("q", "psp", 3), QuerySpread(6, "q", "off", "psp", 3)),

@@ -57,7 +57,7 @@ export function controls(data, context) {
     query ? form(context, "pin", data.pinned ? "The plan is pinned" : "Keep this plan", [], data.pinned ? "Unpin" : "Pin", () => ({ command: data.pinned ? "unpin" : "pin", query })) : null,
     form(context, "rescale", "Number of lanes", [field("rescale-lanes", "Lanes", { type: "number", min: 1, required: true, value: context.overview.lanes })], "Rescale",
       () => ({ command: "rescale", lanes: Number(value("rescale-lanes")) })),
-    waits ? h("p", { class: "buttons" }, `${lanes.lanes} lanes are proposed: `, button("approve-lanes", "Approve", { command: "approve_lanes", lanes: lanes.lanes }), button("reject-lanes", "Reject", { command: "reject_lanes", lanes: lanes.lanes })) : null,
+    waits ? h("p", { class: "buttons" }, `${lanes.lanes} lanes are proposed: `, button("approve-lanes", "Approve", { command: "approve", lanes: lanes.lanes }), button("reject-lanes", "Reject", { command: "reject", lanes: lanes.lanes })) : null,
     query ? form(context, "change", "Change the query", [text("change-sql", "SQL", data.sql)], "Change", () => ({ command: "change_query", query, sql: value("change-sql") })) : null,
     form(context, "add", "Add a query", [field("add-name", "Name", { required: true }), text("add-sql", "SQL"), field("add-plan", "Join order, if not that of FROM", { placeholder: "((A B) C)" })],
       "Add", () => ({ command: "add_query", query: value("add-name"), sql: value("add-sql"), ...(value("add-plan") ? { plan: value("add-plan") } : {}) })),

@@ -6,16 +6,16 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import count
-from typing import Any
+from typing import Annotated, Any, Self
 
 from typing_extensions import override
 
-from midstream.language.job_specs import QuerySpec
 from midstream.language.parse import bind_to_run, derived_parts
 from midstream.language.parts import Statement, check_text, not_too_deep
 from midstream.language.query import Query, query_of
+from midstream.model.allowed import allow_operators
 from midstream.model.codec import decode
-from midstream.model.command import Command, declare_operator, named_options
+from midstream.model.command import Command, OperatorOptions, OperatorPath, Prompt, named_options, operator_value
 from midstream.model.errors import QueryError, fault_located
 from midstream.model.events import CrossJoinBegun, Event, QueryAdded
 from midstream.model.manifest import Manifest, QueryEntry, RefusedQuery
@@ -38,31 +38,44 @@ from midstream.step.spreading.sharing import entered
 
 @dataclass(frozen=True)
 class AddQuery(StepCommand):
-    """Begin a query; it answers from this step on. `sink` says where a job puts its results.
+    """Add a query over the streams of a running job; it answers from its first step on.
 
-    `operator` is a user's, on top: `{"class": "package.module:Class", "options": {...}}`. With `history`, the rows that
-    arrive meet those that queries like it still hold; without, only those that arrive from this step on. With a
-    `spread`, a way to spread a join over `nodes`, it keeps base rows only, and shares the nodes of
-    queries that are like it and spread alike. A `part` goes with the last query that reads its answers.
+    With `history`, rows that arrive from then on join those that running queries of the same join have kept; the event
+    `QueryAdded` says which these are, and from when the answers are exact. With a `spread` it keeps base rows only, and
+    shares the nodes of queries that are like it and spread alike.
     """
 
-    query: str
-    sql: str
-    plan: str | None = None
-    sink: dict[str, Any] | None = None
-    operator: dict[str, Any] | None = None
-    history: bool = True
-    spread: str | None = None
-    nodes: int | str | None = None
-    spread_options: dict[str, Any] = field(default_factory=dict)
-    part: bool = False
+    query: Annotated[str, Prompt("A name that no running query has.", "NAME")]
+    sql: Annotated[str, Prompt("The query; - reads it from standard input.", "SQL", long=True)]
+    plan: Annotated[
+        str | None, Prompt("Its plan, such as '((A B) C)'; default: joins in the order of FROM.", "PLAN")
+    ] = None
+    sink: Annotated[
+        dict[str, Any] | None,
+        Prompt("Where its results go: path=DIR, format=json, type=delta; see docs/sinks.md. Default: CKPT/results."),
+    ] = None
+    operator: Annotated[str | None, OperatorPath] = None
+    operator_options: Annotated[Mapping[str, Any], OperatorOptions] = field(default_factory=dict)
+    history: Annotated[bool, Prompt("Let it see only the rows that arrive from its first step on.")] = True
+    spread: Annotated[str | None, Prompt("Over nodes: psp_d, ..., or auto; see docs/spreading.md.", "S")] = None
+    nodes: Annotated[int | str | None, Prompt("Over how many nodes, or auto; 4 unless you say.", "N")] = None
+    spread_options: Annotated[
+        Mapping[str, Any], Prompt("master, segment, copies or count_bound of the spread; may be repeated.")
+    ] = field(default_factory=dict)
+    part: Annotated[bool, Prompt(shown=False)] = False  # goes with the last query that reads its answers
 
-    @staticmethod
-    def of(name: str, spec: QuerySpec, sink: dict[str, Any] | None = None) -> AddQuery:
-        """Return the command that begins a query as declared; allow the operator that a program names."""
-        above, over = declare_operator(spec.operator, spec.operator_options), (spec.spread, spec.nodes)
-        options = named_options(spec.spread_options, "spread_options")
-        return AddQuery(name, spec.sql, spec.plan, sink, above, spec.history, *over, options)
+    verb = "add"
+
+    @property
+    def above(self) -> dict[str, Any] | None:
+        """The user's operator on top, as the manifest keeps it."""
+        return operator_value(self.operator, self.operator_options)
+
+    @override
+    def allowed(self) -> Self:
+        if self.above is not None:
+            allow_operators(str(self.operator))
+        return self
 
     @cached_property
     def statement(self) -> Statement:
@@ -73,7 +86,7 @@ class AddQuery(StepCommand):
 
     def without_operator(self) -> AddQuery:
         """Return the command for the query alone, of the same tree."""
-        alone = replace(self, operator=None)
+        alone = replace(self, operator=None, operator_options={})
         alone.__dict__["statement"] = self.statement
         return alone
 
@@ -128,17 +141,18 @@ class AddQuery(StepCommand):
             self.plan or "",
             manifest.step,
             sink=self.sink,
-            operator=self.operator,
+            operator=self.above,
             rejects=query.rejects,
             part=self.part,
         )
         if self.spread is not None or self.nodes is not None or self.spread_options:
-            return spread_entry(manifest, self.query, entry, self.spread, self.nodes, self.spread_options)
+            options = named_options(self.spread_options, "spread_options")
+            return spread_entry(manifest, self.query, entry, self.spread, self.nodes, options)
         plan = (parse_plan(self.plan, query) if self.plan else default_plan(query)).notation()
-        if self.operator is None:
+        if entry.operator is None:
             group, spread = group_for(manifest, query)
             return replace(entry, plan=plan, group=group, spread=spread)
-        check_operator(query, self.operator, "add_query")
+        check_operator(query, entry.operator, "add_query")
         group = group_at(SINGLE, level_of(manifest, query))
         return replace(entry, plan=plan, group=group)
 

@@ -36,6 +36,13 @@ class StepCommand(Command, ABC, family=True):
         """Whether the manifest already is as the command requires; then no event reports it as done."""
         return False
 
+    def allowed(self) -> Self:
+        """Allow the operators that it names, and return it: for commands of the user's own program, never for others.
+
+        Commands that come from a log or a page name only operators that the program has allowed already.
+        """
+        return self
+
     def logged(self, after: Manifest) -> Self:
         """Return the command as a log keeps it, where a manifest that has taken it writes something otherwise."""
         return self

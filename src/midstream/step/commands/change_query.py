@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 from typing_extensions import override
 
 from midstream.language.parse import bind_to_run, derived_parts
 from midstream.language.parts import Statement, check_text, not_too_deep
 from midstream.language.query import query_of
+from midstream.model.command import Prompt, QueryName
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, QueryChanged
 from midstream.model.manifest import Manifest
@@ -23,10 +25,16 @@ from midstream.step.reviewing.settings import reworded
 
 @dataclass(frozen=True)
 class ChangeQuery(StepCommand):
-    """Give a running query another window, filter or select list from this step on; its name and plan stay."""
+    """Give a running query another window or filter, or another select list with the same columns.
 
-    query: str
-    sql: str
+    It keeps its plan, its state and where its results go. With a wider window the answers are exact once kept rows
+    reach back far enough; the event `QueryChanged` says from when.
+    """
+
+    query: Annotated[str, QueryName]
+    sql: Annotated[str, Prompt("The query; - reads it from standard input.", "SQL", long=True)]
+
+    verb = "change"
 
     @cached_property
     def statement(self) -> Statement:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, getdoc, signature
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from midstream.model.command import declare_operator
-from midstream.model.errors import QueryError
 from midstream.step.choose import AUTO
-from midstream.step.commands.answer_lanes import ApproveLanes, RejectLanes
-from midstream.step.commands.approve import Approve
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.answer_proposal import Approve, Reject
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
@@ -19,7 +18,6 @@ from midstream.step.commands.drop_table import DropTable
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.pin import Pin, Unpin
-from midstream.step.commands.reject import Reject
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
 from midstream.step.commands.spread import Spread
@@ -28,6 +26,20 @@ from midstream.step.reviewing.settings import settings_of_values
 Receipt = TypeVar("Receipt")
 """What a command is answered with: its number in the command log where there is one, else nothing."""
 
+Given = ParamSpec("Given")
+
+
+def gives(kind: Callable[Given, StepCommand]) -> Callable[Concatenate[Controls[Receipt], Given], Receipt]:
+    """Make the method that gives a command of a kind: it takes the command's fields, and has its docstring."""
+
+    def give(self: Controls[Receipt], /, *values: Given.args, **named: Given.kwargs) -> Receipt:
+        return self._command(kind(*values, **named))
+
+    taken, itself = signature(kind), Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    give.__signature__ = taken.replace(parameters=[itself, *taken.parameters.values()])  # type: ignore[attr-defined]
+    give.__doc__ = getdoc(kind)
+    return give
+
 
 class Controls(ABC, Generic[Receipt]):
     """What can be commanded while queries run.
@@ -35,6 +47,35 @@ class Controls(ABC, Generic[Receipt]):
     A command takes effect with the next step; what is wrong with it is raised at once as a `MidstreamError`, and
     nothing has changed then.
     """
+
+    def add_query(
+        self,
+        name: str,
+        sql: str,
+        plan: str | None = None,
+        sink: Any = None,
+        *,
+        operator: str | None = None,
+        operator_options: Mapping[str, Any] | None = None,
+        history: bool = True,
+        spread: str | None = None,
+        nodes: int | str | None = None,
+        spread_options: Mapping[str, Any] | None = None,
+    ) -> Receipt:
+        """Begin a query with the next step: its answers are the results whose last row arrives from then on.
+
+        The rows that arrive meet those that running queries hold of the same join, unless `history` is False: then only
+        one another. The event `QueryAdded` says what the query sees, and from when its answers are what they would be
+        had it run for ever. `operator` names a `UserOperator` on top as `package.module:Class`, made with
+        `operator_options`. On a checkpoint the results go to a `sink` as well, without one into the checkpoint; in an
+        engine a sink may be a function, which gets Arrow tables.
+
+        A `spread` such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on so many `nodes`;
+        `auto` has the cost model say how many.
+        """
+        above, over = operator_options or {}, spread_options or {}
+        query = AddQuery(name, sql, plan, None, operator, above, history, spread, nodes, over)
+        return self._add(query.allowed(), sink)
 
     def migrate(
         self,
@@ -52,28 +93,16 @@ class Controls(ABC, Generic[Receipt]):
         By `auto` the strategy is the one predicted to suit the move best. The query leaves the plan it shares with
         other queries; `together` carries the shared plan under all of them.
         """
-        above = declare_operator(operator, operator_options)
-        return self._command(Migrate(name, plan or "", strategy, options, above, together))
+        moved = Migrate(name, plan or "", strategy, options, operator, operator_options or {}, together)
+        return self._command(moved.allowed())
 
-    def change_query(self, name: str, sql: str) -> Receipt:
-        """Give a running query another window or filter, or another select list with the same columns.
+    change_query = gives(ChangeQuery)
 
-        It keeps its plan and its state and runs by the new text from the next step on; the event `QueryChanged` says
-        from when the answers are exact.
-        """
-        return self._command(ChangeQuery(name, sql))
+    drop_query = gives(DropQuery)
 
-    def drop_query(self, name: str) -> Receipt:
-        """End a query; the next step no longer answers it."""
-        return self._command(DropQuery(name))
+    drop_stream = gives(DropStream)
 
-    def drop_stream(self, name: str) -> Receipt:
-        """Forget a stream that no query reads any more, beginning with the next step; not on Spark."""
-        return self._command(DropStream(name))
-
-    def drop_table(self, name: str) -> Receipt:
-        """Forget a static table that no query reads any more, beginning with the next step."""
-        return self._command(DropTable(name))
+    drop_table = gives(DropTable)
 
     def spread(
         self, query: str, scheme: str, nodes: int | str | None = None, *, plan: str | None = None, **options: Any
@@ -88,16 +117,9 @@ class Controls(ABC, Generic[Receipt]):
         """
         return self._command(Spread(query, scheme, nodes, options, plan or ""))
 
-    def rescale(self, lanes: int) -> Receipt:
-        """Spread the state over another number of lanes, beginning with the next step."""
-        return self._command(Rescale(lanes))
+    rescale = gives(Rescale)
 
-    def reshare(self, sharing: str) -> Receipt:
-        """Let queries share by another mode, beginning with the next step; no answer changes.
-
-        Queries that share already go on in their chains; one that began under `off` stays by itself.
-        """
-        return self._command(Reshare(sharing))
+    reshare = gives(Reshare)
 
     def optimize(
         self,
@@ -147,41 +169,22 @@ class Controls(ABC, Generic[Receipt]):
             Optimize(query or "", settings_of_values(given, f"query {query}" if query else "optimize"), mode is None)
         )
 
-    def approve(self, query: str = "", plan: str = "", *, lanes: int | None = None) -> Receipt:
-        """Accept the plan that is proposed for a query; a `plan` that is named must still be that one.
+    approve = gives(Approve)
 
-        Without a query, accept the number of `lanes` that is proposed.
-        """
-        _check_one_answer(query, lanes)
-        return self._command(Approve(query, plan) if lanes is None else ApproveLanes(lanes))
+    reject = gives(Reject)
 
-    def reject(self, query: str = "", plan: str = "", *, lanes: int | None = None) -> Receipt:
-        """Reject the plan that is proposed for a query: none is proposed until it would save much more.
+    pin = gives(Pin)
 
-        Without a query, reject the number of `lanes` that is proposed.
-        """
-        _check_one_answer(query, lanes)
-        return self._command(Reject(query, plan) if lanes is None else RejectLanes(lanes))
-
-    def pin(self, query: str, plan: str = "") -> Receipt:
-        """Keep a query on its plan, or on another one that it moves to first; users may still move it."""
-        return self._command(Pin(query, plan))
-
-    def unpin(self, query: str) -> Receipt:
-        """Let the optimizer review the plan of a query again."""
-        return self._command(Unpin(query))
+    unpin = gives(Unpin)
 
     def command(self, command: StepCommand) -> Receipt:
         """Give a command as a value: one that another package defines, or one of `midstream.step.commands`."""
         return self._command(command)
 
     @abstractmethod
+    def _add(self, query: AddQuery, sink: Any) -> Receipt:
+        """Check a query that writes to a sink as users mean it, and give it to the next step."""
+
+    @abstractmethod
     def _command(self, command: StepCommand) -> Receipt:
         """Check a command and give it to the next step."""
-
-
-def _check_one_answer(query: str, lanes: int | None) -> None:
-    if bool(query) == (lanes is not None):
-        raise QueryError(
-            "an answer is to one proposal", place="approve or reject", remedy="name the query, or else lanes=NUMBER"
-        )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from typing_extensions import override
 
+from midstream.model.command import Prompt
 from midstream.model.events import Event, MigrationBegun, QueryDropped
 from midstream.sharing.chains import members
 from midstream.sharing.membership import release
@@ -19,13 +21,14 @@ from midstream.step.spreading.sharing import regrouped
 
 @dataclass(frozen=True)
 class DropQuery(StepCommand):
-    """End a query and unlist the state that no other query reads.
+    """Drop a query of a running job, with the state that only it reads.
 
-    Migrations of what it shares go on, and are then those of the first query that still shares it. Of a query that was
-    refused the note goes.
+    Migrations of what it shares go on, and are then those of the first query that still shares it.
     """
 
-    query: str
+    query: Annotated[str, Prompt("A running query.", "NAME")]
+
+    verb = "drop"
 
     @override
     def apply(self, draft: Draft) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from typing_extensions import override
 
 from midstream.language.query import query_of
+from midstream.model.command import Prompt
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, StreamDropped
 from midstream.model.manifest import Manifest
@@ -21,7 +23,7 @@ class DropStream(StepCommand):
     Not on Spark: its log of offsets, which a job that goes back needs, has a place for each stream that it ever read.
     """
 
-    stream: str
+    stream: Annotated[str, Prompt("A stream that no query reads; not of a job on Spark.", "NAME")]
 
     @override
     def apply(self, draft: Draft) -> None:

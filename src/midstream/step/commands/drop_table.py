@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from typing_extensions import override
 
+from midstream.model.command import Prompt
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, TableDropped
 from midstream.step.commands.base import StepCommand
@@ -17,7 +19,7 @@ from midstream.step.draft import Draft
 class DropTable(StepCommand):
     """Forget a static table that no query reads any more. One that is given its rows anew begins with version 1."""
 
-    table: str
+    table: Annotated[str, Prompt("A static table that no query reads.", "NAME")]
 
     @override
     def apply(self, draft: Draft) -> None:

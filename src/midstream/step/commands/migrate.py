@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from typing_extensions import override
 
 from midstream.language.query import Query, query_of
 from midstream.migration.base import MigrationRequest, discovered, strategy
+from midstream.model.allowed import allow_operators
+from midstream.model.command import OperatorOptions, OperatorPath, Prompt, QueryName, operator_value
 from midstream.model.errors import StrategyError
 from midstream.model.events import Event, MigrationBegun, MigrationEnded
 from midstream.model.manifest import Manifest, QueryEntry
@@ -26,23 +29,46 @@ from midstream.step.spreading.sharing import reordered
 
 @dataclass(frozen=True)
 class Migrate(StepCommand):
-    """Carry a query to another plan by a strategy, or to another user's operator, or to both.
+    """Move a running query to another plan, to another operator of yours, or both; its answers go on.
 
-    An empty `plan` is the present one; `operator` is None where it stays as it is. `together` moves the plan that the
-    query shares, under all the queries that share it; otherwise the query leaves them.
+    A query that shares its plan with others leaves them, unless all go together. The plan and the strategy are
+    checked against the query before the command is sent.
     """
 
-    query: str
-    plan: str
-    strategy: str = AUTO
-    options: dict[str, Any] = field(default_factory=dict)
-    operator: dict[str, Any] | None = None
-    together: bool = False
+    query: Annotated[str, QueryName]
+    plan: Annotated[
+        str, Prompt("The new plan, such as '((A B) C)'; optional with an operator.", "PLAN", argument=True)
+    ] = ""
+    strategy: Annotated[
+        str,
+        Prompt(
+            "How kept rows get there; auto: what suits best. See docs/strategies.md.",
+            "S",
+            choices=lambda: (AUTO, *discovered()),
+        ),
+    ] = AUTO
+    options: Annotated[dict[str, Any], Prompt("An option of the strategy; may be repeated.")] = field(
+        default_factory=dict
+    )
+    operator: Annotated[str | None, OperatorPath] = None
+    operator_options: Annotated[Mapping[str, Any], OperatorOptions] = field(default_factory=dict)
+    together: Annotated[bool, Prompt("Move all queries that share the plan.")] = False
+
+    @property
+    def above(self) -> dict[str, Any] | None:
+        """The user's operator to go to, as the manifest keeps it; None where it stays as it is."""
+        return operator_value(self.operator, self.operator_options)
+
+    @override
+    def allowed(self) -> Self:
+        if self.above is not None:
+            allow_operators(str(self.operator))
+        return self
 
     @override
     def apply(self, draft: Draft) -> None:
         entry = draft.entry(self.query)
-        operator = None if self.operator == entry.operator else self.operator
+        operator = None if self.above == entry.operator else self.above
         start = MigrationStart(self.query, self.plan or entry.plan, self.strategy, self.options, operator)
         detail = dict[str, Any]()
         if operator is not None:

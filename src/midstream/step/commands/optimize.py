@@ -30,6 +30,8 @@ class Optimize(StepCommand):
     settings: OptimizerSettings = field(default_factory=OptimizerSettings)
     as_job: bool = False  # users named no mode: the job's counts
 
+    verb = None
+
     @override
     def apply(self, draft: Draft) -> None:
         place = f"query {self.query}" if self.query else "optimize"

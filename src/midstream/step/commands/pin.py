@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from typing_extensions import override
 
 from midstream.language.query import query_of
+from midstream.model.command import Prompt, QueryName
 from midstream.model.events import Event, PlanPinned
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization
@@ -20,10 +22,13 @@ from midstream.step.reviewing.proposals import withdraw
 
 @dataclass(frozen=True)
 class Pin(StepCommand):
-    """Have a query keep a plan: the present one, or one that it moves to first. Users may still move it."""
+    """Keep a query on its plan, or on another one that it moves to first, regardless of what the optimizer finds.
 
-    query: str
-    plan: str = ""
+    You may still move it.
+    """
+
+    query: Annotated[str, QueryName]
+    plan: Annotated[str, Prompt("The plan to keep; without it, the present one.", "PLAN", argument=True)] = ""
 
     @override
     def apply(self, draft: Draft) -> None:
@@ -43,9 +48,9 @@ class Pin(StepCommand):
 
 @dataclass(frozen=True)
 class Unpin(StepCommand):
-    """Let the optimizer look at the plan of a query again."""
+    """Let the optimizer review the plan of a query again."""
 
-    query: str
+    query: Annotated[str, QueryName]
 
     @override
     def apply(self, draft: Draft) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from typing_extensions import override
 
+from midstream.model.command import Prompt
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, LanesRescaled
 from midstream.model.manifest import Manifest
@@ -16,9 +18,9 @@ from midstream.step.draft import Draft
 
 @dataclass(frozen=True)
 class Rescale(StepCommand):
-    """Spread the state over another number of lanes."""
+    """Spread the state of a running job over another number of lanes; no row is lost and no answer changes."""
 
-    lanes: int
+    lanes: Annotated[int, Prompt("The new number of lanes, the partitions of the state.", least=1, most=SLOTS)]
 
     @override
     def apply(self, draft: Draft) -> None:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from typing_extensions import override
 
+from midstream.model.command import Prompt
 from midstream.model.events import Event, SharingChanged
 from midstream.model.manifest import Manifest
 from midstream.sharing.chains import check_parts
-from midstream.sharing.schemes.base import scheme
+from midstream.sharing.schemes.base import scheme, schemes
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 
 
 @dataclass(frozen=True)
 class Reshare(StepCommand):
-    """Let queries share what they join by another scheme, one of `midstream.sharing.schemes.base.schemes`."""
+    """Let the queries of a job share rows and work by another scheme; no answer changes.
 
-    sharing: str
+    Queries that share already go on in their chains; one that began under `off` stays by itself.
+    """
+
+    sharing: Annotated[
+        str,
+        Prompt("auto, mem_opt, cpu_opt, pull_up, push_down or off; see docs/sharing.md.", "SCHEME", choices=schemes),
+    ]
 
     @override
     def apply(self, draft: Draft) -> None:

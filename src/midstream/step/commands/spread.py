@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 from typing_extensions import override
 
 from midstream.language.query import query_of
+from midstream.model.command import Prompt, QueryName
 from midstream.model.errors import PlanError, QueryError
 from midstream.model.events import Event, QuerySpread
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.node_spread import AUTO_NODES, OFF
 from midstream.plan.notation import parse_plan
+from midstream.ring.spreading import spreadings
 from midstream.sharing.chains import members
 from midstream.sharing.membership import release
 from midstream.step.commands.add_query import group_for
@@ -28,21 +30,27 @@ from midstream.step.spreading.sharing import mates_of, regrouped
 
 @dataclass(frozen=True)
 class Spread(StepCommand):
-    """Run a query spread over `nodes` by a scheme from this step on; by `off` in lanes, without nodes.
+    """Spread a running join over nodes, over other nodes, or no longer; no row is lost and no answer changes.
 
-    By `auto` nodes there are as many as the cost model finds best. The option `relocation` says how nodes come and go:
-    `aggressive` lists rows at their new nodes at once, `passive` has them run out where they lie.
-
-    Its base rows are listed where they are needed then, and no answer is lost or comes twice; what else was kept for it
-    is dropped. It leaves the queries that it shares with, and stays by itself. Without a `plan` it keeps its probing
-    orders, if it has some that the scheme can go by.
+    The option `relocation` says how nodes come and go: `aggressive` lists rows at their new nodes at once, `passive`
+    has them run out where they lie. The query leaves those that it shares with, and stays by itself. Without a `plan`
+    it keeps its probing orders, if it has some that the scheme can go by.
     """
 
-    query: str
-    scheme: str
-    nodes: int | str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-    plan: str = ""
+    query: Annotated[str, QueryName]
+    scheme: Annotated[
+        str,
+        Prompt(
+            "psp_d, hash_hops, ..., auto; or off: back to lanes.",
+            "SCHEME",
+            choices=lambda: (AUTO, *spreadings(), OFF),
+        ),
+    ]
+    nodes: Annotated[int | str | None, Prompt("Over how many nodes, or auto; 4 unless you say.", "N")] = None
+    options: Annotated[
+        Mapping[str, Any], Prompt("master, segment, copies, count_bound, or relocation=aggressive|passive.")
+    ] = field(default_factory=dict)
+    plan: Annotated[str, Prompt("Probing orders; see docs/spreading.md.", "PLAN")] = ""
 
     @override
     def apply(self, draft: Draft) -> None:

@@ -22,6 +22,8 @@ class Stop(StepCommand):
 
     epoch: int
 
+    verb = None
+
     @override
     def apply(self, draft: Draft) -> None:
         current = draft.manifest.epochs[-1].number if draft.manifest.epochs else 0

@@ -121,7 +121,7 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         draft.events.append(_event(reviewing, decision, decided, cost))
     keep(draft, one.lead, _proposed(draft, reviewing, kept, decision, cost))
     if decided == "switch" and decision.plan is not None and cost is not None:
-        Migrate(one.lead, decision.plan, cost.strategy, {}, None, together=True).apply(draft)
+        Migrate(one.lead, decision.plan, cost.strategy, together=True).apply(draft)
 
 
 def decide(reviewing: Reviewing) -> tuple[Decision, SwitchCost | None]:

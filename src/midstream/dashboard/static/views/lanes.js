@@ -29,7 +29,7 @@ function review(one, context) {
       one.took === null ? null : ["a step takes", seconds(one.took)], one.interval === null ? null : ["trigger", `every ${seconds(one.interval)}`],
     ]),
     proposed ? h("div", { class: "callout" }, h("h3", {}, `${count(proposed.lanes, "lane")} proposed`), h("p", {}, `Saves ${percent(proposed.gain)} of the time.`),
-      h("p", { class: "buttons" }, commandButton(context, "Approve", { command: "approve_lanes", lanes: proposed.lanes }, { primary: true }), commandButton(context, "Reject", { command: "reject_lanes", lanes: proposed.lanes }))) : null);
+      h("p", { class: "buttons" }, commandButton(context, "Approve", { command: "approve", lanes: proposed.lanes }, { primary: true }), commandButton(context, "Reject", { command: "reject", lanes: proposed.lanes }))) : null);
 }
 
 function group(one) {
