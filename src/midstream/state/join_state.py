@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,11 @@ from midstream.state.sorted_run import SortedRun, from_batch, is_dead, merge_run
 from midstream.state.specs import StateSpec
 from midstream.state.store.base import ChunkStore, store_chunk
 
+PARTS_OF_SLICE = 4
+"""A chunk covers the ages up to its slice's end divided by this, or those of one step's rows if they are more."""
+
 MOST_IN_SLICE = 2
-"""Chunks of one slice; one more are merged."""
+"""Chunks of a slice's youngest part; one more are merged."""
 
 
 class JoinState:
@@ -125,15 +128,17 @@ class JoinState:
     def _in_slices(
         self, store: ChunkStore, name: str, runs: list[SortedRun], lineage: Lineage, now: int
     ) -> list[SortedRun]:
-        # Chunks are merged within a slice only, so that the chunks of a slice stay its own. No row is copied when a
-        # chunk moves.
-        slices = [slice_of(born_in(run, lineage.clock), lineage.cuts, now) for run in runs]
+        # A chunk is in the slice of its youngest row, so it moves on only if it is no longer than a part of the slice.
+        born = [born_in(run, lineage.clock) for run in runs]
+        order = sorted(range(len(runs)), key=lambda i: born[i][1])
         kept: list[SortedRun] = []
-        for at, group in groupby(range(len(runs)), slices.__getitem__):
-            inside = [runs[i] for i in group]
-            while found := to_merge([run.combinations.count for run in inside], MOST_IN_SLICE):
-                inside[found[0] : found[1]] = [merge_runs(inside[found[0] : found[1]])]
-            for run in inside:
+        for at, inside in groupby(order, lambda i: slice_of(born[i], lineage.cuts, now)):
+            parts = _parts([(runs[i], born[i][1]) for i in inside], max(lineage.cuts[at] // PARTS_OF_SLICE, 1))
+            for part in parts[:-1]:
+                part[:] = part if len(part) == 1 else [merge_runs(part)]  # No more chunks will enter it.
+            while found := to_merge([len(run) for run in parts[-1]], MOST_IN_SLICE):
+                parts[-1][found[0] : found[1]] = [merge_runs(parts[-1][found[0] : found[1]])]
+            for run in chain.from_iterable(parts):
                 if run.ref is not None and run.ref.slice != at:
                     self.moved += len(run)
                 kept.append(_listed(store, f"{name}-{len(kept)}", run, lineage.clock, at))
@@ -144,6 +149,10 @@ class JoinState:
         live = sum([run.combinations.count for run in runs])
         chunks = tuple([run.ref for run in runs if run.ref is not None])
         return StateListing(chunks, live, 0, self.left_out, lineage).made_of(runs, store)
+
+
+def _parts(runs: Sequence[tuple[SortedRun, int]], length: int) -> list[list[SortedRun]]:
+    return [[run for run, _ in part] for _, part in groupby(runs, lambda one: one[1] // length)]
 
 
 def born_in(run: SortedRun, clock: Clock) -> tuple[int, int]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
+from midstream.lab.costs.two_queries import TwoQueries, state_slice
 from midstream.model.counters import Counters
 from midstream.model.events import MigrationEnded, StepDone
 from tests.unit.building import both, engine, table
@@ -96,3 +98,31 @@ def test_a_join_without_cuts_counts_no_slices() -> None:
         step(made, draw, at)
     assert counted(made)[1] == {}
     assert sum(made.manifest.operators.values(), Counters()).comparisons == made.metrics()["comparisons"]
+
+
+RATES = [(10, 10.0, 1.0), (40, 10.0, 1.0), (40, 10.0, 0.1), (1_000, 2.0, 0.1), (10_000, 1.0, 0.1)]
+"""Rows a second, the narrow window in seconds (the wide one is three times it), and seconds a step."""
+
+
+@pytest.mark.parametrize(("rate", "narrow", "tick"), RATES)
+def test_a_chain_examines_at_most_a_tenth_more_than_equation_5_1(rate: int, narrow: float, tick: float) -> None:
+    setting = TwoQueries(lambda_=rate, w_1=narrow, w_2=3 * narrow, s_sigma=0.5, s_join=1.0)
+    expected, keys, random = state_slice(setting).cpu, max(rate // 2, 5), np.random.default_rng(rate)
+    made = engine("AB", sharing="mem_opt")
+    for window, condition in ((setting.w_1, ""), (setting.w_2, " AND A.v < 0.5")):
+        size = f"RANGE {round(window * 1_000)} MILLISECONDS"
+        made.add_query(f"q{window}", f"SELECT A.j AS a FROM A [{size}], B [{size}] WHERE A.k = B.k{condition}")
+    filled = round(setting.w_2 / tick) + 2
+    before: dict[int, int] = {}
+    for at in range(filled + 20):
+        if at == filled:
+            before = counted(made)[1].popitem()[1]
+        count = round(rate * tick)
+        times = np.sort(at + random.random(count)) * tick
+        draws = [(random.integers(0, keys, count), random.random(count)) for _ in "AB"]
+        made.push({a: table(times, j=range(count), k=k, v=v) for a, (k, v) in zip("AB", draws, strict=True)})
+    inner, outer = (
+        (count - before[end]) * keys / (20 * tick) for end, count in sorted(counted(made)[1].popitem()[1].items())
+    )
+    assert 0.9 < (inner + outer) / (expected["probe 1"] + expected["probe 2"]) < 1.1
+    assert 0.85 < inner / expected["probe 1"] < 1.25, "what is older than the first slice is examined in the second"
