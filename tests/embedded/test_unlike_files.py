@@ -184,16 +184,70 @@ def test_what_a_bad_file_may_do_is_one_of_two() -> None:
         source_columns("A", spec, None, embedded=False)
 
 
-DEEP = b'{"k": ' + b"[" * 20_000 + b"]" * 20_000 + b"}"
-
-
-@pytest.mark.parametrize("line", [b"rubbish", b"[1]", DEEP, b'{"v": "\\ud800"}', b'{"k": 1', b'{"v": "\xe9"', b"\xff"])
+@pytest.mark.parametrize("line", [b"rubbish", b"[1]", b'{"v": "\\ud800"}', b'{"k": 1', b'{"v": "\xe9"', b"\xff"])
 def test_lines_that_are_no_json_say_so(folder: Path, line: bytes) -> None:
     (folder / "A" / "0.json").write_bytes(b'\xef\xbb\xbf{"k": 1, "ts": "2024-01-01", "v": "x"}\n' + line + b"\r\n")
     results, (letter,) = run(folder, "json")
     assert results == [ONE]
     assert letter["_reason"] == "the line is no JSON object"
     assert letter["_corrupt_record"].startswith(line.decode("utf-8", "replace"))
+
+
+def nested(levels: int, open: str = "[", inner: str = "") -> str:
+    return f'{{"k": 1, "ts": "2024-01-01", "v": {open * levels}{inner}{("]" if open == "[" else "}") * levels}}}\n'
+
+
+@pytest.mark.parametrize(("open", "inner"), [("[", ""), ('{"a": ', "1")])
+@pytest.mark.parametrize("kind", ["VARCHAR", "BIGINT[]", "STRUCT(a BIGINT)"])
+def test_lines_that_are_nested_too_deep_say_so(folder: Path, kind: str, open: str, inner: str) -> None:
+    lines = (nested(levels, open, inner) for levels in (20, 100, 400, 700, 960, 20_000))
+    (folder / "A" / "0.json").write_text("".join(lines))
+    results, dead = run(folder, "json", f"k BIGINT, ts TIMESTAMP, v {kind}")
+    deep = [letter for letter in dead if letter["_reason"] == "the JSON object is nested more than 100 levels deep"]
+    assert len(deep) == 5 and len(results) + len(dead) == 6
+    assert all(letter["_corrupt_record"].startswith('{"k": 1') for letter in deep)
+    assert kind != "VARCHAR" or results == [{"k": 1, "v": nested(20, open, inner)[34:-2]}]
+
+
+def test_brackets_in_texts_nest_nothing(folder: Path) -> None:
+    text = '\\"' + "[{" * 300
+    (folder / "A" / "0.json").write_text(f'{{"k": 1, "ts": "2024-01-01", "v": "{text}", "other": [1]}}\nrubbish\n')
+    results, (letter,) = run(folder, "json")
+    assert results == [{"k": 1, "v": '"' + "[{" * 300}] and letter["_corrupt_record"] == "rubbish"
+
+
+def test_nested_values_of_json_read_as_text_keep_all_digits(folder: Path) -> None:
+    text = '[0.12345678901234567890, 1e400, 1.50, {"\\u00e9\\"": [true, null, -0.0, "1.50"]}]'
+    (folder / "A" / "0.json").write_text(f'{{"k": 1, "ts": "2024-01-01", "v": {text}}}\n')
+    assert run(folder, "json") == ([{"k": 1, "v": text}], [])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize(("format", "text"), [("csv", "k,ts,v\n1,2024-01-01,x\n"), ("json", nested(0, inner='"x"'))])
+def test_texts_in_another_encoding_are_named(folder: Path, format: str, text: str, encoding: str) -> None:
+    mark = "\ufeff" if encoding.endswith("be") else ""
+    (folder / "A" / "0.txt").write_bytes((mark + text).encode(encoding))
+    for more in (HEADER if format == "csv" else "", ""):
+        with pytest.raises(InputError, match=rf"is written in UTF-{encoding[4:6]}, .*0\.txt") as refused:
+            run(folder, format, more=more)
+        assert refused.value.remedy
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_two_columns_of_one_name_are_no_column(folder: Path, format: str) -> None:
+    table = pa.table([pa.array([1]), pa.array([T0], pa.timestamp("us")), *[pa.array(["x"])] * 4], [*"ktvwyz"])
+    for names, place in ((["k", "ts", "v", "v", "z", "z"], "0"), (["k", "ts", "V", "extra", "z", "z"], "1")):
+        file = folder / "A" / f"{place}.{format}"
+        if format == "parquet":
+            pq.write_table(table.rename_columns(names), file)
+        else:
+            file.write_text(f"{','.join(names)}\n1,2024-01-01,x,y,z,z\n")
+    more = HEADER if format == "csv" else ""
+    with pytest.raises(InputError, match=r"two columns 'v'.*0\.") as refused:
+        run(folder, format, more=more)
+    assert refused.value.remedy
+    results, (letter,) = run(folder, format, more=f'{more}\non_bad_file = "skip"')
+    assert results == [ONE] and "two columns 'v'" in letter["_reason"]
 
 
 @pytest.mark.parametrize("header", ["ts,V,k", "extra,K,v,ts", '"v","ts","k"'])

@@ -36,6 +36,16 @@ _MOST_OF_HEADER = 1 << 20
 _END_OF_LINE = re.compile(rb"\r\n|\n|\r")
 NO_OBJECT_OF_MESSAGE = "the value is no JSON object"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# That of UTF-32 begins as one of UTF-16 does.
+_OTHER_MARKS = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+_DEEPEST = 100
+_TOO_DEEP = f"the JSON object is nested more than {_DEEPEST} levels deep"
+_TEXT_OF_JSON = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 
 class BadFile(InputError):
@@ -85,7 +95,7 @@ def unread_file(columns: pa.Schema, reason: str) -> pa.Table:
 def _named(place: str) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError, AlikeColumns, _LacksColumn) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, AlikeColumns, _NotReadable) as error:
         raise BadFile(
             f"{UNREAD}: {error}",
             place=place,
@@ -94,11 +104,15 @@ def _named(place: str) -> Iterator[None]:
 
 
 def _decompressed(data: pa.Buffer, place: str, format: str) -> pa.Buffer:
-    kind = _COMPRESSED.get(f".{place.rpartition('.')[2].lower()}")
-    if kind is None or format not in ("csv", "json"):
+    if format not in ("csv", "json"):
         return data
-    with pa.CompressedInputStream(pa.BufferReader(data), kind) as stream:
-        return stream.read_buffer()
+    if kind := _COMPRESSED.get(f".{place.rpartition('.')[2].lower()}"):
+        with pa.CompressedInputStream(pa.BufferReader(data), kind) as stream:
+            data = stream.read_buffer()
+    begin = bytes(memoryview(data)[:4])
+    if mark := next((mark for mark in _OTHER_MARKS if begin.startswith(mark)), None):
+        raise _NotReadable(f"it is written in {_OTHER_MARKS[mark]}, and only UTF-8 is read")
+    return data
 
 
 def _declarable(columns: pa.Schema) -> pa.Schema:
@@ -152,8 +166,8 @@ def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.timestamp("us", column.type.tz), safe=False) if pt.is_timestamp(column.type) else column
 
 
-class _LacksColumn(ValueError):
-    """The header of a CSV file has no column that is declared."""
+class _NotReadable(ValueError):
+    """The texts of a file are in another encoding, or its header has no column that is declared."""
 
 
 def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
@@ -209,7 +223,7 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
         return pa.table([pa.array([], pa.string()) for _ in columns], names=columns.names)
     own = own_names(columns.names, header)
     if lacking := [name for name in columns.names if name not in own]:
-        raise _LacksColumn(f"its header has no {', '.join(map(repr, lacking))}, but {', '.join(header)}")
+        raise _NotReadable(f"its header has no {', '.join(map(repr, lacking))}, but {', '.join(header)}")
     found = {name: rows.column(header.index(own[name])) for name in columns.names}
     found = {name: _in_iso(column, columns.field(name).type, options) for name, column in found.items()}
     if longer:
@@ -439,7 +453,7 @@ def _lines_one_by_one(data: pa.Buffer, columns: pa.Schema) -> pa.Table:
 
 def _one_by_one(lines: Sequence[bytes], columns: pa.Schema, reason: str) -> pa.Table:
     objects = [json_object(line) for line in lines]
-    reasons = {at: reason for at, one in enumerate(objects) if one is None}
+    reasons = {at: _TOO_DEEP if _is_too_deep(lines[at]) else reason for at, one in enumerate(objects) if one is None}
     return rows_of_objects(objects, columns, reasons, lines, json_column)
 
 
@@ -494,7 +508,12 @@ def _own_keys(
 
 
 def json_object(line: bytes) -> dict[str, Any] | None:
-    """Read the JSON object of a line, whose numbers keep all digits; None for anything else."""
+    """Read the JSON object of a line, whose numbers keep all digits.
+
+    None for anything else, and where it is nested too deep.
+    """
+    if _is_too_deep(line):
+        return None
     try:
         value = json.loads(line, parse_float=_Number, parse_int=_Number)
         if b"\\ud" in line.lower():
@@ -502,6 +521,15 @@ def json_object(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _is_too_deep(line: bytes) -> bool:
+    # What reads values, and writes them as texts, calls itself at each level.
+    if line.count(b"[") + line.count(b"{") <= _DEEPEST:
+        return False
+    signs = np.frombuffer(_TEXT_OF_JSON.sub(b"", line), np.uint8)
+    steps = np.isin(signs, [*b"[{"]).astype(np.int64) - np.isin(signs, [*b"]}"])
+    return int(steps.cumsum().max(initial=0)) > _DEEPEST
 
 
 class _Number(str):
@@ -515,17 +543,16 @@ def json_column(values: list[Any], field: pa.Field) -> pa.Array:
 
 
 def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return str(value).lower() if isinstance(value, bool) else json.dumps(_plain(value))
+    return value if value is None or isinstance(value, str) else _written(value)
 
 
-def _plain(value: Any) -> Any:
+def _written(value: Any) -> str:
+    # As JSON, with numbers as they were written.
     if isinstance(value, _Number):
-        return json.loads(value)
+        return value
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list) else value
+        return f"{{{', '.join(f'{json.dumps(name)}: {_written(one)}' for name, one in value.items())}}}"
+    return f"[{', '.join(map(_written, value))}]" if isinstance(value, list) else json.dumps(value)
 
 
 def _complete(found: Mapping[str, pa.ChunkedArray], columns: pa.Schema, rows: int) -> pa.Table:

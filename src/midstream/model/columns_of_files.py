@@ -9,16 +9,20 @@ import pyarrow.types as pt
 
 
 class AlikeColumns(ValueError):
-    """A file has columns whose names differ only by case, so that nobody knows which of them is meant."""
+    """A file has columns of one name, or of names that differ only by case: nobody knows which of them is meant."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(f"its columns {' and '.join(map(repr, names))} differ only by case")
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            super().__init__(f"it has two columns {twice!r}")
+        else:
+            super().__init__(f"its columns {' and '.join(map(repr, names))} differ only by case")
 
 
 def own_names(declared: Sequence[str], given: Sequence[str]) -> dict[str, str]:
     """Map declared names to a file's columns, which may differ by case; names that the file lacks are left out.
 
-    One that is called just so is the one that is meant. Raises `AlikeColumns` where there is none, and two could be.
+    One that is called just so is the one that is meant. Raises `AlikeColumns` where two are called so, or there is
+    none, and two could be meant.
 
     >>> own_names(["k", "v"], ["ts", "K"]), own_names(["k"], ["K", "k"])
     ({'k': 'K'}, {'k': 'k'})
@@ -28,6 +32,8 @@ def own_names(declared: Sequence[str], given: Sequence[str]) -> dict[str, str]:
         alike = own.get(lower, [])
         if len(names) > 1 or names[0] in alike:  # Checkpoints may have both, of files that have.
             found |= {name: name for name in names if name in alike}
+            if twice := [name for name in found if alike.count(name) > 1]:
+                raise AlikeColumns(twice * 2)
         elif len(alike) > 1:
             raise AlikeColumns(alike)
         elif alike:
