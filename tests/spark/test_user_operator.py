@@ -39,9 +39,8 @@ def embedded() -> list[dict[str, Any]]:
     for step, tables in enumerate(STEPS):
         if step in MOVES:
             move = MOVES[step]
-            above = move.operator or {}
             engine.migrate(
-                "q", move.plan, move.strategy, operator=above["class"], operator_options=above["options"],
+                "q", move.plan, move.strategy, operator=move.operator, operator_options=move.operator_options,
                 **move.options,
             )  # fmt: skip
         found += engine.push(dict(tables))["q"].to_pylist()

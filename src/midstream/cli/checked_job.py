@@ -27,7 +27,7 @@ from midstream.job.outputs import dropped_next
 from midstream.job.reconcile import refuse_other_host, refuse_other_streams, with_streams
 from midstream.job.static_tables import unread
 from midstream.language.job_file import JobFile
-from midstream.language.job_specs import QuerySpec, SourceSpec
+from midstream.language.job_specs import SourceSpec
 from midstream.language.parse import parse_query
 from midstream.language.place import place as place_at
 from midstream.language.query import query_of
@@ -216,11 +216,11 @@ class _Check:
         missing = (job.streams.keys() - manifest.streams.keys()) | (job.tables.keys() - manifest.tables.keys())
         for name, query in job.queries.items():
             table = f"queries.{name}"
-            self.optimizer(table, query.optimizer, partial(_of_one_query, job, name, query))
+            self.optimizer(table, job.optimizers.get(name), partial(_of_one_query, job, name))
             allowed = query.operator is None
             with self.at(table, "operator"):
                 if query.operator is not None:
-                    OperatorSpec(query.operator, query.operator_options or {}).check_allowed()
+                    OperatorSpec(query.operator, query.operator_options).check_allowed()
                     allowed = True
             if any(re.search(rf"\b{re.escape(other)}\b", query.sql) for other in missing):
                 self.found.unchecked.append(name)
@@ -229,15 +229,14 @@ class _Check:
                 missing.add(name)
             else:
                 # A command allows its operator, so none may be made of one that this program has not allowed.
-                asked = query if allowed else replace(query, operator=None, operator_options=None)
-                given = {key: value for key, value in asked.arguments().items() if value is not None}
-                command = AddQuery(name, **{**given, "sink": dict(query.sink)}).allowed()
+                asked = query if allowed else replace(query, operator=None, operator_options={})
+                command = AddQuery(name, **asked.arguments()).allowed()
                 added = self.added(manifest, table, command)
                 manifest = added or manifest
                 missing |= {name} if added is None else set()
             with self.at(table, "sink"):
                 if self.folders is not None:
-                    sink = new_sink(self.folders, manifest, name, dict(query.sink))
+                    sink = new_sink(self.folders, manifest, name, query.sink)
                     entry = manifest.queries.get(name)
                     if sink is not None:
                         plain = entry is not None and entry.operator is None
@@ -407,8 +406,8 @@ def _span(sql: str, at: int) -> tuple[int, int] | None:
     return None
 
 
-def _of_one_query(job: JobFile, name: str, query: QuerySpec, settings: dict[str, Any]) -> JobFile:
-    return replace(job, queries={name: replace(query, optimizer=settings)}, optimizer=None)
+def _of_one_query(job: JobFile, name: str, settings: dict[str, Any]) -> JobFile:
+    return replace(job, optimizers={name: settings}, optimizer=None)
 
 
 def _as_declared(newest: Manifest, job: JobFile, known: Mapping[str, StreamSchema]) -> dict[str, StreamSchema]:

@@ -26,7 +26,7 @@ def verbs() -> dict[str, Callable[..., None]]:
     found = dict[str, Callable[..., None]]()
     for kind in Command.kinds.values():
         inputs = inputs_of(kind)
-        if inputs is not None and kind.verb is not None:
+        if kind.verb is not None and all(one.kind != "other" for one in inputs):
             function = _function_of(kind, inputs)
             found[function.__name__] = function
     return found

@@ -33,15 +33,13 @@ def unit_costs(file: str | Path, place: str) -> dict[str, float]:
 
 def with_unit_costs(file: JobFile) -> JobFile:
     """Replace the calibrations that a job file names by their unit costs."""
-    queries = {
-        name: replace(query, optimizer=_with_unit_costs(query.optimizer, f"[queries.{name}.optimizer]"))
-        for name, query in file.queries.items()
-    }
-    return replace(file, queries=queries, optimizer=_with_unit_costs(file.optimizer, "[optimizer]"))
+    each = {name: _with_unit_costs(one, f"[queries.{name}.optimizer]") for name, one in file.optimizers.items()}
+    common = None if file.optimizer is None else _with_unit_costs(file.optimizer, "[optimizer]")
+    return replace(file, optimizers=each, optimizer=common)
 
 
-def _with_unit_costs(table: Mapping[str, Any] | None, place: str) -> Mapping[str, Any] | None:
-    if table is None or CALIBRATION not in table:
+def _with_unit_costs(table: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    if CALIBRATION not in table:
         return table
     others = {name: value for name, value in table.items() if name != CALIBRATION}
     return {**others, "units": unit_costs(str(table[CALIBRATION]), place)}

@@ -55,8 +55,9 @@ class JobFile:
 
     Whether there is a scheme of the name `sharing` is checked where the job is made. `patience`, in microseconds, is
     how long a step is done again that fails for a reason outside; None leaves it to the job. `optimizer` says, as it is
-    written, what the optimizer may do with queries that have no settings of their own. `spark` has settings of Spark's
-    session, and `places` says where in the files each stream (`streams.A`), query, key of one and top-level key stands.
+    written, what the optimizer may do with queries that have no settings of their own; `optimizers` has those of the
+    others. `spark` has settings of Spark's session, and `places` says where in the files each stream (`streams.A`),
+    query, key of one and top-level key stands.
     """
 
     checkpoint: str
@@ -66,6 +67,7 @@ class JobFile:
     sharing: str = DEFAULT_SHARING
     patience: int | None = None
     optimizer: Mapping[str, Any] | None = None
+    optimizers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     spark: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
     tables: Mapping[str, TableSpec] = field(default_factory=dict)
@@ -155,13 +157,15 @@ def _include(
 def _job(texts: Sequence[TomlText], whole: bool = True) -> ReadJobFile:
     read = _Reader([text.table() for text in texts])
     a_text = f"a text such as {DEFAULT_SHARING!r}"
+    queries = read.each("queries", query_spec)
     job = JobFile(
         checkpoint=read.one("checkpoint", lambda top: top.path_of(top.required("checkpoint")), ""),
         lanes=read.one("lanes", _lanes, 1),
         sharing=read.one("sharing", lambda top: str(top.get("sharing", str, a_text, DEFAULT_SHARING)), DEFAULT_SHARING),
         patience=read.one("patience", lambda top: top.duration("patience"), None),
         streams=read.each("streams", source_spec),
-        queries=read.each("queries", query_spec),
+        queries={name: query for name, (query, _) in queries.items()},
+        optimizers={name: optimizer for name, (_, optimizer) in queries.items() if optimizer is not None},
         tables=read.each("tables", table_spec),
         optimizer=read.one("optimizer", optimizer_table, None),
         spark=read.one("spark", spark_settings, {}),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any
 
 from midstream.language.ddl import parse_ddl
 from midstream.language.toml_file import TomlTable
+from midstream.model.command import OperatorOptions, OperatorPath, Prompt, inputs_of
 from midstream.model.errors import InputError
 from midstream.model.words import suggest
 
@@ -73,27 +74,33 @@ class TableSpec:
 
 @dataclass(frozen=True)
 class QuerySpec:
-    """A query as a program or a job file declares it, before it has a name.
+    """A query as a program, a job file, the command line or a form declares it; the command `AddQuery` begins it.
 
-    `plan` is in plan notation. `sink` says where its results go, `operator` is a user's on top. `history`: whether it
-    sees, where it is new to a running job, what the job's queries hold. `optimizer` has settings of its own, as they
-    are written; None where the job's count. With a `spread` it runs over so many `nodes`.
+    `plan` is in plan notation. `history`: whether it sees, where it is new to a running job, what the job's queries
+    hold. With a `spread` it runs over so many `nodes`.
     """
 
-    sql: str
-    plan: str | None = None
-    sink: Any = None
-    operator: str | None = None
-    operator_options: Mapping[str, Any] | None = None
-    history: bool = True
-    optimizer: Mapping[str, Any] | None = None
-    spread: str | None = None
-    nodes: int | str | None = None
-    spread_options: Mapping[str, Any] | None = None
+    query: Annotated[str, Prompt("A name that no running query has.", "NAME")]
+    sql: Annotated[str, Prompt("The query; - reads it from standard input.", "SQL", long=True)]
+    plan: Annotated[
+        str | None, Prompt("Its plan, such as '((A B) C)'; default: joins in the order of FROM.", "PLAN")
+    ] = None
+    sink: Annotated[
+        dict[str, Any] | None,
+        Prompt("Where its results go: path=DIR, format=json, type=delta; see docs/sinks.md. Default: CKPT/results."),
+    ] = None
+    operator: Annotated[str | None, OperatorPath] = None
+    operator_options: Annotated[Mapping[str, Any], OperatorOptions] = field(default_factory=dict)
+    history: Annotated[bool, Prompt("Let it see only the rows that arrive from its first step on.")] = True
+    spread: Annotated[str | None, Prompt("Over nodes: psp_d, ..., or auto; see docs/spreading.md.", "S")] = None
+    nodes: Annotated[int | str | None, Prompt("Over how many nodes, or auto; 4 unless you say.", "N")] = None
+    spread_options: Annotated[
+        Mapping[str, Any], Prompt("master, segment, copies or count_bound of the spread; may be repeated.")
+    ] = field(default_factory=dict)
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `Engine.add_query` and `Job.query` but for the name."""
-        return {name: value for name, value in vars(self).items() if name != "optimizer"}
+        """Return the arguments of `Engine.add_query` and `Job.query` after the name."""
+        return {one.name: getattr(self, one.name) for one in fields(QuerySpec) if one.name != "query"}
 
 
 def spark_settings(top: TomlTable) -> dict[str, str]:
@@ -203,20 +210,35 @@ def optimizer_table(table: TomlTable) -> dict[str, Any] | None:
     return found
 
 
-def query_spec(table: TomlTable) -> QuerySpec:
-    """The query of a table `[queries.NAME]`."""
-    sql, plan = table.required("sql"), table.get("plan", str, "a text", None)
-    sink = table.required("sink", dict, "a table", '{ format = "parquet", path = "out" }')
-    operator = table.get("operator", str, "a text such as 'package.module:Class'", None)
-    options = table.get("operator_options", dict, "a table", None)
-    history = table.get("history", bool, "true or false", True)
+_READ: Mapping[str, tuple[Any, str]] = {
+    "text": (str, "a text"),
+    "flag": (bool, "true or false"),
+    "named": (dict, "a table"),
+    "value": (int | str, "a whole number, or 'auto'"),
+}
+"""What a value of each kind of input is in a file, and in words."""
+
+
+def query_spec(table: TomlTable) -> tuple[QuerySpec, dict[str, Any] | None]:
+    """Read the query of a table `[queries.NAME]`, and the settings of the optimizer that it has, as they are written.
+
+    Its keys are the fields of `QuerySpec`.
+    """
+    given = dict[str, Any]()
+    for one in inputs_of(QuerySpec):
+        if one.name == "query":
+            continue
+        kind, what = _READ[one.kind]
+        if one.name == "sink":
+            given["sink"] = table.required("sink", kind, what, '{ format = "parquet", path = "out" }')
+        elif one.required:
+            given[one.name] = table.required(one.name)
+        else:
+            given[one.name] = table.get(one.name, kind, what, one.default)
     optimizer = optimizer_table(table)
-    spread = table.get("spread", str, "a text such as 'psp_d'", None)
-    nodes = table.get("nodes", int | str, "a whole number, or 'auto'", None)  # type: ignore[arg-type]
-    spread_options = table.get("spread_options", dict, "a table", None)
     table.close()
-    if spread is None and (nodes is not None or spread_options is not None):
+    if given["spread"] is None and (given["nodes"] is not None or given["spread_options"]):
         table.fault("spread", "is missing, of which nodes and spread_options are", 'add spread = "auto"')
-    if isinstance(sink.get("path"), str):
-        sink = {**sink, "path": table.path_of(sink["path"])}
-    return QuerySpec(sql, plan, sink, operator, options, history, optimizer, spread, nodes, spread_options)
+    if isinstance(given["sink"].get("path"), str):
+        given["sink"] = {**given["sink"], "path": table.path_of(given["sink"]["path"])}
+    return QuerySpec(table.path[-1], **given), optimizer

@@ -53,7 +53,8 @@ OperatorOptions = Prompt("An option of that operator; may be repeated.")
 class Input:
     """A field of a command as users give it.
 
-    `kind` is `text`, `number`, `flag`, `named` (values by name), `list` (of texts) or `value` (JSON, or else a text).
+    `kind` is `text`, `number`, `flag`, `named` (values by name), `list` (of texts), `value` (JSON, or else a text) or
+    `other`.
     """
 
     name: str
@@ -76,8 +77,8 @@ class Input:
         return f"--no-{word}" if self.default is True else f"--{word}"
 
 
-def inputs_of(kind: type[Command]) -> tuple[Input, ...] | None:
-    """List what users give for a command of this kind; None where a field is neither text nor JSON.
+def inputs_of(kind: type[Any]) -> tuple[Input, ...]:
+    """List what users give for a command of this kind, by its fields; one that is neither text nor JSON is `other`.
 
     >>> from midstream.step.commands.rescale import Rescale
     >>> [(one.name, one.kind, one.option) for one in inputs_of(Rescale)]
@@ -89,25 +90,25 @@ def inputs_of(kind: type[Command]) -> tuple[Input, ...] | None:
         prompt = next((note for note in notes if isinstance(note, Prompt)), Prompt())
         if not prompt.shown:
             continue
-        if (form := _form_of(hint)) is None:
-            return None
         default = one.default if one.default_factory is MISSING else one.default_factory()
-        found.append(Input(one.name, form, default is MISSING, None if default is MISSING else default, prompt))
+        found.append(
+            Input(one.name, _form_of(hint), default is MISSING, None if default is MISSING else default, prompt)
+        )
     return tuple(found)
 
 
-def _form_of(hint: Any) -> str | None:
+def _form_of(hint: Any) -> str:
     several = set(get_args(hint)) if get_origin(hint) in (Union, UnionType) else {hint}
     several -= {type(None)}
     if len(several) > 1 or several == {Any}:
-        return "value" if several <= {int, float, str, bool, Any} else None
+        return "value" if several <= {int, float, str, bool, Any} else "other"
     (single,) = several
     origin = get_origin(single) or single
     if origin in (tuple, list):
         return "list"
     if origin is dict or origin is Mapping:
         return "named"
-    return {str: "text", int: "number", bool: "flag", float: "value"}.get(origin)
+    return {str: "text", int: "number", bool: "flag", float: "value"}.get(origin, "other")
 
 
 def operator_value(path: str | None, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:

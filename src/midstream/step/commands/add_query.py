@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count
 from typing import Annotated, Any, Self
 
 from typing_extensions import override
 
+from midstream.language.job_specs import QuerySpec
 from midstream.language.parse import bind_to_run, derived_parts
 from midstream.language.parts import Statement, check_text, not_too_deep
 from midstream.language.query import Query, query_of
 from midstream.model.allowed import allow_operators
 from midstream.model.codec import decode
-from midstream.model.command import Command, OperatorOptions, OperatorPath, Prompt, named_options, operator_value
+from midstream.model.command import Command, Prompt, named_options, operator_value
 from midstream.model.errors import QueryError, fault_located
 from midstream.model.events import CrossJoinBegun, Event, QueryAdded
 from midstream.model.manifest import Manifest, QueryEntry, RefusedQuery
@@ -37,7 +38,7 @@ from midstream.step.spreading.sharing import entered
 
 
 @dataclass(frozen=True)
-class AddQuery(StepCommand):
+class AddQuery(QuerySpec, StepCommand):
     """Add a query over the streams of a running job; it answers from its first step on.
 
     With `history`, rows that arrive from then on join those that running queries of the same join have kept; the event
@@ -45,23 +46,6 @@ class AddQuery(StepCommand):
     shares the nodes of queries that are like it and spread alike.
     """
 
-    query: Annotated[str, Prompt("A name that no running query has.", "NAME")]
-    sql: Annotated[str, Prompt("The query; - reads it from standard input.", "SQL", long=True)]
-    plan: Annotated[
-        str | None, Prompt("Its plan, such as '((A B) C)'; default: joins in the order of FROM.", "PLAN")
-    ] = None
-    sink: Annotated[
-        dict[str, Any] | None,
-        Prompt("Where its results go: path=DIR, format=json, type=delta; see docs/sinks.md. Default: CKPT/results."),
-    ] = None
-    operator: Annotated[str | None, OperatorPath] = None
-    operator_options: Annotated[Mapping[str, Any], OperatorOptions] = field(default_factory=dict)
-    history: Annotated[bool, Prompt("Let it see only the rows that arrive from its first step on.")] = True
-    spread: Annotated[str | None, Prompt("Over nodes: psp_d, ..., or auto; see docs/spreading.md.", "S")] = None
-    nodes: Annotated[int | str | None, Prompt("Over how many nodes, or auto; 4 unless you say.", "N")] = None
-    spread_options: Annotated[
-        Mapping[str, Any], Prompt("master, segment, copies or count_bound of the spread; may be repeated.")
-    ] = field(default_factory=dict)
     part: Annotated[bool, Prompt(shown=False)] = False  # goes with the last query that reads its answers
 
     verb = "add"

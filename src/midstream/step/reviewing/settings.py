@@ -66,14 +66,10 @@ def declared_optimizer(file: JobFile) -> dict[str, OptimizerSettings]:
 
     A query whose table names no mode takes that of the job, which is `suggest` where none is written.
     """
-    tables = {name: query.optimizer for name, query in file.queries.items()} | {"": file.optimizer}
+    tables = {**file.optimizers, **({} if file.optimizer is None else {"": file.optimizer})}
     places = {name: f"[queries.{name}.optimizer]" if name else "[optimizer]" for name in tables}
     mode = (file.optimizer or {}).get("mode", OptimizerSettings.mode)
-    return {
-        name: settings_of_values({"mode": mode, **table}, places[name])
-        for name, table in tables.items()
-        if table is not None
-    }
+    return {name: settings_of_values({"mode": mode, **table}, places[name]) for name, table in tables.items()}
 
 
 def _quiet(text: str, place: str) -> tuple[int, int]:
