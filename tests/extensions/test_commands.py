@@ -13,6 +13,7 @@ import pytest
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
+from midstream.dashboard.api import forms
 from midstream.model.command import Command
 from midstream.model.events import Event
 from tests.extension import distribution
@@ -102,6 +103,16 @@ def test_the_help_has_it_with_its_fields(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["allow-lateness", "--help"]) == 0
     told = capsys.readouterr().out
     assert "Let rows of a stream come later" in told and "STREAM" in told and "--lateness" in told
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_dashboard_has_a_form_of_it() -> None:
+    (found,) = [one for one in forms() if one["command"] == "allow_lateness"]
+    assert (found["verb"], found["title"]) == ("allow-lateness", "Let rows of a stream come later, in microseconds.")
+    assert [(one["name"], one["kind"], one["required"]) for one in found["fields"]] == [
+        ("stream", "text", True),
+        ("lateness", "number", True),
+    ]
 
 
 @pytest.mark.usefixtures("installed")

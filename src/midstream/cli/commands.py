@@ -12,24 +12,15 @@ from typer.core import TyperGroup
 
 from midstream.cli.arguments import AsJson, CheckpointPath, WaitSeconds, json_or_text, named_values
 from midstream.cli.send import send
-from midstream.model.command import COMMANDS, Command, Input, inputs_of
+from midstream.model.command import COMMANDS, Input
 from midstream.model.discovery import load_modules
 from midstream.state.store.places import located
-from midstream.step.commands.base import StepCommand
+from midstream.step.commands.base import StepCommand, offered
 
 
 def verbs() -> dict[str, Callable[..., None]]:
-    """Make the function of each kind of command that users give, by its name on the command line.
-
-    Kinds of other packages are among them once their modules are imported.
-    """
-    found = dict[str, Callable[..., None]]()
-    for kind in Command.kinds.values():
-        inputs = inputs_of(kind)
-        if kind.verb is not None and all(one.kind != "other" for one in inputs):
-            function = _function_of(kind, inputs)
-            found[function.__name__] = function
-    return found
+    """Make the function of each kind of command that users give, by its name on the command line."""
+    return {verb: _function_of(verb, kind, inputs) for verb, (kind, inputs) in offered().items()}
 
 
 class Commands(TyperGroup):
@@ -60,7 +51,7 @@ def whole_paragraphs(function: Callable[..., Any]) -> str:
     return "\n\n".join(" ".join(part.split()) for part in (getdoc(function) or "").split("\n\n"))
 
 
-def _function_of(kind: type[StepCommand], inputs: tuple[Input, ...]) -> Callable[..., None]:
+def _function_of(verb: str, kind: type[StepCommand], inputs: tuple[Input, ...]) -> Callable[..., None]:
     def give(path: str, wait: float | None, as_json: bool, **given: Any) -> None:
         values = {one.name: _read(one, given[one.name]) for one in inputs if given[one.name] not in (None, [], False)}
         send(path, kind(**values).allowed(), wait, as_json)
@@ -77,7 +68,7 @@ def _function_of(kind: type[StepCommand], inputs: tuple[Input, ...]) -> Callable
     give.__signature__ = Signature(  # type: ignore[attr-defined]
         [Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=default) for name, hint, default in each]
     )
-    give.__name__, give.__doc__ = kind.verb or kind.kind.replace("_", "-"), getdoc(kind)
+    give.__name__, give.__doc__ = verb, getdoc(kind)
     return give
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from inspect import getdoc
 from typing import Any
 from zlib import crc32
 
@@ -15,8 +16,10 @@ from midstream.dashboard.reading import ANSWERS_KEPT, JobReading, JobReadings
 from midstream.dashboard.view import nothing_else
 from midstream.dashboard.views import views
 from midstream.model.codec import encode
+from midstream.model.command import COMMANDS, Input
+from midstream.model.discovery import load_modules
 from midstream.model.errors import CheckpointError, QueryError, fault_located
-from midstream.step.commands.base import StepCommand, command_of
+from midstream.step.commands.base import StepCommand, command_of, offered
 
 JsonObject = dict[str, Any]
 
@@ -29,15 +32,16 @@ class Api:
         self._control = control
 
     def checkpoints(self) -> JsonObject:
-        """List the checkpoints, the views, and whether commands are taken.
+        """List the checkpoints, the views, the forms of commands, and whether commands are taken.
 
-        `checkpoints`: the `url` and `name` of each; `views`: the `name` and `title` of each; `control`: whether any
-        token would be taken.
+        `checkpoints`: the `url` and `name` of each; `views`: the `name` and `title` of each; `forms`: as `forms` lists
+        them; `control`: whether any token would be taken.
         """
         urls = [one.checkpoint.url for one in self._readings]
         return {
             "checkpoints": [{"url": url, "name": url.rstrip("/").rpartition("/")[2] or url} for url in urls],
             "views": [{"name": view.name, "title": view.title} for view in views().values()],
+            "forms": forms(),
             "control": self._control,
         }
 
@@ -131,6 +135,42 @@ class Api:
             known = f"0 to {len(self._readings) - 1}"
             raise CheckpointError(f"there is no checkpoint {index}", place="address", remedy=f"use one of: {known}")
         return self._readings[index]
+
+
+def forms() -> list[JsonObject]:
+    """Describe a form for each kind of command that users give, also for those of other packages.
+
+    Each has the `command` as logs name it, its `verb` and `title`, and `fields`, in order: `name`, `kind` (of
+    `Input.kind`), `help`, `required`, `first` (an argument of the command line), `running` (the name of a running
+    query), `long`, `unset` (a flag that sets what is true to false), `least`, `most`, and what there is as `choices`.
+    """
+    load_modules(COMMANDS)
+    return [
+        {
+            "command": kind.kind,
+            "verb": verb,
+            "title": (getdoc(kind) or verb).partition("\n\n")[0].replace("\n", " "),
+            "fields": [_field(one) for one in inputs],
+        }
+        for verb, (kind, inputs) in offered().items()
+    ]
+
+
+def _field(one: Input) -> JsonObject:
+    prompt = one.prompt
+    return {
+        "name": one.name,
+        "kind": one.kind,
+        "help": prompt.help,
+        "required": one.required,
+        "first": one.is_argument or one.required,
+        "running": prompt.running,
+        "long": prompt.long,
+        "unset": one.default is True,
+        "least": prompt.least,
+        "most": prompt.most,
+        "choices": None if prompt.choices is None else list(prompt.choices()),
+    }
 
 
 def _step(options: Mapping[str, str]) -> int | None:

@@ -42,9 +42,10 @@ class Prompt:
     choices: Callable[[], Iterable[str]] | None = None  # what there is, for a form; the command itself checks
     long: bool = False  # a text of several lines; the command line reads it from standard input where it is "-"
     shown: bool = True
+    running: bool = False  # names a running query: a form has it from its page
 
 
-QueryName = Prompt("The name of a running query.", "QUERY")
+QueryName = Prompt("The name of a running query.", "QUERY", running=True)
 OperatorPath = Prompt("An operator of yours over the results; its module can be imported.", "MODULE:CLASS")
 OperatorOptions = Prompt("An option of that operator; may be repeated.")
 

@@ -9,7 +9,7 @@ const HIDDEN_POLL = 15000;
 const $ = (id) => document.getElementById(id);
 const place = { index: 0, view: "plan", options: new URLSearchParams() };
 const modules = new Map();
-let server = { checkpoints: [], views: [], control: false };
+let server = { checkpoints: [], views: [], forms: [], control: false };
 let overview = null;
 let drawn = "";
 let timer = 0;
@@ -40,7 +40,7 @@ export function go({ index = place.index, view = place.view, ...options } = {}) 
 function context() {
   const live = !place.options.get("step");
   return {
-    index: place.index, overview, options: place.options,
+    index: place.index, overview, forms: server.forms, options: place.options,
     query: place.options.get("query") || overview?.queries[0] || "",
     step: overview?.step, isLive: live, go,
     canControl: server.control && Boolean(token()) && live,

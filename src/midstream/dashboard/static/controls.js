@@ -39,29 +39,71 @@ export function proposal(data, context) {
     context.canControl ? null : h("p", { class: "quiet" }, context.whyNot));
 }
 
+// These have buttons of their own where there is something to answer.
+const BUTTONS = ["approve", "reject", "pin", "unpin"];
+
 /** All forms; those of a query only where there is one. Without the right to command they are off and say why. */
 export function controls(data, context) {
   const query = data.query;
-  const strategies = choice("migrate-strategy", "Strategy", data.strategies || []);
-  const text = (id, label, initial = "") => h("label", { for: id, class: "wide" }, label, " ", h("textarea", { id, "data-keep": initial, rows: 3, spellcheck: "false" }, initial));
   const lanes = data.lane_review?.proposal;
   const waits = lanes?.state === "waits";
   const button = (id, label, command) => h("button", { type: "button", id, disabled: !context.canControl, onclick: () => context.send(command) }, label);
   return h("details", { id: "controls" },
     h("summary", {}, "Commands"),
     context.canControl ? null : h("p", { class: "quiet", id: "why-not" }, `Off: ${context.whyNot}.`),
-    query ? form(context, "migrate", "Migrate to another plan", [field("migrate-plan", "Plan", { placeholder: data.plan, required: true }), strategies,
-      data.mates.count ? h("label", { for: "migrate-together" }, h("input", { type: "checkbox", id: "migrate-together" }), " with all that share it") : null],
-      "Migrate", () => ({ command: "migrate", query, plan: value("migrate-plan"), strategy: value("migrate-strategy"), together: Boolean(document.getElementById("migrate-together")?.checked) })) : null,
     query ? optimizer(data, context) : null,
     query ? form(context, "pin", data.pinned ? "The plan is pinned" : "Keep this plan", [], data.pinned ? "Unpin" : "Pin", () => ({ command: data.pinned ? "unpin" : "pin", query })) : null,
-    form(context, "rescale", "Number of lanes", [field("rescale-lanes", "Lanes", { type: "number", min: 1, required: true, value: context.overview.lanes })], "Rescale",
-      () => ({ command: "rescale", lanes: Number(value("rescale-lanes")) })),
     waits ? h("p", { class: "buttons" }, `${lanes.lanes} lanes are proposed: `, button("approve-lanes", "Approve", { command: "approve", lanes: lanes.lanes }), button("reject-lanes", "Reject", { command: "reject", lanes: lanes.lanes })) : null,
-    query ? form(context, "change", "Change the query", [text("change-sql", "SQL", data.sql)], "Change", () => ({ command: "change_query", query, sql: value("change-sql") })) : null,
-    form(context, "add", "Add a query", [field("add-name", "Name", { required: true }), text("add-sql", "SQL"), field("add-plan", "Join order, if not that of FROM", { placeholder: "((A B) C)" })],
-      "Add", () => ({ command: "add_query", query: value("add-name"), sql: value("add-sql"), ...(value("add-plan") ? { plan: value("add-plan") } : {}) })),
-    query ? form(context, "drop", "End the query", [], "Drop", () => ({ command: "drop_query", query }), { sure: `End the query ${query}? What no other query reads is let go.`, danger: true }) : null);
+    context.forms.filter((one) => !BUTTONS.includes(one.verb) && (query || !one.fields.some((field) => field.running))).map((one) => generated(one, data, context)));
+}
+
+/** The form of a command, as the server describes it: first what it asks always, then its options. */
+function generated(described, data, context) {
+  const { verb, command, title } = described;
+  const asked = described.fields.filter((one) => !one.running);
+  const about = described.fields.find((one) => one.running);
+  const made = (one) => widget(`${verb}-${one.name}`, one, about ? data : {}, context);
+  const [first, others] = [asked.filter((one) => one.first || one.choices), asked.filter((one) => !one.first && !one.choices)];
+  const label = verb[0].toUpperCase() + verb.slice(1).replaceAll("-", " ");
+  const given = () => {
+    const found = about ? { command, [about.name]: data.query } : { command };
+    for (const one of asked) {
+      const read = taken(`${verb}-${one.name}`, one);
+      if (read !== null) found[one.name] = read;
+    }
+    return found;
+  };
+  const ends = verb.startsWith("drop");
+  return form(context, verb, title, [
+    first.map(made), others.length ? h("details", { id: `more-${verb}` }, h("summary", {}, "Options"), others.map(made)) : null,
+  ], label, given, { danger: ends, sure: ends ? `${title}${about ? ` It is ${data.query}.` : ""}` : null });
+}
+
+/** What is typed into for a field; a query's own text, and what the job has, is there already. */
+function widget(id, one, data, context) {
+  const label = one.name.replaceAll("_", " ");
+  const attributes = { title: one.help || null };
+  if (one.choices) return choice(id, label, one.choices);
+  if (one.kind === "flag") return h("label", { for: id, ...attributes }, h("input", { type: "checkbox", id }), one.unset ? ` no ${label}` : ` ${label}`);
+  if (one.long || one.kind === "named" || one.kind === "list") {
+    const initial = one.long ? data[one.name] ?? "" : "";
+    return h("label", { for: id, class: "wide", ...attributes }, one.kind === "named" ? `${label}, NAME=VALUE in each line` : label, " ",
+      h("textarea", { id, "data-keep": initial, rows: one.long ? 3 : 1, spellcheck: "false" }, initial));
+  }
+  if (one.kind === "number") return field(id, label, { ...attributes, type: "number", min: one.least, max: one.most, required: one.required, value: context.overview[one.name] });
+  return field(id, label, { ...attributes, required: one.required, placeholder: data[one.name] });
+}
+
+const value_of = (text) => { try { return JSON.parse(text); } catch { return text; } };
+const named = (line) => { const at = line.indexOf("="); return [line.slice(0, at).trim(), value_of(line.slice(at + 1).trim())]; };
+
+/** The value of a field as logs have it; null where nothing was given. */
+function taken(id, one) {
+  if (one.kind === "flag") return document.getElementById(id).checked ? !one.unset : null;
+  const text = value(id);
+  if (!text && !one.required) return null;
+  const lines = () => text.split("\n").map((line) => line.trim()).filter(Boolean);
+  return { number: () => Number(text), named: () => Object.fromEntries(lines().map(named)), list: lines, value: () => value_of(text) }[one.kind]?.() ?? text;
 }
 
 /** What the optimizer may do with the query; its other settings stay, but for the options of another policy. */

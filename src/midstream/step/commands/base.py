@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from midstream.model.codec import decode
-from midstream.model.command import Command
+from midstream.model.command import Command, Input, inputs_of
 from midstream.model.errors import MidstreamError, QueryError
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
@@ -46,6 +46,19 @@ class StepCommand(Command, ABC, family=True):
     def logged(self, after: Manifest) -> Self:
         """Return the command as a log keeps it, where a manifest that has taken it writes something otherwise."""
         return self
+
+
+def offered() -> dict[str, tuple[type[StepCommand], tuple[Input, ...]]]:
+    """List the kinds of command that users give, with what they are asked, by their names on the command line.
+
+    Kinds of other packages are among them once their modules are imported.
+    """
+    found = dict[str, tuple[type[StepCommand], tuple[Input, ...]]]()
+    for kind in Command.kinds.values():
+        inputs = inputs_of(kind)
+        if kind.verb is not None and all(one.kind != "other" for one in inputs):
+            found[kind.verb or kind.kind.replace("_", "-")] = (kind, inputs)
+    return found
 
 
 def taken(manifest: Manifest, command: Command) -> Manifest:

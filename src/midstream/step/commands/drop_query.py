@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typing_extensions import override
 
-from midstream.model.command import Prompt
+from midstream.model.command import QueryName
 from midstream.model.events import Event, MigrationBegun, QueryDropped
 from midstream.sharing.chains import members
 from midstream.sharing.membership import release
@@ -26,7 +26,7 @@ class DropQuery(StepCommand):
     Migrations of what it shares go on, and are then those of the first query that still shares it.
     """
 
-    query: Annotated[str, Prompt("A running query.", "NAME")]
+    query: Annotated[str, QueryName]
 
     verb = "drop"
 

@@ -27,6 +27,11 @@ from midstream.step.spreading.declare import check_orders
 from midstream.step.spreading.sharing import reordered
 
 
+def choices_of_strategy() -> tuple[str, ...]:
+    """List the strategies of a migration, for forms."""
+    return (AUTO, *discovered())
+
+
 @dataclass(frozen=True)
 class Migrate(StepCommand):
     """Move a running query to another plan, to another operator of yours, or both; its answers go on.
@@ -44,7 +49,7 @@ class Migrate(StepCommand):
         Prompt(
             "How kept rows get there; auto: what suits best. See docs/strategies.md.",
             "S",
-            choices=lambda: (AUTO, *discovered()),
+            choices=choices_of_strategy,
         ),
     ] = AUTO
     options: Annotated[dict[str, Any], Prompt("An option of the strategy; may be repeated.")] = field(

@@ -28,6 +28,11 @@ from midstream.step.spreading.relocate import AGGRESSIVE, PASSIVE, carried_over,
 from midstream.step.spreading.sharing import mates_of, regrouped
 
 
+def choices_of_scheme() -> tuple[str, ...]:
+    """List the ways to spread a running join, for forms."""
+    return (AUTO, *spreadings(), OFF)
+
+
 @dataclass(frozen=True)
 class Spread(StepCommand):
     """Spread a running join over nodes, over other nodes, or no longer; no row is lost and no answer changes.
@@ -43,7 +48,7 @@ class Spread(StepCommand):
         Prompt(
             "psp_d, hash_hops, ..., auto; or off: back to lanes.",
             "SCHEME",
-            choices=lambda: (AUTO, *spreadings(), OFF),
+            choices=choices_of_scheme,
         ),
     ]
     nodes: Annotated[int | str | None, Prompt("Over how many nodes, or auto; 4 unless you say.", "N")] = None
