@@ -26,7 +26,7 @@ import pyarrow.types as pt
 
 from midstream.model.columns_of_files import AlikeColumns, own_names, refuse_alike, respelled, spelled
 from midstream.model.errors import InputError
-from midstream.step.admission.given import judged, with_reasons
+from midstream.step.admission.given import DEEPEST, judged, with_reasons
 from midstream.step.admission.outputs import CORRUPT, FILE, NO_OBJECT, UNREAD
 
 Options = Mapping[str, str]
@@ -43,8 +43,7 @@ _OTHER_MARKS = {
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
-_DEEPEST = 100
-_TOO_DEEP = f"the JSON object is nested more than {_DEEPEST} levels deep"
+_TOO_DEEP = f"the JSON object is nested more than {DEEPEST} levels deep"
 _TEXT_OF_JSON = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 
@@ -525,11 +524,11 @@ def json_object(line: bytes) -> dict[str, Any] | None:
 
 def _is_too_deep(line: bytes) -> bool:
     # What reads values, and writes them as texts, calls itself at each level.
-    if line.count(b"[") + line.count(b"{") <= _DEEPEST:
+    if line.count(b"[") + line.count(b"{") <= DEEPEST:
         return False
     signs = np.frombuffer(_TEXT_OF_JSON.sub(b"", line), np.uint8)
     steps = np.isin(signs, [*b"[{"]).astype(np.int64) - np.isin(signs, [*b"]}"])
-    return int(steps.cumsum().max(initial=0)) > _DEEPEST
+    return int(steps.cumsum().max(initial=0)) > DEEPEST
 
 
 class _Number(str):

@@ -10,7 +10,7 @@ import pyarrow.types as pt
 
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema
-from midstream.step.admission.given import NO_VALUES, column_of, shown
+from midstream.step.admission.given import NO_VALUES, column_of, rows_too_deep, shown
 
 
 @runtime_checkable
@@ -139,6 +139,8 @@ def _of_one_type(column: str, values: list[Any]) -> pa.Array:
 
 def _not_read(values: list[Any]) -> pa.Array:
     # The stream does not have the column: its values are for the dead letters to show.
+    if deep := rows_too_deep(values):
+        values = [None if row in deep else value for row, value in enumerate(values)]
     try:
         return pa.array(values)
     except NO_VALUES:

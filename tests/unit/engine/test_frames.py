@@ -162,6 +162,24 @@ def test_a_bad_value_changes_none_beside_it(kind: str, good: Any, bad: Any, orde
     assert dead["_reason"].startswith("column 'x': ")
 
 
+@pytest.mark.parametrize("kind", ["VARCHAR", "BIGINT", "BIGINT[]", "STRUCT(x BIGINT)", "MAP(VARCHAR, BIGINT)"])
+@pytest.mark.parametrize("levels", [120, 700, 100_000])
+def test_a_value_that_is_nested_too_deep_is_a_dead_letter(kind: str, levels: int) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    deep: tuple[Any, ...] = ([], {"x": None}, endless)
+    for _ in range(levels):
+        deep = ([deep[0]], {"x": deep[1]}, endless)
+    engine = ms.Engine()
+    engine.create_stream("A", f"x {kind}, ts TIMESTAMP", timestamp="ts")
+    engine.add_query("q", "SELECT x FROM A")
+    for value in deep:
+        rows = [{"x": one, "ts": dt.datetime(2026, 1, 1), "other": value} for one in (value, None)]
+        assert engine.push({"A": rows})["q"]["x"].to_pylist() == [None]
+    reasons = engine.dead_letters["A"]["_reason"].to_pylist()
+    assert reasons == ["column 'x': the value is nested more than 100 levels deep"] * 3
+
+
 def test_values_that_arrow_would_unite_are_read_each_as_it_is() -> None:
     engine = ms.Engine()
     engine.create_stream("A", "x TIMESTAMP, ts TIMESTAMP", timestamp="ts")

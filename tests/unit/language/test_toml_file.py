@@ -43,6 +43,38 @@ def test_files_that_are_included(tmp_path: Path) -> None:
     assert job.places["queries.all"] == f"{tmp_path / 'queries.toml'}, line 2, [queries.all]"
 
 
+def test_every_key_that_is_a_path_counts_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "job.toml").write_text('include = ["more/all.toml"]\ncheckpoint = "ckpt"\n')
+    text = """
+        [streams.A]
+        format = "json"
+        timestamp = "ts"
+        path = "../in/A*"
+        dead_letters = { type = "delta", path = "dead" }
+        [tables.t]
+        format = "csv"
+        path = "t.csv"
+        [queries.q]
+        sql = "SELECT k FROM A"
+        sink = { path = "out" }
+        optimizer = { calibration = "of_q.json" }
+        [optimizer]
+        calibration = "units.json"
+        """
+    (tmp_path / "more" / "all.toml").write_text(text)
+    job = read_job_file(tmp_path / "job.toml")
+    (a,), (t,), (q,) = job.streams.values(), job.tables.values(), job.queries.values()
+    found = [job.checkpoint, a.path, t.path, q.sink["path"]]
+    for settings, key in ((a.dead_letters, "path"), (q.optimizer, "calibration"), (job.optimizer, "calibration")):
+        assert settings is not None
+        found.append(settings[key])
+    inner = ["../in/A*", "t.csv", "out", "dead", "of_q.json", "units.json"]
+    assert found == [str(tmp_path / "ckpt"), *(f"{tmp_path}/more/{name}" for name in inner)]
+    (tmp_path / "more" / "all.toml").write_text(text.replace('= "', '= "s3://b/').replace("s3://b/ts", "ts"))
+    assert read_job_file(tmp_path / "job.toml").streams["A"].path == "s3://b/../in/A*"
+
+
 def test_what_two_files_say(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(f'include = ["b.toml"]\ncheckpoint = "c"\n{STREAM}')
     (tmp_path / "b.toml").write_text(f'checkpoint = "d"\n{STREAM}')

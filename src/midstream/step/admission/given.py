@@ -18,6 +18,9 @@ from midstream.step.admission.reading import read_as, unlike
 NO_VALUES = (pa.ArrowException, OverflowError, TypeError, ValueError)
 """What Arrow raises for values that it cannot put into one array."""
 
+DEEPEST = 100
+"""Levels of lists and structs that a value may have: what reads it, Arrow too, calls itself at each."""
+
 
 def column_of(values: Sequence[Any], field: pa.Field) -> pa.Array:
     """Convert values to a column that is read as `field` declares.
@@ -30,6 +33,10 @@ def column_of(values: Sequence[Any], field: pa.Field) -> pa.Array:
     >>> column_of([[1], [2.5]], pa.field("l", pa.list_(pa.int64()))).storage.field("read").to_pylist()
     [[1], None]
     """
+    if deep := rows_too_deep(values):
+        kept = column_of([None if row in deep else value for row, value in enumerate(values)], field)
+        reason = f"column {field.name!r}: the value is nested more than {DEEPEST} levels deep"
+        return with_reasons(kept, field, dict.fromkeys(deep, reason))
     if not pt.is_nested(field.type) and len({*map(type, values)} - {type(None)}) < 2:
         try:
             return pa.array(values)
@@ -38,6 +45,28 @@ def column_of(values: Sequence[Any], field: pa.Field) -> pa.Array:
     reasons: dict[int, str] = {}
     read = _read(values, field, reasons)
     return _mixed(read, field, [shown(value) for value in values], reasons) if reasons else read
+
+
+def rows_too_deep(values: Sequence[Any]) -> set[int]:
+    """Return the rows of values that are nested more than `DEEPEST` levels deep.
+
+    >>> endless = []
+    >>> endless.append(endless)
+    >>> rows_too_deep([[[1]], endless, {"x": 1}])
+    {1}
+    """
+    found = {row: value for row, value in enumerate(values) if isinstance(value, list | tuple | Mapping)}
+    return {row for row, value in found.items() if _is_too_deep(value)}
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = {id(value): value}  # By their identity, because a value may be within itself.
+    for _ in range(DEEPEST + 1):
+        inner = (each for one in level.values() for each in (one.values() if isinstance(one, Mapping) else one))
+        level = {id(each): each for each in inner if isinstance(each, list | tuple | Mapping)}
+        if not level:
+            return False
+    return True
 
 
 def judged(values: Sequence[Any], field: pa.Field, texts: Sequence[str | None]) -> pa.ExtensionArray:
