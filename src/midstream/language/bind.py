@@ -40,6 +40,10 @@ _REFUSED |= {
     exp.Explode: "UNNEST",
     exp.Filter: "FILTER",
     exp.Star: "*",
+    exp.Array: "a list that is written out",
+    exp.Struct: "a struct that is written out",
+    exp.ToMap: "a map that is written out",
+    exp.Map: "a map that is written out",
     exp.Placeholder: "a parameter",
 }
 _WORDS = "comparisons, AND, OR, NOT, arithmetic, BETWEEN, LIKE, IN (list), IS NULL, CASE, CAST and scalar functions"
