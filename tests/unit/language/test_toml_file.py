@@ -64,11 +64,10 @@ def test_every_key_that_is_a_path_counts_from_its_file(tmp_path: Path) -> None:
         """
     (tmp_path / "more" / "all.toml").write_text(text)
     job = read_job_file(tmp_path / "job.toml")
-    (a,), (t,), (q,) = job.streams.values(), job.tables.values(), job.queries.values()
-    found = [job.checkpoint, a.path, t.path, q.sink["path"]]
-    for settings, key in ((a.dead_letters, "path"), (q.optimizer, "calibration"), (job.optimizer, "calibration")):
-        assert settings is not None
-        found.append(settings[key])
+    a, t, sink = job.streams["A"], job.tables["t"], job.queries["q"].sink
+    assert sink is not None and a.dead_letters is not None and job.optimizer is not None
+    found = [job.checkpoint, a.path, t.path, sink["path"], a.dead_letters["path"]]
+    found += [settings["calibration"] for settings in (job.optimizers["q"], job.optimizer)]
     inner = ["../in/A*", "t.csv", "out", "dead", "of_q.json", "units.json"]
     assert found == [str(tmp_path / "ckpt"), *(f"{tmp_path}/more/{name}" for name in inner)]
     (tmp_path / "more" / "all.toml").write_text(text.replace('= "', '= "s3://b/').replace("s3://b/ts", "ts"))
