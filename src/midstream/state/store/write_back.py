@@ -8,6 +8,7 @@ from itertools import count
 
 import pyarrow as pa
 
+from midstream.model.frozen import revised
 from midstream.model.ids import LaneId, StateKind
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
 from midstream.state.store.base import Unwritten
@@ -119,14 +120,14 @@ def _primary(lanes: Mapping[LaneId, LaneState]) -> frozenset[str]:
 
 def _listing(lanes: Mapping[LaneId, LaneState], others: dict[str, ChunkRef]) -> Mapping[LaneId, LaneState]:
     def with_others(listing: StateListing) -> StateListing:
-        if not any(ref.name in others for ref in listing.chunks):
+        if not [1 for ref in listing.chunks if ref.name in others]:
             return listing
-        chunks = tuple(others.get(ref.name, ref) for ref in listing.chunks)
+        chunks = tuple([others.get(ref.name, ref) for ref in listing.chunks])
         written = replace(listing, chunks=chunks)
         if listing.known is None:
             return written
         store, runs = listing.known
-        renamed = [run if run.ref is ref else replace(run, ref=ref) for run, ref in zip(runs, chunks, strict=True)]
+        renamed = [run if run.ref is ref else revised(run, ref=ref) for run, ref in zip(runs, chunks, strict=True)]
         return written.made_of(renamed, store)
 
     return {
