@@ -3,19 +3,62 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from midstream.cli.errors import WrongUse
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class CommandGroup(Enum):
+    """The parts of `midstream --help`, in their order there."""
+
+    RUN = "Run a job"
+    LOOK = "Look at a job"
+    CHANGE = "Change a running job"
+    RECOVER = "Keep, recover and clean up"
+    TOOLS = "Tools"
+
+
+@dataclass(frozen=True)
+class CommandPlace:
+    """Where `midstream --help` shows a command, and the `examples` that the command's own help ends with."""
+
+    group: CommandGroup
+    examples: tuple[str, ...]
+
+    @property
+    def epilog(self) -> str | None:
+        """The examples for typer, which starts a new line at each empty one; None without any."""
+        return None if not self.examples else "\n\n".join(["Examples:", *self.examples])
+
+
+def placed(group: CommandGroup, *examples: str) -> Callable[[F], F]:
+    """Give a command's function its place: the group, and examples that are whole command lines."""
+
+    def place(function: F) -> F:
+        function.__dict__["place"] = CommandPlace(group, examples)
+        return function
+
+    return place
+
+
+def place_of(function: Callable[..., Any]) -> CommandPlace:
+    """Return the place that `placed` gave to a command's function."""
+    place: CommandPlace = function.__dict__["place"]
+    return place
+
+
 CheckpointPath = Annotated[
     str, typer.Argument(metavar="CKPT", help="The checkpoint of a job, or of a saved engine: a path or a URL.")
 ]
 QueryName = Annotated[str, typer.Argument(metavar="QUERY", help="The name of a running query.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value instead of text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for programs, instead of text.")]
 WaitSeconds = Annotated[
     float | None,
     typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for the job to carry it out, and show the outcome."),

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from midstream.cli.arguments import AsJson
+from midstream.cli.arguments import AsJson, CommandGroup, placed
 from midstream.cli.errors import WrongUse, folder_made
 from midstream.cli.output import print_json, print_table, progress_bar, say
 
@@ -24,6 +24,7 @@ IN_WORDS = {
 }
 
 
+@placed(CommandGroup.TOOLS, "midstream calibrate --out units.json")
 def calibrate(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write the unit costs to a file, as JSON.")

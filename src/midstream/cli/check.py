@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.arguments import AllowOperator, AllowSource, AsJson, Engine, Host
+from midstream.cli.arguments import AllowOperator, AllowSource, AsJson, CommandGroup, Engine, Host, placed
 from midstream.cli.output import print_json, say
 from midstream.model.errors import MidstreamError
 from midstream.model.words import counted
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from midstream.language.job_file import JobFile
 
 
+@placed(CommandGroup.RUN, "midstream check job.toml", "midstream check job.toml --json")
 def check(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", dir_okay=False)],
     engine: Engine = Host.SPARK,

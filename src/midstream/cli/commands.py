@@ -10,7 +10,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from midstream.cli.arguments import AsJson, CheckpointPath, WaitSeconds, json_or_text, named_values
+from midstream.cli.arguments import (
+    AsJson,
+    CheckpointPath,
+    CommandGroup,
+    WaitSeconds,
+    json_or_text,
+    named_values,
+    place_of,
+    placed,
+)
 from midstream.cli.send import send
 from midstream.model.command import COMMANDS, Input
 from midstream.model.discovery import load_modules
@@ -42,7 +51,11 @@ class Commands(TyperGroup):
         for name, function in verbs().items():
             if name not in self.commands:
                 alone = typer.Typer(add_completion=False)
-                alone.command(name, help=whole_paragraphs(function))(function)
+                place = place_of(function)
+                panel = place.group.value
+                alone.command(name, help=whole_paragraphs(function), rich_help_panel=panel, epilog=place.epilog)(
+                    function
+                )
                 self.commands[name] = typer.main.get_command(alone)
 
 
@@ -69,7 +82,7 @@ def _function_of(verb: str, kind: type[StepCommand], inputs: tuple[Input, ...]) 
         [Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=default) for name, hint, default in each]
     )
     give.__name__, give.__doc__ = verb, getdoc(kind)
-    return give
+    return placed(CommandGroup.CHANGE, *(f"midstream {give.__name__} {one}" for one in kind.examples))(give)
 
 
 _TYPES: Mapping[str, Any] = {"number": int, "flag": bool, "named": list[str], "list": list[str]}

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from midstream.cli.arguments import AsJson, CheckpointPath
+from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, placed
 from midstream.cli.output import print_json, progress_bar, say
 from midstream.model.words import counted
 
 
+@placed(CommandGroup.RECOVER, "midstream compact ckpt pairs")
 def compact(
     path: CheckpointPath,
     query: Annotated[

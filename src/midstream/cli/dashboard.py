@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
+from midstream.cli.arguments import CommandGroup, placed
 from midstream.cli.output import say
 
 LOW_PRIORITY = 15
 """On one machine a job goes first: what nobody else needs of the processors suffices for pages."""
 
 
+@placed(CommandGroup.LOOK, "midstream dashboard ckpt", "midstream dashboard ckpt --control")
 def dashboard(
     paths: Annotated[
         list[str],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.arguments import AsJson
+from midstream.cli.arguments import AsJson, CommandGroup, placed
 from midstream.cli.demo_act import act_as_json, show_act
 from midstream.cli.errors import Failed, WrongUse
 from midstream.cli.output import print_json, progress_bar, say
@@ -27,6 +27,7 @@ MARK = ".midstream-demo"
 ALL_WEEKS = 53
 
 
+@placed(CommandGroup.RUN, "midstream demo", "midstream demo --dashboard --out build/demo")
 def demo(
     out: Annotated[
         Path,

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from midstream.cli.arguments import AsJson, CheckpointPath
+from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, placed
 from midstream.cli.errors import Failed
 from midstream.cli.output import print_json, print_table, progress_bar, say
 
 
+@placed(CommandGroup.RECOVER, "midstream doctor ckpt", "midstream doctor ckpt --repair")
 def doctor(
     path: CheckpointPath,
     repair: Annotated[

@@ -6,22 +6,42 @@ from typing import Annotated
 
 import typer
 
-from midstream.cli.arguments import AsJson, CheckpointPath, QueryName
+from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, QueryName, placed
 from midstream.cli.output import print_json, say
 
 
+@placed(
+    CommandGroup.LOOK,
+    "midstream explain ckpt pairs",
+    "midstream explain ckpt pairs --verbose",
+    "midstream explain ckpt pairs --json",
+)
 def explain(
     path: CheckpointPath,
     query: QueryName,
-    analyze: Annotated[bool, typer.Option("--analyze", help="Add what was counted and what is kept.")] = False,
+    analyze: Annotated[
+        bool,
+        typer.Option("--analyze", help="Show operators, what they counted and what they keep."),
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Show operators, states, slices and nodes, in the words of the papers."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the plan of a running query, its operators, and the queries it shares rows and joins with (its chain)."""
+    """Show the plan of a running query as a tree, with the rows in and out of each part, the rows it keeps, its work.
+
+    Work is the share of all pairs of rows that the plan compared. --verbose or --analyze shows the operators instead,
+    with the chain of queries that share rows and joins.
+    """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.explain import explain as explain_query
+    from midstream.explain.plain import explain_plainly
 
     manifest = Checkpoint.open(path).manifest()
     if as_json:
         print_json(explain_query(manifest, query, analyze=analyze, format="json"))
+    elif not verbose and not analyze:
+        say(explain_plainly(manifest, query))
     else:
         say(explain_query(manifest, query, analyze=analyze))

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from midstream.cli.arguments import AsJson
+from midstream.cli.arguments import AsJson, CommandGroup, placed
 from midstream.cli.errors import WrongUse
 from midstream.cli.output import print_json, print_table, say
 
 
+@placed(CommandGroup.TOOLS, "midstream functions", "midstream functions --json")
 def functions(
     name: Annotated[str | None, typer.Argument(help="Show all that is written about this one.")] = None,
     as_json: AsJson = False,

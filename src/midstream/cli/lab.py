@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.arguments import AsJson
+from midstream.cli.arguments import AsJson, CommandGroup, placed
 from midstream.cli.errors import Failed, folder_made
 from midstream.cli.output import print_json, print_table, progress_bar, say
 from midstream.model.errors import MidstreamError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 REPORT = "lab.md"
 
 
+@placed(CommandGroup.TOOLS, "midstream lab --quick --out build/lab")
 def lab(
     name: Annotated[
         str | None, typer.Argument(metavar="FIGURE", help="One figure, such as zhu_10; without it, all.")

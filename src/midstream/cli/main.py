@@ -12,6 +12,7 @@ import typer
 from typer.main import get_command
 
 from midstream import __version__
+from midstream.cli.arguments import CommandGroup, place_of
 from midstream.cli.calibrate import calibrate
 from midstream.cli.check import check
 from midstream.cli.commands import Commands, verbs, whole_paragraphs
@@ -39,35 +40,43 @@ app = typer.Typer(
     cls=Commands,
     name="midstream",
     help="Streaming joins, on Spark or in one process, whose plans change while they run.",
+    epilog="Each command shows examples: midstream COMMAND --help. With --json a command prints one JSON value.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for one in (
-    demo,
-    check,
-    run,
-    stop,
-    status,
-    explain,
-    metrics,
-    table,
-    optimize,
-    plans,
-    dashboard,
-    state,
-    savepoint,
-    fork,
-    rewind,
-    compact,
-    doctor,
-    functions,
-    calibrate,
-    lab,
-):
-    app.command(help=whole_paragraphs(one))(one)
-for verb, function in verbs().items():
-    app.command(verb, help=whole_paragraphs(function))(function)
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    one.__name__: one
+    for one in (
+        demo,
+        check,
+        run,
+        stop,
+        status,
+        explain,
+        metrics,
+        table,
+        optimize,
+        plans,
+        dashboard,
+        state,
+        savepoint,
+        fork,
+        rewind,
+        compact,
+        doctor,
+        functions,
+        calibrate,
+        lab,
+        *verbs().values(),
+    )
+}
+# A group is shown where its first command is.
+for name in sorted(FUNCTIONS, key=lambda name: list(CommandGroup).index(place_of(FUNCTIONS[name]).group)):
+    place = place_of(FUNCTIONS[name])
+    app.command(name, help=whole_paragraphs(FUNCTIONS[name]), rich_help_panel=place.group.value, epilog=place.epilog)(
+        FUNCTIONS[name]
+    )
 
 
 def _print_version(requested: bool) -> None:

@@ -9,10 +9,15 @@ from typing import Annotated
 
 import typer
 
-from midstream.cli.arguments import AsJson, CheckpointPath
+from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, placed
 from midstream.cli.output import print_json
 
 
+@placed(
+    CommandGroup.LOOK,
+    "midstream metrics ckpt",
+    "midstream metrics ckpt --out /var/lib/node_exporter/midstream.prom",
+)
 def metrics(
     path: CheckpointPath,
     out: Annotated[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from midstream.cli.arguments import AsJson, CheckpointPath, QueryName, WaitSeconds, named_values
+from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, QueryName, WaitSeconds, named_values, placed
 from midstream.cli.errors import WrongUse
 from midstream.cli.output import print_json, print_table, say
 from midstream.cli.send import send
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from midstream.job.opened import OpenCheckpoint
 
 
+@placed(CommandGroup.CHANGE, "midstream optimize ckpt pairs --mode auto", "midstream optimize ckpt --mode ask")
 def optimize(
     path: CheckpointPath,
     query: Annotated[
@@ -98,6 +99,7 @@ def optimize(
     send(path, Optimize(query, settings, mode is None), wait, as_json)
 
 
+@placed(CommandGroup.LOOK, "midstream plans ckpt pairs")
 def plans(
     path: CheckpointPath,
     query: QueryName,

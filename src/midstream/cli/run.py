@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.arguments import AllowOperator, AllowSource, AsJson, Engine, Host
+from midstream.cli.arguments import AllowOperator, AllowSource, AsJson, CommandGroup, Engine, Host, placed
 from midstream.cli.check import looked_at, refuse
 from midstream.cli.errors import Failed, WrongUse
 from midstream.cli.output import print_json, say
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.2
 
 
+@placed(
+    CommandGroup.RUN,
+    "midstream run job.toml",
+    "midstream run job.toml --engine embedded --once",
+    "midstream run job.toml --interval '5 seconds' --cores 4",
+)
 def run(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", dir_okay=False)],
     once: Annotated[bool, typer.Option("--once", help="Stop when everything there is has been read.")] = False,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from midstream.cli.arguments import AsJson, CheckpointPath
+from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, placed
 from midstream.cli.errors import WrongUse
 from midstream.cli.output import busy, print_json, say
 
@@ -17,6 +17,7 @@ TakeOver = Annotated[
 StepOrName = Annotated[str, typer.Argument(metavar="STEP", help="A kept step (the last ten are), or a savepoint.")]
 
 
+@placed(CommandGroup.RECOVER, "midstream savepoint ckpt before-sale")
 def savepoint(
     path: CheckpointPath,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A letter, then letters, digits, - and _.")],
@@ -43,6 +44,7 @@ def savepoint(
         say(said)
 
 
+@placed(CommandGroup.RECOVER, "midstream fork ckpt before-sale trial")
 def fork(
     path: CheckpointPath,
     name: StepOrName,
@@ -73,6 +75,7 @@ def fork(
         say(f"job {job} begins after {name}, in {new}")
 
 
+@placed(CommandGroup.RECOVER, "midstream rewind ckpt before-sale", "midstream rewind ckpt 120")
 def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, as_json: AsJson = False) -> None:
     """Go back to an older step of a job that does not run. Later steps are given up, and their results taken back.
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from midstream.cli.arguments import AsJson, CheckpointPath
+from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, placed
 from midstream.cli.errors import WrongUse
 from midstream.cli.output import busy, print_json, print_table
 from midstream.model.words import size_text, time_text
@@ -14,6 +14,7 @@ from midstream.model.words import size_text, time_text
 SHOWN = 20
 
 
+@placed(CommandGroup.LOOK, "midstream state ckpt")
 def state(
     path: CheckpointPath,
     query: Annotated[str | None, typer.Argument(metavar="QUERY", help="Only what this query reads.")] = None,

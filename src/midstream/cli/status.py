@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.arguments import AsJson, CheckpointPath
+from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, placed
 from midstream.cli.output import fields_text, print_json, print_table, say, terminal
 from midstream.cli.status_tables import print_report
 from midstream.model.words import brief_text
@@ -25,6 +25,12 @@ EVENTS_WATCHED = 8
 """Events below a status that is shown again and again."""
 
 
+@placed(
+    CommandGroup.LOOK,
+    "midstream status ckpt",
+    "midstream status ckpt --watch",
+    "midstream status ckpt --json",
+)
 def status(
     path: CheckpointPath,
     events: Annotated[

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from midstream.cli.arguments import AsJson, CheckpointPath
+from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, placed
 from midstream.cli.errors import Failed
 from midstream.cli.output import print_json, progress_bar, say
 
 POLL_SECONDS = 0.2
 
 
+@placed(CommandGroup.RUN, "midstream stop ckpt", "midstream stop ckpt --wait 300")
 def stop(
     path: CheckpointPath,
     wait: Annotated[

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from midstream.cli.arguments import AsJson, CheckpointPath, WaitSeconds
+from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, WaitSeconds, placed
 from midstream.cli.errors import WrongUse
 
 
+@placed(CommandGroup.CHANGE, "midstream table ckpt rates rates.csv")
 def table(
     path: CheckpointPath,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The table, as queries name it; or a new one.")],

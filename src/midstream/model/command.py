@@ -21,6 +21,9 @@ class Command(Tagged, tag="command", group=COMMANDS):
     verb: ClassVar[str | None] = ""
     """Its name on the command line: empty for its kind, None where it is not offered there or in a form."""
 
+    examples: ClassVar[tuple[str, ...]] = ()
+    """What the help of the command line shows behind `midstream VERB`."""
+
     @property
     def chunks(self) -> tuple[str, ...]:
         """The names of the chunks that the command brings, which must stay in the store until it is taken."""

@@ -38,11 +38,18 @@ class JoinCondition:
         return Distribution((tuple(zip(self.left_key, self.right_key, strict=True)),))
 
     def describe(self) -> str:
-        """The join condition in words, for `explain`."""
+        """Describe the index, the keys and the conditions, for `explain --verbose`."""
         sign = "=" if self.index == "hash" else "~"
         pairs = ", ".join(f"{infix(a)} {sign} {infix(b)}" for a, b in zip(self.left_key, self.right_key, strict=True))
         rest = f" where {conjunction(self.residual)}" if self.residual else ""
         return f"{self.index}{f' {pairs}' if pairs else ''}{rest}"
+
+    def title(self) -> str:
+        """Write the join with its conditions as SQL does; a band is named by its keys."""
+        sign = "=" if self.index == "hash" else "close to"
+        keys = [f"{infix(a)} {sign} {infix(b)}" for a, b in zip(self.left_key, self.right_key, strict=True)]
+        rest = [conjunction(self.residual)] if self.residual else []
+        return f"join on {' and '.join([*keys, *rest])}" if keys or rest else "cross join"
 
 
 def join_condition(query: Query, left: frozenset[str], right: frozenset[str]) -> JoinCondition:

@@ -123,6 +123,14 @@ class SourceOperator(Operator):
         where = f" where {conjunction(self.selection)}" if self.selection else ""
         return f"source {spec.label}{size}{where}"
 
+    @override
+    def title(self) -> str:
+        window = self.spec.window
+        newest = "newest" if window is not None and window.kind == "rows" else "last"
+        size = f", the {newest} {window_text(window.kind, window.size)}" if window else ""
+        where = f", where {conjunction(self.selection)}" if self.selection else ""
+        return f"{self.spec.label}{size}{where}"
+
 
 @dataclass(frozen=True)
 class KeptColumns:

@@ -224,6 +224,10 @@ class WindowJoin(Operator):
     def describe(self) -> str:
         return f"window_join {self.on.describe()}"
 
+    @override
+    def title(self) -> str:
+        return self.on.title()
+
 
 @dataclass(frozen=True)
 class AgesOf:

@@ -124,6 +124,10 @@ class Operator(ABC):
     def describe(self) -> str:
         """Describe the operator in a line."""
 
+    def title(self) -> str:
+        """Name the operator for readers who know SQL only; its description unless it has plainer words."""
+        return self.describe()
+
     def delta(self, lane: Lane) -> Combinations:
         """Return the step's delta, computed once a step however many plans share the operator."""
         found = lane.deltas.get(self.id)

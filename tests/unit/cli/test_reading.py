@@ -76,11 +76,32 @@ def test_events_say_in_words_what_a_query_sees(job: SmallJob, capsys: pytest.Cap
 
 
 def test_explain_shows_the_operators(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", str(job.path), "pairs"]) == 0
+    assert main(["explain", str(job.path), "pairs", "--verbose"]) == 0
     plain = capsys.readouterr().out
     assert main(["explain", str(job.path), "pairs", "--analyze"]) == 0
     analyzed = capsys.readouterr().out
     assert "plan  ((A B) C)" in plain and "comparisons" not in plain and "comparisons" in analyzed
+
+
+def test_explain_is_a_tree_with_rows_kept_rows_and_work(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(job.path), "pairs"]) == 0
+    about, _, table = capsys.readouterr().out.partition("\n\n")
+    assert about.startswith("query pairs, after step ") and "plan     ((A B) C)" in about and "SELECT" in about
+    head, root, left, a, b, c = table.splitlines()
+    assert head.split() == ["rows", "in", "rows", "out", "rows", "kept", "work"]
+    assert root.startswith("join on ") and left.startswith("├─ join on ")
+    assert [line.split(",")[0].split()[-1] for line in (a, b, c)] == ["A", "B", "C"]
+    assert "the last 20 s" in a and "window_join" not in table and "hash" not in table
+    shares = [line.split()[-1] for line in (root, left) if line.endswith("%")]
+    assert sum(int(share.rstrip("%")) for share in shares) == 100
+
+
+def test_explain_plainly_names_queries_that_share(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    job.commands.append(AddQuery("wide", SQL.replace("20 SECONDS", "30 SECONDS"), "((A B) C)"))
+    job.step()
+    assert main(["explain", str(job.path), "wide"]) == 0
+    shown = capsys.readouterr().out
+    assert "shared with pairs" in shown and "slice" not in shown
 
 
 def test_status_has_a_line_for_each_chain(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +125,7 @@ def test_status_has_a_line_for_each_chain(job: SmallJob, capsys: pytest.CaptureF
 
 
 def test_explain_draws_the_chain(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", str(job.path), "pairs"]) == 0
+    assert main(["explain", str(job.path), "pairs", "--verbose"]) == 0
     assert "chain" not in capsys.readouterr().out, "a query alone"
     job.commands.append(AddQuery("wide", SQL.replace("20 SECONDS", "30 SECONDS"), "((A B) C)"))
     job.step()

@@ -49,6 +49,10 @@ class AddQuery(QuerySpec, StepCommand):
     part: Annotated[bool, Prompt(shown=False)] = False  # goes with the last query that reads its answers
 
     verb = "add"
+    examples = (
+        "ckpt large 'SELECT A.id FROM A, B WHERE A.id = B.id WINDOW 1 HOUR'",
+        "ckpt large - --sink path=results/large --sink format=json",
+    )
 
     @property
     def above(self) -> dict[str, Any] | None:

@@ -62,6 +62,11 @@ class Approve(_Answer):
     A `plan` that is named must still be the proposed one: the stream may have moved on since it was read.
     """
 
+    examples = (
+        "ckpt pairs",
+        "ckpt --lanes 16",
+    )
+
     state = "approved"
 
     @override
@@ -72,5 +77,7 @@ class Approve(_Answer):
 @dataclass(frozen=True)
 class Reject(_Answer):
     """Reject the plan or the number of lanes that is proposed: none is proposed until it would save much more."""
+
+    examples = ("ckpt pairs",)
 
     state = "rejected"

@@ -35,6 +35,7 @@ class ChangeQuery(StepCommand):
     sql: Annotated[str, Prompt("The query; - reads it from standard input.", "SQL", long=True)]
 
     verb = "change"
+    examples = ("ckpt large 'SELECT A.id FROM A, B WHERE A.id = B.id WINDOW 2 HOURS' --wait 60",)
 
     @cached_property
     def statement(self) -> Statement:

@@ -29,6 +29,7 @@ class DropQuery(StepCommand):
     query: Annotated[str, QueryName]
 
     verb = "drop"
+    examples = ("ckpt large",)
 
     @override
     def apply(self, draft: Draft) -> None:

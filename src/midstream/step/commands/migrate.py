@@ -40,6 +40,11 @@ class Migrate(StepCommand):
     checked against the query before the command is sent.
     """
 
+    examples = (
+        "ckpt pairs '((A B) C)' --wait 60",
+        "ckpt pairs '(A (B C))' --strategy jisc",
+    )
+
     query: Annotated[str, QueryName]
     plan: Annotated[
         str, Prompt("The new plan, such as '((A B) C)'; optional with an operator.", "PLAN", argument=True)

@@ -27,6 +27,8 @@ class Pin(StepCommand):
     You may still move it.
     """
 
+    examples = ("ckpt pairs",)
+
     query: Annotated[str, QueryName]
     plan: Annotated[str, Prompt("The plan to keep; without it, the present one.", "PLAN", argument=True)] = ""
 
@@ -49,6 +51,8 @@ class Pin(StepCommand):
 @dataclass(frozen=True)
 class Unpin(StepCommand):
     """Let the optimizer review the plan of a query again."""
+
+    examples = ("ckpt pairs",)
 
     query: Annotated[str, QueryName]
 

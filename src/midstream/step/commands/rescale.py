@@ -20,6 +20,8 @@ from midstream.step.draft import Draft
 class Rescale(StepCommand):
     """Spread the state of a running job over another number of lanes; no row is lost and no answer changes."""
 
+    examples = ("ckpt --lanes 16",)
+
     lanes: Annotated[int, Prompt("The new number of lanes, the partitions of the state.", least=1, most=SLOTS)]
 
     @override

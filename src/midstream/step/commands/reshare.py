@@ -23,6 +23,8 @@ class Reshare(StepCommand):
     Queries that share already go on in their chains; one that began under `off` stays by itself.
     """
 
+    examples = ("ckpt mem_opt",)
+
     sharing: Annotated[
         str,
         Prompt("auto, mem_opt, cpu_opt, pull_up, push_down or off; see docs/sharing.md.", "SCHEME", choices=schemes),

@@ -42,6 +42,11 @@ class Spread(StepCommand):
     it keeps its probing orders, if it has some that the scheme can go by.
     """
 
+    examples = (
+        "ckpt pairs auto --nodes 4",
+        "ckpt pairs off",
+    )
+
     query: Annotated[str, QueryName]
     scheme: Annotated[
         str,
