@@ -44,7 +44,10 @@ class Broker:
 
     def topic(self, name: str, partitions: int = 1) -> str:
         """A new topic, with a name of its own."""
-        name = f"{name}-{os.getpid()}-{time.monotonic_ns()}"
+        return self.topic_again(f"{name}-{os.getpid()}-{time.monotonic_ns()}", partitions)
+
+    def topic_again(self, name: str, partitions: int = 1) -> str:
+        """A topic of exactly this name."""
         for made in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
             made.result(30)
         self.made.append(name)
@@ -54,14 +57,16 @@ class Broker:
         for gone in self.admin.delete_topics([topic]).values():
             gone.result(30)
 
-    def send(self, topic: str, values: Iterable[Any], partition: int = 0, key: bytes | None = None) -> None:
-        """Messages; what is no bytes is sent as JSON."""
+    def send(
+        self, topic: str, values: Iterable[Any], partition: int = 0, key: bytes | None = None, timestamp: int = 0
+    ) -> None:
+        """Messages; what is no bytes is sent as JSON. A `timestamp` of 0 milliseconds is the present."""
         # Tansu takes the first message of the last batch for the end of a partition.
         settings = {"bootstrap.servers": self.servers, "batch.num.messages": 1, "message.max.bytes": 4_000_000}
         producer = confluent_kafka.Producer({**settings, **QUIET})
         for value in values:
             given = value if isinstance(value, bytes | None) else json.dumps(value).encode()
-            producer.produce(topic, given, key, partition)
+            producer.produce(topic, given, key, partition, timestamp=timestamp)
             producer.poll(0)
         assert producer.flush(30) == 0
 

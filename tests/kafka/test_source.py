@@ -154,7 +154,7 @@ def test_a_job_begins_at_a_time(kafka: Broker) -> None:
         ({"startingOffsets": "yesterday"}, "startingOffsets is 'yesterday'"),
         ({"startingOffsets": '{"TOPIC": {}}'}, "does not say where partition 0 begins"),
         ({"maxOffsetsPerTrigger": 0}, "no whole number above 0"),
-        ({"subscribe": "a,b"}, "one topic in a stream"),
+        ({"subscribe": "a,b"}, "a stream is one topic"),
         ({"minPartitions": 3}, "knows no option 'minpartitions'"),
         ({"kafka.sasl.jaas.config": "x"}, "named by the job file alone"),
         ({"kafka.bootstrap.servers": ""}, "not said where Kafka is"),

@@ -223,12 +223,13 @@ def test_texts_and_bytes(kafka: Broker) -> None:
     assert len(dead(given, "SELECT n FROM A")) == 2
 
 
-def test_only_json_on_spark(kafka: Broker) -> None:
+def test_only_json_by_the_connector_of_spark(kafka: Broker) -> None:
     from midstream.cli.job import check_spec
 
-    text = job_text({"A": stream(kafka, "t", value="avro")}, ALL, {"path": "out"})
-    with pytest.raises(MidstreamError, match="Spark reads those that are JSON"):
-        check_spec("A", parse_job(text).streams["A"])
+    check_spec("A", parse_job(job_text({"A": stream(kafka, "t", value="avro")}, ALL, {"path": "out"})).streams["A"])
+    needed = stream(kafka, "t", value="avro", options={"minPartitions": "2"})
+    with pytest.raises(MidstreamError, match="reads JSON only"):
+        check_spec("A", parse_job(job_text({"A": needed}, ALL, {"path": "out"})).streams["A"])
 
 
 EVERY_KIND = pa.table(
@@ -266,6 +267,20 @@ def test_a_sink_writes_avro_by_a_registry(kafka: Broker, registry: Schemas, tmp_
     rows = [fastavro.schemaless_reader(io.BytesIO(one.value()[5:]), schema) for one in found[:2]]
     assert rows[0] == {**EVERY_KIND.to_pylist()[0], "large": Decimal(2**64 - 1)}
     assert rows[1] == EVERY_KIND.to_pylist()[1]
+
+
+def test_tombstones_of_avro_have_a_key_and_no_value(kafka: Broker, registry: Schemas, tmp_path: Path) -> None:
+    topic = kafka.topic("current")
+    rows = pa.table({"k": [1, 1, 2], "v": ["a", "a", "b"], "_op": ["+", "-", "+"]})
+    own = KafkaSink.of({"topic": topic, "servers": kafka.servers, "value": "avro", "key": "k", "tombstones": True})
+    commit(own, tmp_path, 0, rows)
+    schema = fastavro.parse_schema(json.loads(registry.schemas[1]["schema"]))
+    found = [(one.key(), one.value()) for one in kafka.messages(topic)]
+    assert [key for key, _ in found] == [b"1", b"1", b"2"]
+    assert found[1][1] is None
+    read = [fastavro.schemaless_reader(io.BytesIO(value[5:]), schema) for _, value in (found[0], found[2])]
+    assert [one["v"] for one in read] == ["a", "b"]
+    assert {dict(one.headers())["midstream.ordinal"] for one in kafka.messages(topic)} == {b"0", b"1", b"2"}
 
 
 def test_a_job_reads_what_a_job_has_written(kafka: Broker, registry: Schemas, tmp_path: Path) -> None:

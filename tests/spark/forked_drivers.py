@@ -31,7 +31,7 @@ from tests.spark.drive import SHORT_LIVED
 from tests.spark.ready_classes import environment
 
 JOBS = ("chained_job", "crash_job", "decide_job", "decide_lanes_job", "migration_job", "nexmark_job", "sharing_job")
-JOBS += ("pieces_job", "spread_job", "spread_levels_job")
+JOBS += ("pieces_job", "spread_job", "spread_levels_job", "topic_job")
 NEEDED = (*(f"tests.spark.{name}" for name in JOBS), "midstream.cli.run")
 
 

@@ -1,6 +1,7 @@
 """Messages of Kafka through jobs on Spark: rows by their JSON, dead letters for what is none.
 
-There is no broker here: files of the very columns that Spark's connector has stand for a topic, where it would be read.
+A job file reads a real broker. For a program, which reads by Spark's connector, files of the very columns that this one
+has stand for a topic.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from midstream.spark.declared import declared_schema
 from midstream.spark.kafka import json_rows
 from tests.docs.pages import ROOT, Page
 from tests.docs.test_snippets import run
+from tests.kafka.broker import broker as real_broker
 
 SHAPE = """key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP,
 timestampType INT"""
@@ -166,20 +168,30 @@ def toml() -> str:
 
 
 def test_the_job_file_of_the_page_gives_the_answer_and_loses_no_message(
-    spark: SparkSession, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    send_all(broker)
-    job = job_of(spark, parse_job(toml())).start({"availableNow": True})
-    job.await_termination()
+    with real_broker() as kafka:
+        orders, payments = kafka.topic("orders"), kafka.topic("payments")
+        # A key in another case is one of the column, and so comes last.
+        wrong = [*MALFORMED, *UNREADABLE]
+        values = [order(*one) for one in GOOD_ORDERS]
+        kafka.send(orders, [*values[:2], *wrong, *values[2:]])
+        for key, how, second in PAYMENTS:
+            kafka.send(payments, [{"method": how}], key=f"{key}".encode(), timestamp=(ZERO + second) * 1000)
+        kafka.send(payments, [{"method": "cash"}], key=b"\xff", timestamp=(ZERO + 3) * 1000)
+        text = toml().replace("broker:9092", kafka.servers)
+        for name, topic in (("orders", orders), ("payments", payments)):
+            text = text.replace(f'subscribe = "{name}"', f'subscribe = "{topic}"')
+        job = job_of(spark, parse_job(text)).start({"availableNow": True})
+        job.await_termination()
     assert answers(tmp_path / "out" / "paid") == expected()
     letters = dead_letters(tmp_path / "ckpt", "orders")
-    texts = [value.decode(errors="replace") if value is not None else "there is none" for value in MALFORMED]
-    said = [row["ts"] for row in letters if (row["ts"] or "").startswith("not a JSON object: ")]
-    assert sorted(said) == sorted(f"not a JSON object: {text}" for text in texts)
-    assert len(letters) == len(MALFORMED) + len(UNREADABLE)
+    # One is an object, whose number has too many digits.
+    assert sum(row["_reason"] == "the value is no JSON object" for row in letters) == len(MALFORMED) - 1
+    assert sorted(row["_offset"] for row in letters) == list(range(2, 1 + len(wrong)))
     (no_text,) = dead_letters(tmp_path / "ckpt", "payments")
-    assert no_text["kafka_timestamp"] == "the key is no text: \ufffd"
+    assert no_text["_reason"] == "column 'kafka_key': the bytes are no text"
     counted = {"orders": len(letters), "payments": 1}
     assert {e.stream: e.rows for e in job.events if isinstance(e, RowsRejected)} == counted
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from midstream.engine.folder_source import FolderSource
 from midstream.engine.generator_source import GeneratorSource
+from midstream.engine.kafka_source import KafkaSource
 from midstream.language.job_specs import GENERATOR, OF_A_JOB, read_results
 from midstream.model.allowed import check_source
 from midstream.model.columns_of_files import own_names
@@ -48,18 +49,25 @@ def job_of(session: Any, file: JobFile) -> Job:
     import midstream as ms
     from midstream.engine.folder_source import table_rows
     from midstream.job.calibration_file import with_unit_costs
+    from midstream.job.patience import PATIENCE
+    from midstream.language.duration import parse_duration
     from midstream.spark.declared import arrow_schema, as_read, declared_schema
+    from midstream.spark.topic import topic_stream
     from midstream.spark.whole_files import WholeFiles
     from midstream.step.reviewing.settings import declared_optimizer
 
     check_sources(file)
     given: dict[str, Any] = {} if file.patience is None else {"patience": file.patience}
+    patience = parse_duration(given.get("patience", PATIENCE), what="patience")
     job: Job = ms.Job(session, checkpoint=file.checkpoint, lanes=file.lanes, sharing=file.sharing, **given)
     for name, spec in file.streams.items():
         declared = None if spec.schema is None else declared_schema(spec.schema, f"[streams.{name}]")
         columns = None if declared is None else arrow_schema(declared)
         source = folder_of(name, spec)
-        if source is None:
+        frame: Any
+        if KafkaSource.reads(spec):
+            frame = topic_stream(session, KafkaSource.of(name, spec), patience)
+        elif source is None:
             frame = _read(session, name, spec, None if declared is None else as_read(declared))
         else:
             columns = arrow_schema(_inferred(session, name, spec)) if columns is None else columns
@@ -88,11 +96,11 @@ def check_spec(name: str, spec: SourceSpec) -> None:
         GeneratorSource.of(name, spec)
         return
     check_source(spec.format, spec.options, f"[streams.{name}]")
-    if spec.value not in (None, "json"):
+    if spec.value not in (None, "json") and not KafkaSource.reads(spec):
         raise InputError(
-            f"stream {name!r} has values of {spec.value}; Spark reads those that are JSON",
+            f"stream {name!r} has values of {spec.value}; Spark's connector, which its options need, reads JSON only",
             place=f"[streams.{name}]",
-            remedy="run the job with --engine embedded, or decode them in a program: docs/kafka.md",
+            remedy="read one topic by subscribe, without options that only Spark knows: docs/kafka.md",
         )
     if spec.on_bad_file == "skip" and folder_of(name, spec) is None:
         raise InputError(

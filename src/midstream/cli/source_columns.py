@@ -11,8 +11,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from midstream.cli.job import SELF_DESCRIBING, check_spec
-from midstream.engine.file_source import MOST_FILES
+from midstream.engine.file_source import MOST_FILES, FileSource
 from midstream.engine.folder_source import FolderSource, passed_over
+from midstream.engine.kafka_source import KafkaSource
 from midstream.engine.results_source import ResultsSource
 from midstream.engine.sources import source_kind, source_of
 from midstream.language.ddl import parse_ddl
@@ -59,12 +60,7 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
         MidstreamError: The stream cannot be read.
     """
     if embedded:
-        found = source_of(name, spec, known)
-        try:
-            found.check()
-        finally:
-            found.close()
-        return found.columns
+        return _checked(source_of(name, spec, known))
     check_spec(name, spec)
     if spec.format == OF_A_JOB:
         asked = {key: value for key, value in spec.options.items() if key == "query"}
@@ -72,6 +68,8 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
     path = _path_here(spec.path)
     if spec.format in (*SELF_DESCRIBING, "text"):
         _check_path(name, spec, path)
+    if KafkaSource.reads(spec):
+        return _checked(KafkaSource.of(name, spec))
     if spec.format == "kafka":
         _check_topic(name, spec)
     if spec.schema is not None:
@@ -80,6 +78,14 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
         return parse_ddl(_OWN[spec.format])
     # The types of other files Spark infers in its own way.
     return _of_files(name, spec, path) if spec.format == "parquet" and path is not None else None
+
+
+def _checked(source: FileSource) -> pa.Schema:
+    try:
+        source.check()
+    finally:
+        source.close()
+    return source.columns
 
 
 def source_parts(spec: SourceSpec, embedded: bool) -> Iterator[tuple[str, SourceSpec]]:

@@ -58,6 +58,15 @@ class FileSource(ABC):
         that is uncertain, a file is not among them: to know too much costs a little room, to know too little rows.
         """
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Name the columns that `read` adds, which dead letters show."""
+        return ()
+
+    def has(self, file: str) -> bool:
+        """Tell whether a file that Spark has found is one of the source."""
+        return True
+
     def backlog(self, waiting: Sequence[str], taken: Sequence[str]) -> dict[str, int]:
         """Return what waits at the source after a step took `taken`: a count for each part, "" for the whole source."""
         return {"": len(waiting) - len(taken)}

@@ -34,6 +34,7 @@ from midstream.state.store.places import located, storage_at
 from midstream.state.store.storage import Storage
 from midstream.step.admission.given import one_table
 from midstream.step.admission.mixed import Mixed, read_of, reasons_of
+from midstream.step.admission.outputs import CORRUPT, FILE
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a partition whose column is NULL."""
@@ -126,6 +127,11 @@ class FolderSource(FileSource):
             more = {name: rows.column(name) for name in rows.column_names if name not in found}
             rows = pa.table({**found, **more})
         return of_file(rows, file)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Name the file, and the line that is no JSON."""
+        return (CORRUPT, FILE) if self.format == "json" else (FILE,)
 
     def has(self, file: str) -> bool:
         """Tell whether a file of the folder, or of one within, is among those that are read."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -24,12 +26,12 @@ from midstream.engine.file_source import FileSource
 from midstream.engine.kafka_values import Decoder, Registered, decoder, texts
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import KAFKA_COLUMNS, SourceSpec
-from midstream.model.allowed import check_source
+from midstream.model.allowed import KNOWN, check_source
 from midstream.model.errors import CheckpointError, InputError, ReadError
 from midstream.model.words import suggest
 from midstream.sinks.kafka_client import ANSWER, client_settings, failed, failures, kafka
 from midstream.step.admission.given import one_table
-from midstream.step.admission.outputs import OFFSET, PARTITION, TOPIC
+from midstream.step.admission.outputs import CORRUPT, OFFSET, PARTITION, TOPIC
 
 OWN_COLUMNS = parse_ddl(
     "key BINARY, value BINARY, topic VARCHAR, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT"
@@ -101,6 +103,17 @@ class _Fetched(NamedTuple):
     lost: str
 
 
+class _Places(NamedTuple):
+    """Where the next step begins, by partition: at `positions`, which are behind the `firsts` where messages are
+    `lost`, each with the reason. Of the `new` partitions no step has read.
+    """
+
+    positions: Mapping[int, int]
+    firsts: Mapping[int, int]
+    new: Sequence[int]
+    lost: Mapping[int, str]
+
+
 class KafkaSource(FileSource):
     """The messages of one topic, from all its partitions, those included that it gets while the job runs.
 
@@ -121,7 +134,7 @@ class KafkaSource(FileSource):
         self.topic, self.columns, self._options, self._place = topic, columns, options, place
         self._decode = decode
         self._settings = dict(settings)
-        self._rows = int(options.get("maxoffsetspertrigger", MOST_ROWS))
+        self.rows = int(options.get("maxoffsetspertrigger", MOST_ROWS))
         self._bytes = int(options.get("maxbytespertrigger", MOST_BYTES))
         self._skips = options.get("failondataloss", "true").lower() == "false"
         self._client: Any = None
@@ -133,10 +146,17 @@ class KafkaSource(FileSource):
         self._high: dict[int, int] = {}
 
     @staticmethod
+    def reads(spec: SourceSpec) -> bool:
+        """Tell whether this source reads a stream that Spark's connector could read as well."""
+        given = {key.lower(): value for key, value in spec.options.items()}
+        known = given.keys() <= _OPTIONS | {key for key in KNOWN["kafka"] if key.startswith("kafka.")}
+        return spec.format == "kafka" and known and "," not in given.get("subscribe", "")
+
+    @staticmethod
     def of(name: str, spec: SourceSpec, known: pa.Schema | None = None) -> KafkaSource:
         """The source of a stream of a job file. Raises an `InputError` where its options name no topic."""
         place = f"[streams.{name}]"
-        check_source("kafka", [one for one in spec.options if one.lower() != "maxbytespertrigger"], place)
+        check_source("kafka", spec.options, place)
         own = {key.lower(): value for key, value in spec.options.items() if not key.lower().startswith("kafka.")}
         given = {key.lower().removeprefix("kafka."): v for key, v in spec.options.items() if key.lower() not in own}
         if unknown := sorted(own.keys() - _OPTIONS):
@@ -146,7 +166,7 @@ class KafkaSource(FileSource):
         topic = own.get("subscribe", "").strip()
         if not topic or "," in topic:
             raise InputError(
-                f"the embedded engine reads one topic in a stream, not {topic or 'none'}",
+                f"a stream is one topic, not {topic or 'none'}",
                 place=place,
                 remedy='name it: options = { subscribe = "orders", ... }',
             )
@@ -161,10 +181,28 @@ class KafkaSource(FileSource):
         decode = decoder(spec.value or "json", topic, place)
         return KafkaSource(topic, columns, decode, own, client_settings(settings, place), place)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process gets the declaration, and opens a connection of its own.
+        own: dict[str, Any] = {
+            "_client": None,
+            "_ahead": {},
+            "_at": {},
+            "_ends": {},
+            "_paused": set(),
+            "_fetched": {},
+            "_high": {},
+        }
+        return self.__dict__ | own
+
     @property
     def most(self) -> int | None:
         """All that `waiting` gives: it has found out what a step reads."""
         return None
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Name what says which message a row is."""
+        return CORRUPT, TOPIC, PARTITION, OFFSET
 
     def waiting(self, read: Collection[str]) -> tuple[str, ...]:
         """The ranges of the next step; the same ones again until they were read."""
@@ -183,8 +221,40 @@ class KafkaSource(FileSource):
         """The rows of ranges that `waiting` gave, beside them which message each is, for dead letters."""
         tables = []
         for file in files:
-            tables += self._tables(self._fetched[file])
+            tables += self._tables(self._fetched[file] if file in self._fetched else self._planned(Range.parse(file)))
         return one_table(tables, self.columns) if tables else self.columns.empty_table()
+
+    def plan(
+        self, read: Collection[str], most: int | None = None, ends: Mapping[int, int] | None = None
+    ) -> list[Range]:
+        """Choose the ranges of the next step by their offsets alone, for other processes to read.
+
+        Args:
+            read: For each partition a range that was read.
+            most: The messages of the step at most; without it all that wait.
+            ends: By partition where to end at the latest.
+        """
+        with failures(self._place, InputError):
+            found = self._find(self._positions(read))
+        highs = {one: min(high, (ends or {}).get(one, high)) for one, high in self._high.items()}
+        behind = [one for one, position in found.positions.items() if position < highs[one]]
+        share = None if most is None else max(1, most // max(1, len(behind)))
+        reached = dict(found.positions)
+        for one in behind:
+            reached[one] = highs[one] if share is None else min(highs[one], reached[one] + share)
+        self._at = dict(reached)
+        due = {*behind, *found.new, *found.lost}
+        return [Range(self.topic, one, found.firsts[one], reached[one]) for one in sorted(due)]
+
+    @property
+    def highs(self) -> Mapping[int, int]:
+        """By partition the end that was found last."""
+        return self._high
+
+    def ends(self) -> dict[int, int]:
+        """Ask by partition for the offset behind its last message."""
+        with failures(self._place, InputError):
+            return {one: self._bounds(one)[1] for one in self._partitions()}
 
     def forgettable(self, read: Mapping[str, int], kept: Collection[int]) -> set[str]:
         """All ranges but the last of each partition, now and at each of the `kept` steps."""
@@ -264,6 +334,33 @@ class KafkaSource(FileSource):
         """Fetch what the next step reads; the ranges of new partitions are given even where nothing is in them, so that
         the manifest says where they begin.
         """
+        found = self._find(known)
+        positions = found.positions
+        self._take_from(positions)
+        behind = [one for one in positions if positions[one] < self._high[one] or self._ahead[one]["offset"]]
+        rows, size = self._shares(behind)
+        if behind:
+            self._fill(behind, positions, rows, size)
+        due = [one for one in positions if one in behind or one in found.new or one in found.lost]
+        return [self._cut(one, found.firsts[one], rows, size, found.lost.get(one, "")) for one in due]
+
+    def _planned(self, range: Range) -> _Fetched:
+        """Fetch a range that another process has planned."""
+        partition = range.partition
+        with failures(self._place, InputError):
+            first, lost = self._first_there(partition, range.first, self._bounds(partition)[0])
+            self._take_from({partition: first})
+            self._high = {partition: range.end}
+            if first < range.end:
+                self._fill([partition], {partition: first}, range.end - first, sys.maxsize)
+        ahead = self._ahead[partition]
+        taken = bisect_left(ahead["offset"], range.end)
+        messages = {kind: column[:taken] for kind, column in ahead.items()}
+        self._at = {}  # What was fetched beyond the range is left.
+        return _Fetched(range, messages, lost)
+
+    def _find(self, known: Mapping[int, int]) -> _Places:
+        """Find where the job stands in each partition, and how far each reaches."""
         partitions = self._partitions()
         if gone := sorted(known.keys() - set(partitions)):
             raise CheckpointError(
@@ -273,10 +370,9 @@ class KafkaSource(FileSource):
             )
         bounds = {one: self._bounds(one) for one in partitions}
         new = [one for one in partitions if one not in known]
-        positions = {**known, **self._starts(new, bounds, first=not known)}
-        lost: dict[int, str] = {}
-        firsts = dict(positions)
-        for one, position in positions.items():
+        firsts = {**known, **self._starts(new, bounds, first=not known)}
+        positions, lost = dict[int, int](), dict[int, str]()
+        for one, position in firsts.items():
             low, high = bounds[one]
             if position > high:
                 raise CheckpointError(
@@ -284,27 +380,27 @@ class KafkaSource(FileSource):
                     place=self._place,
                     remedy="the topic was deleted and made again: restart the job too, with another checkpoint",
                 )
-            if position < low:
-                lost[one] = f"offsets {position} to {low - 1} of {self.topic}[{one}] are gone: the topic kept no longer"
-                if not self._skips:
-                    raise InputError(
-                        lost[one],
-                        place=self._place,
-                        remedy='to go on without them, give the stream on_data_loss = "skip"',
-                    )
-                positions[one] = low
+            positions[one], why = self._first_there(one, position, low)
+            if why:
+                lost[one] = why
         self._high = {one: high for one, (_, high) in bounds.items()}
-        self._take_from(positions)
-        behind = [one for one in partitions if positions[one] < bounds[one][1] or self._ahead[one]["offset"]]
-        if behind:
-            self._fill(behind, positions)
-        due = [one for one in partitions if one in behind or one in new or one in lost]
-        rows, size = self._shares(behind)
-        return [self._cut(one, firsts[one], rows, size, lost.get(one, "")) for one in due]
+        order = sorted(partitions)
+        return _Places({one: positions[one] for one in order}, firsts, new, lost)
+
+    def _first_there(self, partition: int, position: int, low: int) -> tuple[int, str]:
+        """Return the first offset to read that the topic still has, and why others are lost; "" if none are."""
+        if position >= low:
+            return position, ""
+        lost = f"offsets {position} to {low - 1} of {self.topic}[{partition}] are gone: the topic kept no longer"
+        if not self._skips:
+            raise InputError(
+                lost, place=self._place, remedy='to go on without them, give the stream on_data_loss = "skip"'
+            )
+        return low, lost
 
     def _shares(self, behind: Sequence[int]) -> tuple[int, int]:
         """Return a partition's share of a step: the most rows, the most bytes."""
-        return max(1, self._rows // max(1, len(behind))), max(1, self._bytes // max(1, len(behind)))
+        return max(1, self.rows // max(1, len(behind))), max(1, self._bytes // max(1, len(behind)))
 
     def _bounds(self, partition: int) -> tuple[int, int]:
         found = self._consumer.get_watermark_offsets(self._of(partition), timeout=ANSWER)
@@ -347,9 +443,8 @@ class KafkaSource(FileSource):
         self._at, self._ends, self._paused = dict(positions), {}, set()
         self._consumer.assign([self._of(one, offset) for one, offset in positions.items()])
 
-    def _fill(self, behind: Collection[int], positions: Mapping[int, int]) -> None:
-        """Consume until of each partition there is a step's share, or all up to its end."""
-        rows, size = self._shares(list(behind))
+    def _fill(self, behind: Collection[int], positions: Mapping[int, int], rows: int, size: int) -> None:
+        """Consume until of each partition there are `rows` messages or `size` bytes, or all up to its end."""
         sizes = {one: sum(_sizes(self._ahead[one]["value"])) for one in self._at}
 
         def has_share(one: int) -> bool:

@@ -74,7 +74,7 @@ _KAFKA = """kafka.bootstrap.servers kafka.group.id kafka.security.protocol kafka
 kafka.fetch.max.bytes kafka.max.partition.fetch.bytes kafka.request.timeout.ms kafka.session.timeout.ms
 kafka.isolation.level subscribe subscribePattern assign startingOffsets startingOffsetsByTimestamp startingTimestamp
 startingOffsetsByTimestampStrategy failOnDataLoss kafkaConsumer.pollTimeoutMs fetchOffset.numRetries
-fetchOffset.retryIntervalMs maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay minPartitions
+fetchOffset.retryIntervalMs maxOffsetsPerTrigger maxBytesPerTrigger minOffsetsPerTrigger maxTriggerDelay minPartitions
 maxRecordsPerPartition groupIdPrefix includeHeaders"""
 
 KNOWN: Mapping[str, frozenset[str]] = {

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from midstream.model.errors import MidstreamError
 
 _CODE = r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s+"
 _CODED = re.compile(rf"{_CODE}((?:(?!{_CODE.replace('(', '(?:', 1)})[^\n])+)")
@@ -38,6 +41,21 @@ def spark_cause(text: str) -> str:
     root = _sentence(causes[-1], short=bool(own)) if causes else ""
     said = f"{own}: {root}" if own and root and root not in own else own or root
     return (said or next((line.strip() for line in text.splitlines() if line.strip()), ""))[:LONGEST]
+
+
+def own_error(text: str, kinds: Iterable[type[MidstreamError]]) -> MidstreamError | None:
+    """Read the error of one of these kinds that a Python process of Spark ended by; None if it was anything else.
+
+    >>> from midstream.model.errors import ReadError
+    >>> own_error("Traceback\\nmidstream.model.errors.ReadError: no answer (at here). Remedy: wait", [ReadError])
+    ReadError('no answer (at here). Remedy: wait')
+    """
+    by_name = {kind.__name__: kind for kind in kinds}
+    found = re.findall(rf"\bmidstream\.[\w.]*\b({'|'.join(by_name)}): (.+) \(at (.+?)\)\. Remedy: (.+)", text)
+    if not found:
+        return None
+    name, message, place, remedy = found[-1]
+    return by_name[name](message, place=place, remedy=remedy.strip())
 
 
 def _sentence(line: str, *, short: bool) -> str:

@@ -6,7 +6,6 @@ when its manifest is published; the sinks follow, and are filled again if that w
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -30,10 +29,18 @@ from midstream.job.waiting_commands import WaitingCommands
 from midstream.language.parse import bind_query
 from midstream.language.query import Query, query_of
 from midstream.model.command import Command
-from midstream.model.errors import CheckpointError, InternalError, MidstreamError, fault_located
+from midstream.model.errors import (
+    CheckpointError,
+    InputError,
+    InternalError,
+    MidstreamError,
+    ReadError,
+    fault_located,
+)
 from midstream.model.events import EVENTS_KEPT, ChunksFetched, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
+from midstream.model.spark_cause import own_error
 from midstream.model.words import FEW
 from midstream.runtime.watermark import Seen
 from midstream.spark.file_rows import BatchFiles
@@ -64,8 +71,8 @@ REPORT = (
 )
 
 
-_BAD_FILE = re.compile(rf"{BadFile.__name__}: (.+) \(at (.+?)\)\. Remedy: (.+)")
-"""The line of a task's exception that says which file it could not read."""
+OF_SOURCES = (BadFile, InputError, ReadError, CheckpointError)
+"""The errors by which tasks fail that cannot read a source; a `ReadError` may pass."""
 
 
 class OtherUnion(Exception):
@@ -264,8 +271,8 @@ class Driver:
             except (MidstreamError, RowsNeeded):
                 raise
             except Exception as error:  # Spark's errors have no common class; a step is pure: any may be tried again.
-                if (bad := bad_file(error)) is not None:
-                    raise bad from error
+                if (own := own_error(str(error), OF_SOURCES)) is not None:
+                    raise own from error
                 if attempt == ATTEMPTS or self.patience.stopping():
                     raise
         raise AssertionError
@@ -288,12 +295,6 @@ class Driver:
         with suppress(MidstreamError):  # The step is done.
             self._log.forget_old(after.step)
         return events
-
-
-def bad_file(failure: BaseException) -> BadFile | None:
-    """Return the fault of a file that a task could not read; None where Spark has failed by anything else."""
-    found = _BAD_FILE.findall(str(failure))
-    return BadFile(found[-1][0], place=found[-1][1], remedy=found[-1][2].strip()) if found else None
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from midstream.model.window import SECOND
 from midstream.spark.layout import Intake, intake
 from midstream.spark.session import QUERY_SETTINGS, settings
 from midstream.spark.sources import JobStream, needs
+from midstream.spark.topic import lags
 
 _ASKING = ("latestOffset", "getOffset", "getBatch")
 _WAITING = "maxOffsetsBehindLatest", "avgOffsetsBehindLatest"
@@ -62,6 +63,7 @@ def progress_of(value: Mapping[str, Any], streams: Sequence[str]) -> BatchProgre
         found = next((metrics[key] for key in _WAITING if key in metrics), None)
         if found is not None:
             backlog[name] = backlog.get(name, 0) + round(float(found))
+        backlog |= {f"{name}{part}": count for part, count in (lags(source) or {}).items()}
     return BatchProgress(int(value["batchId"]), {"listing": listing / 1e3, "spark": around / 1e3}, backlog)
 
 

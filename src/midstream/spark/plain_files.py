@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from midstream.engine.folder_source import FolderSource
 from midstream.model.schema import has_texts
 from midstream.runtime.watermark import FIRST_TIME, LAST_TIME
 from midstream.spark.file_rows import BatchFiles
@@ -135,7 +136,9 @@ def _is_plain(stream: JobStream) -> bool:
         return False
     try:
         if stream.files is not None:
-            return stream.files.source.format == "parquet" and _scans(stream.frame, "binaryfile", EVERY_FOLDER)
+            source = stream.files.source
+            is_parquet = isinstance(source, FolderSource) and source.format == "parquet"
+            return is_parquet and _scans(stream.frame, "binaryfile", EVERY_FOLDER)
         return not stream.is_read and _scans(stream.frame, "parquet")
     except Exception:  # If the JVM answers anything else, Spark reads the stream.
         return False

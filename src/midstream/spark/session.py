@@ -26,8 +26,8 @@ from pyspark.sql import SparkSession
 
 import midstream
 from midstream.job.processor import numpy_settings
-from midstream.model.errors import SparkError
-from midstream.model.spark_cause import spark_cause
+from midstream.model.errors import CheckpointError, InputError, MidstreamError, ReadError, SparkError
+from midstream.model.spark_cause import own_error, spark_cause
 
 TASK_ATTEMPTS = 4
 
@@ -180,13 +180,18 @@ _REMEDY = "mend that and start the job again, which goes on where it stopped; Sp
 
 
 def as_spark_error(failure: BaseException, place: str) -> BaseException:
-    """Translate an exception of Spark's into a `SparkError` with it as cause; return any other as it is."""
+    """Translate an exception of Spark's into a `SparkError` with it as cause; return any other as it is.
+
+    One that a source of our own was ended by, in a process of Spark's, is the error that the source raised.
+    """
     own = type(failure).__module__.startswith(("py4j.", "pyspark."))
     if not own and not isinstance(failure, ConnectionError):
         return failure
     text = _text(failure)
     remedy = _NO_JVM_REMEDY if text == _NO_JVM else _REMEDY
-    error = SparkError(f"Spark has failed: {text}", place=place, remedy=remedy)
+    error: MidstreamError = SparkError(f"Spark has failed: {text}", place=place, remedy=remedy)
+    if text != _NO_JVM and (of_source := own_error(str(failure), (InputError, ReadError, CheckpointError))) is not None:
+        error = of_source
     error.__cause__ = failure
     return error
 

@@ -30,7 +30,7 @@ from midstream.language.query import Query
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema, has_texts, is_uuid
 from midstream.runtime.watermark import BEGINNING
-from midstream.spark.whole_files import WholeFiles, beside, given_name
+from midstream.spark.whole_files import WholeFiles, given_name, kind_beside
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import check_columns, judge
 from midstream.step.admission.outputs import CORRUPT, FILE, NO_OBJECT, REASON
@@ -69,8 +69,8 @@ class JobStream:
     def originals(self) -> dict[str, T.DataType]:
         """Return the types of what a dead letter shows: `unlike` columns as they came, its file and its line."""
         kinds = {name: T.StringType() if self.files else self.frame.schema[name].dataType for name in self.unlike}
-        names = self.beside if self.files is None else beside(self.files.source)
-        return {name: kinds[name] for name in sorted(kinds)} | {name: T.StringType() for name in names}
+        names = self.beside if self.files is None else self.files.source.beside
+        return {name: kinds[name] for name in sorted(kinds)} | {name: kind_beside(name) for name in names}
 
     @cached_property
     def beside(self) -> dict[str, SparkColumn]:

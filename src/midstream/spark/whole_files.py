@@ -1,4 +1,4 @@
-"""Files of a folder of this machine, each read whole by a task, as the embedded engine reads them.
+"""Files of a folder of this machine, or ranges of a topic, each read whole by a task, as the embedded engine reads it.
 
 Spark's source says which files a batch has, and brings their names alone. So files of every kind, and the faults of
 files, come out alike on both hosts. Spark reads by itself what lies elsewhere, is of another format, or has an option
@@ -19,13 +19,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from midstream.engine.file_formats import BadFile
+from midstream.engine.file_source import FileSource
 from midstream.engine.folder_source import FolderSource
 from midstream.model.schema import StreamSchema
 from midstream.runtime.watermark import BEGINNING
 from midstream.state.base_state import TIME
 from midstream.state.rows import one_batch
 from midstream.step.admission.admit import judge
-from midstream.step.admission.outputs import CORRUPT, FILE, REASON, all_texts
+from midstream.step.admission.outputs import CORRUPT, OFFSET, PARTITION, REASON, all_texts
 from midstream.step.admission.reading import read_in, ways_of
 
 _LOCAL = re.compile(r"^file:(//)?(?=/)")
@@ -52,7 +53,7 @@ class WholeFiles:
     """The files of a stream, by a DataFrame of their names, and how each is read."""
 
     frame: DataFrame
-    source: FolderSource
+    source: FileSource
 
     @staticmethod
     def of(session: SparkSession, source: FolderSource, path: str, which: Mapping[str, str]) -> WholeFiles:
@@ -69,22 +70,26 @@ class WholeFiles:
 class FileReader:
     """Read files by their names in a Python worker; `fields` is what it gives."""
 
-    source: FolderSource
+    source: FileSource
     schema: StreamSchema
     fields: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the files."""
-        for batch in batches:
-            for url in batch.column(0).to_pylist():
-                file = re.sub(_LOCAL, "", url)
-                if not self.source.has(file):
-                    continue
-                try:
-                    table = self.source.read((file,))
-                except BadFile as error:  # The driver finds it in Spark's own exception, by its line.
-                    raise BadFile(" ".join(error.message.split()), place=error.place, remedy=error.remedy) from None
-                yield from self._rows(table)
+        try:
+            for batch in batches:
+                for url in batch.column(0).to_pylist():
+                    file = re.sub(_LOCAL, "", url)
+                    if self.source.has(file):
+                        yield from self._rows(self._read(file))
+        finally:
+            self.source.close()
+
+    def _read(self, file: str) -> pa.Table:
+        try:
+            return self.source.read((file,))
+        except BadFile as error:  # The driver finds it in Spark's own exception, by its line.
+            raise BadFile(" ".join(error.message.split()), place=error.place, remedy=error.remedy) from None
 
     def _rows(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         names = self.schema.columns.names
@@ -95,7 +100,8 @@ class FileReader:
         if unread is not None:
             found |= self._of_dead(table, np.flatnonzero(unread), reading.reasons)
         if self.schema.max_ahead is not None:  # Which rows are too far ahead is known only when the step begins.
-            found[given_name(FILE)] = table.column(FILE).combine_chunks()
+            names = [name for name in self.source.beside if name != CORRUPT]
+            found |= {given_name(name): table.column(name).combine_chunks() for name in names}
         rows = given.num_rows
         arrays = [
             found[one.name].cast(one.type, safe=False) if one.name in found else pa.nulls(rows, one.type)
@@ -123,9 +129,9 @@ def given_name(column: str) -> str:
     return f"_given:{column}"
 
 
-def beside(source: FolderSource) -> tuple[str, ...]:
-    """Return what a dead letter shows with the columns: its file, and the line that is no JSON."""
-    return (CORRUPT, FILE) if source.format == "json" else (FILE,)
+def kind_beside(column: str) -> T.DataType:
+    """Return the type of a column that dead letters show with those of the stream."""
+    return {PARTITION: T.IntegerType(), OFFSET: T.LongType()}.get(column, T.StringType())
 
 
 def local_path(url: str) -> str:

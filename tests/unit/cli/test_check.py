@@ -376,9 +376,10 @@ sink = { path = "out" }
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("x", "x", ""),
-        (', subscribe = "a"', "", "stream 'A' does not say which topic it reads"),
-        ('"kafka.bootstrap.servers" = "kafka:9092", ', "", "stream 'A' does not say where Kafka is"),
+        ("subscribe =", "subscribePattern =", ""),
+        (', subscribe = "a"', "", "a stream is one topic, not none"),
+        ('"kafka.bootstrap.servers" = "kafka:9092", ', "", "it is not said where Kafka is"),
+        ('"kafka.bootstrap.servers" = "kafka:9092", subscribe', "subscribePattern", "does not say where Kafka is"),
         ("kafka_key VARCHAR", "kafka_keys VARCHAR", "schema has 'kafka_keys', of which Kafka says nothing"),
     ],
 )
@@ -387,7 +388,8 @@ def test_what_is_read_of_kafka(
 ) -> None:
     (folder / "job.toml").write_text(KAFKA.replace(old, new))
     _, told = found(capsys=capsys)
-    assert [fault["message"] for fault in told["faults"]] == [message] * bool(message)
+    faults = [fault["message"] for fault in told["faults"]]
+    assert len(faults) == bool(message) and all(message in one for one in faults)
 
 
 @pytest.mark.parametrize(
