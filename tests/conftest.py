@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     # Before anything starts, for a JVM hands its environment on to the workers; the server begins when it is needed.
     os.environ.update(OBJECT_SERVER.environment)
-    checks.turn_on()  # Every lane in the tests holds operators and strategies to their contracts.
+    # Every lane in the tests, in every thread, holds operators and strategies to their contracts.
+    checks._ON = ContextVar("checked", default=True)
 
 
 def pytest_report_header() -> str:

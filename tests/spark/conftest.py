@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def by_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a job read no chunk that its step does not need, as in production."""
-    monkeypatch.setattr(checks, "_EVERYWHERE", [False])
+    monkeypatch.setattr(checks, "_ON", ContextVar("unchecked", default=False))
 
 
 @pytest.fixture

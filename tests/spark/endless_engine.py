@@ -42,7 +42,7 @@ def the_file(root: Path, kept: str) -> JobFile:
     sinks = own | others
     queries = {
         name: QuerySpec(
-            texts.get(name, RECENT.cql()), "((A B) C)" if name == "chain" else None, sink,
+            name, texts.get(name, RECENT.cql()), "((A B) C)" if name == "chain" else None, sink,
             spread="psp_d" if name == "ring" else None,
         )
         for name, sink in sinks.items()

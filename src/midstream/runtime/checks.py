@@ -13,8 +13,7 @@ from contextvars import ContextVar
 from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
 
-_ON: ContextVar[bool | None] = ContextVar("midstream_checks", default=None)
-_EVERYWHERE = [False]  # A switch of tests and no state of an engine: steps of Spark run in threads of their own.
+_ON = ContextVar("midstream_checks", default=False)  # Tests put another one here, which is on in every thread.
 
 
 class ContractError(AssertionError):
@@ -23,13 +22,7 @@ class ContractError(AssertionError):
 
 def are_on() -> bool:
     """Return whether contracts are checked."""
-    on = _ON.get()
-    return _EVERYWHERE[0] if on is None else on
-
-
-def turn_on() -> None:
-    """Check contracts from now on in every thread of this process, as a test run does once at its beginning."""
-    _EVERYWHERE[0] = True
+    return _ON.get()
 
 
 @contextmanager
