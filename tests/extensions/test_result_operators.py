@@ -31,7 +31,7 @@ class PositiveCompiler(ResultCompiler):
     node = Aggregate
 
     def takes(self, asked):
-        return asked.query.aggregate.top is not None
+        return asked.query.on_top.top is not None
 
     def compile(self, asked):
         return Positive(asked.query, asked.binding.rows(), (asked.joined(),))

@@ -10,14 +10,15 @@ after a change that is meant, and then to read the difference:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from midstream.job.reconcile import streams_for
 from midstream.language.expression import Expression
-from midstream.language.query import Aggregate, Query, query_of
+from midstream.language.query import Aggregate, Difference, LogicalNode, Lookups, OuterJoin, Query, query_of
 from midstream.model.manifest import HOST, Manifest, StaticTable
 from midstream.model.schema import StreamSchema, TableSchema
 from midstream.step.commands.add_query import AddQuery
@@ -42,23 +43,30 @@ def lines(query: Query) -> Iterator[str]:
         yield f"select {alias}: {condition.text()}"
     for predicate in query.predicates:
         yield f"{type(predicate).__name__.removesuffix('Predicate').lower() or 'theta'}: {predicate.expression.text()}"
-    if query.outer is not None:
-        kept = "" if query.outer.condition is None else f" where {query.outer.condition.text()}"
-        until = "".join(f" until {column.text()} + {size}" for column, size in query.outer.until)
-        yield f"{query.outer.kind} of {', '.join(query.outer.preserved)}{until}{kept}"
-    if query.difference is not None:
-        yield f"difference: {query.difference.minuend} without {', '.join(query.difference.subtrahends)}"
-    for lookup in query.lookups:
+    if query.on_top is not None:
+        yield from OF_NODES[type(query.on_top)](query.on_top)
+    yield from (f"output {output.name}: {output.expression.text()}" for output in query.outputs)
+    if query.timed is not None:
+        yield f"timed by output {query.timed[0]}, at most {query.timed[1]} late"
+
+
+def of_outer(outer: OuterJoin) -> Iterator[str]:
+    kept = "" if outer.condition is None else f" where {outer.condition.text()}"
+    until = "".join(f" until {column.text()} + {size}" for column, size in outer.until)
+    yield f"{outer.kind_of_join} of {', '.join(outer.preserved)}{until}{kept}"
+
+
+def of_difference(difference: Difference) -> Iterator[str]:
+    yield f"difference: {difference.minuend} without {', '.join(difference.subtrahends)}"
+
+
+def of_lookups(node: Lookups) -> Iterator[str]:
+    for lookup in node.lookups:
         tied = " and ".join(one.expression.text() for one in lookup.conditions)
         items = "" if lookup.items is None else f" of {lookup.items.text()} as {', '.join(lookup.titles)}"
         latest = "" if lookup.latest is None else f" latest {lookup.latest.text()}"
         yield f"{lookup.kind} lookup {lookup.alias}: {lookup.table}{items}{latest} where {tied}"
-    yield from (f"kept if {condition.text()}" for condition in query.kept_if)
-    if query.aggregate is not None:
-        yield from of_aggregate(query.aggregate)
-    yield from (f"output {output.name}: {output.expression.text()}" for output in query.outputs)
-    if query.timed is not None:
-        yield f"timed by output {query.timed[0]}, at most {query.timed[1]} late"
+    yield from (f"kept if {condition.text()}" for condition in node.kept_if)
 
 
 def of_aggregate(one: Aggregate) -> Iterator[str]:
@@ -87,6 +95,14 @@ def of_aggregate(one: Aggregate) -> Iterator[str]:
         yield f"top {one.top.count} by {one.top.function} of {ordered(one.top.order)}"
     if one.having is not None:
         yield f"having {one.having.text()}"
+
+
+OF_NODES: dict[type[LogicalNode], Callable[[Any], Iterator[str]]] = {
+    Aggregate: of_aggregate,
+    Difference: of_difference,
+    Lookups: of_lookups,
+    OuterJoin: of_outer,
+}
 
 
 def ordered(keys: tuple[tuple[Expression, bool], ...]) -> str:

@@ -12,7 +12,6 @@ from midstream.explain.chain import chain_values
 from midstream.explain.chain_view import ChainView
 from midstream.explain.drawing import draw_chain, reads_text
 from midstream.explain.nodes import draw_nodes, node_values
-from midstream.language.expression import infix
 from midstream.language.query import Query, query_of
 from midstream.migration.under_way.transition import Transition
 from midstream.model.codec import encode
@@ -78,19 +77,7 @@ def _text_values(query: Query) -> dict[str, Any]:
     value: dict[str, Any] = {}
     if len(groups := tied_sources(query)) > 1:
         value["cross_join"] = [list(group) for group in groups]
-    if query.outer is not None:
-        value["outer_join"] = {"kind": query.outer.kind, "preserved": list(query.outer.preserved)}
-    if query.lookups:
-        value["looks_up"] = [
-            {
-                "table": one.table if one.items is None else f"UNNEST({infix(one.items)})",
-                "kind": one.kind,
-                "conditions": [infix(p.expression) for p in one.conditions],
-            }
-            | ({} if one.latest is None else {"latest": infix(one.latest)})
-            for one in query.lookups
-        ]
-    return value
+    return value if query.on_top is None else value | query.on_top.explained()
 
 
 def _operator(report: Report, group: str, operator: Operator, analyze: bool) -> dict[str, Any]:

@@ -270,8 +270,8 @@ def _check_groups(before: Manifest, now: Manifest, place: str, dropped: DroppedN
     for name, entry in before.queries.items():
         if "*" not in entry.sql:
             continue  # Its columns have names, which stand for what they stood for.
-        kept, meant = (_taken_up(one, name, dropped).aggregate for one in (before, now))
-        if kept is not None and meant is not None and kept.groups != meant.groups:
+        kept, meant = (_taken_up(one, name, dropped).groups for one in (before, now))
+        if kept is not None and meant is not None and kept != meant:
             raise CheckpointError(
                 f"the columns that * stands for in query {name!r} are others now, and its groups go by them",
                 place=place, remedy="declare the stream as it was, its columns in their order, or drop the query first",

@@ -117,7 +117,6 @@ def _time_shown(one: Answering, streams: Mapping[str, StreamSchema]) -> tuple[in
     query = one.query
     if query.timed is not None:
         return query.timed[0], None
-    alone = (query.plain or bool(query.lookups)) and len(query.sources) == 1
     source = query.sources[0]
     stream = streams[source.stream]
     for place, output in enumerate(query.outputs):
@@ -125,6 +124,6 @@ def _time_shown(one: Answering, streams: Mapping[str, StreamSchema]) -> tuple[in
         named = (column.alias, column.name) if isinstance(column, Column) else None
         if is_result_time(column):
             return place, None
-        if alone and named == (source.alias, stream.timestamp):
+        if query.by_row and named == (source.alias, stream.timestamp):
             return place, stream.unit
     return None, None

@@ -131,19 +131,16 @@ def combination_checks(query: Query) -> tuple[Expression, ...]:
 
 def output_checks(query: Query) -> tuple[Expression, ...]:
     """What is evaluated over the rows of the sources after the conditions, and may fail."""
-    aggregate = query.aggregate
-    over_rows = [] if aggregate is None else aggregate.read()
-    if aggregate is None or aggregate.top is not None:
-        over_rows += [o.expression for o in query.outputs]
-    over_rows += [] if query.outer is None or query.outer.condition is None else [query.outer.condition]
+    outputs = [o.expression for o in query.outputs]
+    over_rows = outputs if query.on_top is None else query.on_top.over_rows(outputs)
     return tuple(e for e in over_rows if can_fail(e))
 
 
 def may_reject(query: Query) -> bool:
     """Whether rows, combinations or results of a query may become dead letters."""
     outputs = [o.expression for o in query.outputs]
-    if query.aggregate is not None:
-        outputs += [] if query.aggregate.having is None else [query.aggregate.having]
-        if any(call.function == "sum" for call in query.aggregate.calls):
+    if query.on_top is not None:
+        outputs += query.on_top.above()
+        if query.on_top.may_overflow():
             return True
     return bool(row_checks(query) or combination_checks(query) or output_checks(query)) or any(map(can_fail, outputs))

@@ -19,7 +19,7 @@ from midstream.language.expression import Column, Expression
 from midstream.language.parts import Statement
 from midstream.language.place import place_of
 from midstream.language.predicates import conjuncts
-from midstream.language.query import Query, Source
+from midstream.language.query import Lookups, Query, Source
 from midstream.language.scope import Scope, find_name
 from midstream.language.static_tables import NamedTable, TablesNamed
 from midstream.language.subqueries import as_subquery, common_tables
@@ -42,7 +42,8 @@ class EnrichedStream:
 
     def check(self, query: Query) -> None:
         """Raise LanguageError unless the part, parsed, evaluates what the text says: it was written out anew."""
-        lookups = [predicate.expression for one in query.lookups for predicate in one.conditions]
+        found = query.on_top.lookups if isinstance(query.on_top, Lookups) else ()
+        lookups = [predicate.expression for one in found for predicate in one.conditions]
         evaluated = {part.text() for one in (*lookups, *(e for _, e in query.selections)) for part in conjuncts(one)}
         missing = [part.text() for one in self.conditions for part in conjuncts(one) if part.text() not in evaluated]
         if missing:

@@ -16,7 +16,7 @@ from midstream.language.bind import Binder
 from midstream.language.dialect import CqlText
 from midstream.language.expression import TIME_COLUMN, Call, Column, Expression, Literal
 from midstream.language.group_window import GroupWindow
-from midstream.language.query import GROUPED, Query, Source
+from midstream.language.query import GROUPED, Aggregate, Query, Source
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
@@ -81,10 +81,10 @@ def time_told(query: Query, expression: Expression, streams: Mapping[str, Stream
         return (expression.text(),)
     if not isinstance(expression, Column) or len(query.sources) > 1:
         return ()
-    (source,), aggregate, told = query.sources, query.aggregate, expression
-    if aggregate is None and not (query.plain or query.lookups):
+    (source,), aggregate, told = query.sources, query.on_top, expression
+    if not isinstance(aggregate, Aggregate) and not query.by_row:
         return ()
-    if aggregate is not None:
+    if isinstance(aggregate, Aggregate):
         if aggregate.every != 1 or aggregate.session is not None or source.window != _MOMENT:
             return ()
         if told.alias == GROUPED:

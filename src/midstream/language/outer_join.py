@@ -85,7 +85,7 @@ def scope_above(
 
     What a subquery in FROM makes of its stream's columns is NULL in a padded row, whatever it is of NULLs.
     """
-    if outer.kind != "outer":
+    if outer.kind_of_join != "outer":
         hidden = sources[1].alias
         above = (one for one in scope.sources if one[0] != hidden and not _is_of(scope, one[0], hidden))
         return replace(scope, sources=tuple(above))
@@ -117,7 +117,7 @@ def placed(
         read = condition.aliases()
         filters = read and not read & set(outer.preserved)
         joined.append(condition if len(read) > 1 or filters else _tied(condition, times))
-    if outer.kind != "outer":
+    if outer.kind_of_join != "outer":
         return joined, list(where), outer
     never_padded = frozenset(outer.preserved if len(outer.preserved) == 1 else ())
     below: list[Expression] = []

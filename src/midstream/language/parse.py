@@ -25,7 +25,7 @@ from midstream.language.outer_join import check_evaluable, outer_join_of, placed
 from midstream.language.over import over_rows
 from midstream.language.parts import Statement, not_too_deep
 from midstream.language.predicates import classify
-from midstream.language.query import Query, Source
+from midstream.language.query import Lookups, Query, Source
 from midstream.language.rank_limit import is_over
 from midstream.language.result_time import result_time
 from midstream.language.scope import Scope
@@ -144,16 +144,17 @@ def _parse(
     top = clauses.top
     if top is None and is_over(tree):
         outputs, aggregate, source = over_rows(found, tree, selected, sources, streams)
-        return _complete(replace(query, sources=(source,), outputs=outputs, aggregate=aggregate))
+        return _complete(replace(query, sources=(source,), outputs=outputs, on_top=aggregate))
     aggregated = grouped(found, tree, selected, window) if top is None else ranked(found, tree, selected, window, top)
     if aggregated is None:
-        query = replace(query, outputs=outputs_of(Binder(text, selected), tree), difference=difference, outer=outer)
+        query = replace(query, outputs=outputs_of(Binder(text, selected), tree))
         timed = _timed(clauses, streams, selected, query) if difference is None else None
-        return _complete(replace(query, timed=timed, lookups=found_rows.lookups, kept_if=found_rows.kept_if))
+        looked = Lookups(found_rows.lookups, found_rows.kept_if) if found_rows.lookups else None
+        return _complete(replace(query, timed=timed, on_top=difference or outer or looked))
     if difference is not None:
         raise error_at(text, tree, "aggregates over EXCEPT", "aggregate its change log instead")
     outputs, aggregate = aggregated
-    return _complete(replace(query, outputs=outputs, aggregate=aggregate))
+    return _complete(replace(query, outputs=outputs, on_top=aggregate))
 
 
 def _conditions_of_subqueries(clauses: Clauses, sources: tuple[Source, ...]) -> list[Expression]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import pyarrow as pa
+from typing_extensions import override
 
-from midstream.language.expression import TIME_COLUMN, Column, Expression
+from midstream.language.expression import TIME_COLUMN, Column, Expression, infix
 from midstream.language.types import TIMESTAMP
 from midstream.model.codec import Tagged
 from midstream.model.manifest import BoundQuery, QueryEntry
@@ -47,6 +49,11 @@ class Predicate(Conjunct):
     def aliases(self) -> frozenset[str]:
         """The sources it binds together."""
         return self.expression.aliases()
+
+    def renamed(self, rename: Rename) -> Self:
+        """The predicate with the aliases of its query renamed."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: rename(one) for name, one in parts.items() if isinstance(one, Expression)})
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,80 @@ class TopN:
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class LogicalNode(Tagged, tag="node", brief=True):
+    """A logical node: what is made of the results of a query's join before the select list.
+
+    A kind is a frozen dataclass; a `ResultCompiler` compiles it. What differs from kind to kind is said here, so that
+    nothing else asks which kind one is.
+    """
+
+    at_instants: ClassVar[bool] = False
+    """Whether it is evaluated at instants, for which rows must come in order."""
+    keeps_rows: ClassVar[bool] = False
+    """Whether it needs the rows of a single source after their step."""
+    by_row: ClassVar[bool] = False
+    """Whether each answer over one source is of one row, and comes with it."""
+    has_one_plan: ClassVar[bool] = False
+    """Whether all plans of its join are one, however they are written."""
+    not_spread: ClassVar[str]
+    """Why a join below it cannot be spread over nodes."""
+
+    @property
+    def form(self) -> str:
+        """The form among those of its kind, for which other compilers stand."""
+        return ""
+
+    @property
+    def groups_of_rows(self) -> tuple[Expression, ...] | None:
+        """The values whose equal rows must meet in one lane; None where rows are answered one by one."""
+        return None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The aliases of what it joins with the rows of the sources."""
+        return ()
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The static tables that it reads."""
+        return ()
+
+    @property
+    def begins_with(self) -> str | None:
+        """The source that a plan, which is left-deep then, must begin with; None where any plan will do."""
+        return None
+
+    @abstractmethod
+    def renamed(self, rename: Rename, names: Mapping[str, str]) -> Self:
+        """Rename the aliases of its query, in expressions and by themselves."""
+
+    @abstractmethod
+    def read(self) -> list[Expression]:
+        """List what is evaluated over the results of the join."""
+
+    def above(self) -> list[Expression]:
+        """List what is evaluated over what it makes of them, the select list aside."""
+        return []
+
+    def over_rows(self, outputs: list[Expression]) -> list[Expression]:
+        """List what is evaluated over rows of the sources after the conditions, `outputs` if they are."""
+        return outputs
+
+    def may_overflow(self) -> bool:
+        """Return whether it may have no value where all that it reads has one."""
+        return False
+
+    def answer_columns(self, columns: pa.Schema) -> pa.Schema:
+        """Return the columns of the answer, of which `columns` are selected."""
+        return columns
+
+    def explained(self) -> dict[str, Any]:
+        """Describe it for `explain`, as JSON values."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Aggregate(LogicalNode):
     """GROUP BY, HAVING and EVERY: evaluated `offset` microseconds after the multiples of `every` microseconds.
 
     `Query.outputs` of an aggregate query, and the condition that groups must satisfy, `having`, read the pseudo-source
@@ -167,9 +247,16 @@ class Aggregate:
     within: tuple[int, int] | None = None
 
     at_instants: ClassVar[bool] = True
+    keeps_rows: ClassVar[bool] = True
     not_spread: ClassVar[str] = "an aggregate cannot be spread over nodes: its groups would lie at several of them"
 
     @property
+    @override
+    def groups_of_rows(self) -> tuple[Expression, ...]:
+        return self.groups
+
+    @property
+    @override
     def form(self) -> str:
         """What closes its groups or stands in its answer: `session`, `calendar`, `over`, `top_n`, or else `groups`."""
         if self.session is not None:
@@ -180,8 +267,8 @@ class Aggregate:
             return "over"
         return "groups" if self.top is None else "top_n"
 
-    def renamed(self, rename: Rename) -> Aggregate:
-        """The aggregate with the aliases of its query renamed."""
+    @override
+    def renamed(self, rename: Rename, names: Mapping[str, str]) -> Aggregate:
         top = self.top
         return replace(
             self,
@@ -192,38 +279,60 @@ class Aggregate:
             over=None if self.over is None else tuple((rename(key), down) for key, down in self.over),
         )
 
+    @override
     def read(self) -> list[Expression]:
-        """What is evaluated over the rows that are grouped."""
         order = [key for key, _ in (self.over or () if self.top is None else self.top.order)]
         order += [] if self.top is None or self.having is None else [self.having]
         parts = [part for call in self.calls for part in (call.argument, call.condition, call.by) if part is not None]
         return [*self.groups, *parts, *order]
 
+    @override
+    def above(self) -> list[Expression]:
+        return [] if self.having is None else [self.having]
+
+    @override
+    def over_rows(self, outputs: list[Expression]) -> list[Expression]:
+        return self.read() if self.top is None else [*self.read(), *outputs]
+
+    @override
+    def may_overflow(self) -> bool:
+        return any(call.function == "sum" for call in self.calls)
+
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(LogicalNode):
     """`A EXCEPT ON (cols) B [...] EXCEPT ON ...`: the minuend's rows that no row of a subtrahend matches."""
 
     minuend: str
     subtrahends: tuple[str, ...]
 
     at_instants: ClassVar[bool] = True
+    has_one_plan: ClassVar[bool] = True
     not_spread: ClassVar[str] = "an EXCEPT cannot be spread over nodes"
 
-    def renamed(self, names: Mapping[str, str]) -> Difference:
-        """The difference with the aliases of its query renamed."""
+    @property
+    @override
+    def begins_with(self) -> str:
+        return self.minuend
+
+    @override
+    def renamed(self, rename: Rename, names: Mapping[str, str]) -> Difference:
         return Difference(names[self.minuend], tuple(names[alias] for alias in self.subtrahends))
 
+    @override
     def read(self) -> list[Expression]:
-        """What is evaluated over the results of the join: nothing but its predicates."""
         return []
+
+    @override
+    def answer_columns(self, columns: pa.Schema) -> pa.Schema:
+        return columns.append(pa.field(OPERATION, pa.string()))
 
 
 OuterKind = Literal["outer", "semi", "anti"]
 
 
 @dataclass(frozen=True)
-class OuterJoin:
+class OuterJoin(LogicalNode):
     """A join of two sources that also answers, or only answers, by whether a row of a `preserved` source is matched.
 
     `outer`: the join's results, and the rows that are in none of them, padded with NULL. `semi`: once each row that is
@@ -233,18 +342,17 @@ class OuterJoin:
     the least of these columns' times, those that are there, each with its microseconds added. Without, for the window.
     """
 
-    kind: OuterKind
+    kind_of_join: OuterKind
     preserved: tuple[str, ...]
     condition: Expression | None = None
     until: tuple[tuple[Column, int], ...] = ()
 
-    at_instants: ClassVar[bool] = False
     not_spread: ClassVar[str] = (
         "an outer, semi or anti join cannot be spread over nodes: none of them knows of all partners of a row"
     )
 
+    @override
     def renamed(self, rename: Rename, names: Mapping[str, str]) -> OuterJoin:
-        """The join with the aliases of its query renamed."""
         return replace(
             self,
             preserved=tuple(names[alias] for alias in self.preserved),
@@ -252,9 +360,17 @@ class OuterJoin:
             until=tuple((replace(c, alias=names[c.alias]), size) for c, size in self.until),
         )
 
+    @override
     def read(self) -> list[Expression]:
-        """What is evaluated over the results of the join."""
         return [*([] if self.condition is None else [self.condition]), *(column for column, _ in self.until)]
+
+    @override
+    def over_rows(self, outputs: list[Expression]) -> list[Expression]:
+        return outputs if self.condition is None else [*outputs, self.condition]
+
+    @override
+    def explained(self) -> dict[str, Any]:
+        return {"outer_join": {"kind": self.kind_of_join, "preserved": list(self.preserved)}}
 
 
 LookupKind = Literal["inner", "left", "semi", "anti"]
@@ -280,15 +396,54 @@ class Lookup:
     items: Expression | None = None
     titles: tuple[str, ...] = ()
 
-    at_instants: ClassVar[bool] = False
+    def renamed(self, rename: Rename) -> Lookup:
+        """The lookup with the aliases of its query renamed."""
+        conditions = tuple(one.renamed(rename) for one in self.conditions)
+        latest, items = (e and rename(e) for e in (self.latest, self.items))
+        return replace(self, conditions=conditions, latest=latest, items=items)
+
+    def explained(self) -> dict[str, Any]:
+        """Describe it for `explain`, as JSON values."""
+        found = {
+            "table": self.table if self.items is None else f"UNNEST({infix(self.items)})",
+            "kind": self.kind,
+            "conditions": [infix(p.expression) for p in self.conditions],
+        }
+        return found if self.latest is None else found | {"latest": infix(self.latest)}
+
+
+@dataclass(frozen=True)
+class Lookups(LogicalNode):
+    """Rows of one stream that are looked up in static tables, one after the other; `kept_if` holds for those found."""
+
+    lookups: tuple[Lookup, ...]
+    kept_if: tuple[Expression, ...] = ()
+
+    by_row: ClassVar[bool] = True
     not_spread: ClassVar[str] = "a query over one stream has no join to spread"
 
+    @property
+    @override
+    def labels(self) -> tuple[str, ...]:
+        return tuple(one.alias for one in self.lookups)
+
+    @property
+    @override
+    def tables(self) -> tuple[str, ...]:
+        return tuple(one.table for one in self.lookups if one.items is None)
+
+    @override
+    def renamed(self, rename: Rename, names: Mapping[str, str]) -> Lookups:
+        return Lookups(tuple(one.renamed(rename) for one in self.lookups), tuple(map(rename, self.kept_if)))
+
+    @override
     def read(self) -> list[Expression]:
-        """What is evaluated over the results of the join: nothing, for rows are looked up as they come in."""
-        return []
+        more = [one for lookup in self.lookups for one in (lookup.items, lookup.latest) if one is not None]
+        return [p.expression for lookup in self.lookups for p in lookup.conditions] + more + list(self.kept_if)
 
-
-OnTop = Aggregate | Difference | OuterJoin | Lookup
+    @override
+    def explained(self) -> dict[str, Any]:
+        return {"looks_up": [one.explained() for one in self.lookups]}
 
 
 @dataclass(frozen=True)
@@ -298,9 +453,8 @@ class Query(BoundQuery):
     `selections` holds for each alias its single-source conjuncts; a conjunct without any column stands under ''. For a
     difference, `predicates` tie the minuend to each subtrahend (one equi-predicate per column and subtrahend).
 
-    A query over one stream may look rows up in static tables, in the order of its `lookups`; of what is found, rows for
-    which all of `kept_if` hold are its answer. `tables` are those that its text names, also where a part of it looks
-    the rows up.
+    `on_top` is what is made of the join's results before the select list; None where nothing is. `tables` are the
+    static tables that its text names, also where a part of it looks the rows up.
 
     `time` is the type of a result's time. Who reads the answers takes for their time that of a source's rows where the
     select list calls one `_ts`, `timed`: the output's place, and the most microseconds that an answer comes later than
@@ -313,12 +467,8 @@ class Query(BoundQuery):
     outputs: tuple[Output, ...]
     selections: tuple[tuple[str, Expression], ...]
     predicates: tuple[Predicate, ...]
-    aggregate: Aggregate | None = None
-    difference: Difference | None = None
+    on_top: LogicalNode | None = None
     rejects: bool = False
-    outer: OuterJoin | None = None
-    lookups: tuple[Lookup, ...] = ()
-    kept_if: tuple[Expression, ...] = ()
     tables: tuple[str, ...] = ()
     timed: tuple[int, int] | None = None
     time: pa.DataType = TIMESTAMP
@@ -327,19 +477,14 @@ class Query(BoundQuery):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # Without what is kept beside.
 
     @property
-    def on_top(self) -> OnTop | None:
-        """What is made of the results of its join before the select list; None where nothing is."""
-        return self.aggregate or self.difference or self.outer or next(iter(self.lookups), None)
-
-    @property
     def plain(self) -> bool:
         """Whether its answer is the results of its join, and nothing is made of them but the select list."""
-        return not (self.aggregate or self.difference or self.outer or self.lookups)
+        return self.on_top is None
 
     @property
     def keeps_rows(self) -> bool:
         """Whether rows must be kept for it after their step: for a join, or until an instant."""
-        return len(self.sources) > 1 or self.aggregate is not None
+        return len(self.sources) > 1 or (self.on_top is not None and self.on_top.keeps_rows)
 
     @property
     def at_instants(self) -> bool:
@@ -349,12 +494,22 @@ class Query(BoundQuery):
     @property
     def has_one_plan(self) -> bool:
         """Whether all its plans are one, however they are written."""
-        return self.difference is not None
+        return self.on_top is not None and self.on_top.has_one_plan
+
+    @property
+    def by_row(self) -> bool:
+        """Whether each of its answers is of one row, and comes with it."""
+        return len(self.sources) == 1 and (self.on_top is None or self.on_top.by_row)
+
+    @property
+    def groups(self) -> tuple[Expression, ...] | None:
+        """The values whose equal rows must meet in one lane; None where rows are answered one by one."""
+        return None if self.on_top is None else self.on_top.groups_of_rows
 
     def answer_columns(self) -> pa.Schema:
         """The columns of the answer; a change log has `_op` behind them."""
         columns = pa.schema([(output.name, output.expression.type) for output in self.outputs])
-        return columns if self.difference is None else columns.append(pa.field(OPERATION, pa.string()))
+        return columns if self.on_top is None else self.on_top.answer_columns(columns)
 
     def source(self, alias: str) -> Source:
         """The source of an alias."""
@@ -374,26 +529,16 @@ class Query(BoundQuery):
 
     def kept_columns(self, alias: str) -> tuple[str, ...]:
         """The names of the columns of a source that are read after its selection, sorted, but for its event time."""
-        parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates] + self.looked_up()
-        parts += [] if self.on_top is None else self.on_top.read()
-        parts += [] if self.aggregate is None or self.aggregate.having is None else [self.aggregate.having]
-        read = {c.name for part in parts for c in part.columns() if c.alias == alias}
+        read = {c.name for part in self._after_selections() for c in part.columns() if c.alias == alias}
         return tuple(sorted(read - {TIME_COLUMN}))
-
-    def looked_up(self) -> list[Expression]:
-        """What is evaluated to look rows up, and over what is found."""
-        more = [one for lookup in self.lookups for one in (lookup.items, lookup.latest) if one is not None]
-        return [p.expression for lookup in self.lookups for p in lookup.conditions] + more + list(self.kept_if)
 
     def expressions(self) -> list[Expression]:
         """All that is evaluated for the query."""
-        parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates] + self.looked_up()
-        parts += [e for _, e in self.selections]
-        parts += [] if self.outer is None else self.outer.read()
-        if self.aggregate:
-            parts += self.aggregate.read()
-            parts += [] if self.aggregate.having is None else [self.aggregate.having]
-        return parts
+        return [*self._after_selections(), *(e for _, e in self.selections)]
+
+    def _after_selections(self) -> list[Expression]:
+        parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates]
+        return parts if self.on_top is None else [*parts, *self.on_top.read(), *self.on_top.above()]
 
 
 def query_of(entry: QueryEntry) -> Query:

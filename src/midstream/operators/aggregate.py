@@ -61,27 +61,30 @@ class AggregateOperator(ResultOperator):
         return replace(found, dead=together(dead, found.dead))
 
     @property
+    def node(self) -> Aggregate:
+        """What it computes."""
+        assert isinstance(self.query.on_top, Aggregate)
+        return self.query.on_top
+
+    @property
     def calls(self) -> tuple[AggregateCall, ...]:
         """What is made of the parts of each call that were `evaluated`."""
-        assert self.query.aggregate is not None
-        return self.query.aggregate.calls
+        return self.node.calls
 
     def _passes(self, lane: Lane) -> bool:
         """Whether the watermark passes an instant in this step."""
-        assert self.query.aggregate is not None
         begin, end = self.span(lane)
-        every, offset = self.query.aggregate.every, self.query.aggregate.offset
+        every, offset = self.node.every, self.node.offset
         return (end - 1 - offset) // every * every + offset >= begin
 
     def _occurrences(self, lane: Lane, alive: Combinations) -> tuple[Words, Words]:
         """Every (index of a result, instant at which it is alive)."""
-        assert self.query.aggregate is not None
-        every, shift = self.query.aggregate.every, self.query.aggregate.offset
+        every, shift = self.node.every, self.node.offset
         begin, end = self.span(lane)
         first = -(-(np.maximum(alive.valid_from[EVENT_TIME], begin) - shift) // every)
         ends = self.ends(lane, alive)
-        if self.query.aggregate.within is not None:
-            size, moved = self.query.aggregate.within
+        if self.node.within is not None:
+            size, moved = self.node.within
             ends = np.minimum(ends, _begun(alive.valid_from[EVENT_TIME], size, moved) + size - 1)
         last = (np.minimum(ends, end - 1) - shift) // every if end > begin else first - 1
         counts = np.maximum(last - first + 1, 0)
@@ -90,19 +93,17 @@ class AggregateOperator(ResultOperator):
         return at, (np.repeat(first, counts) + offset) * every + shift
 
     def _grouped(self, lane: Lane, alive: Combinations, at: Words, instants: Words) -> Answer:
-        assert self.query.aggregate is not None
         read = with_time(lane.reader(self.rows, alive), alive.valid_from[EVENT_TIME])
-        columns = evaluated(self.query.aggregate, read, len(alive))
+        columns = evaluated(self.node, read, len(alive))
         take = pa.array(at)
         found = {name: column.take(take) for name, column in columns.items()}
-        if self.query.aggregate.within is not None:
-            found[START] = time_array(_begun(instants, *self.query.aggregate.within), self.query.time)
+        if self.node.within is not None:
+            found[START] = time_array(_begun(instants, *self.node.within), self.query.time)
         return self._summed_up(found, instants)
 
     def _summed_up(self, columns: Mapping[str, pa.Array], instants: Words) -> Answer:
         """The select list over the groups of what was `evaluated`, one for each instant and values of the groups."""
-        assert self.query.aggregate is not None
-        groups = [columns[f"g{i}"] for i in range(len(self.query.aggregate.groups))]
+        groups = [columns[f"g{i}"] for i in range(len(self.node.groups))]
         numbers, first = group_numbers(pa.array(instants), groups)
         values: dict[str, pa.Array] = {f"g{i}": g.take(first) for i, g in enumerate(groups)}
         if START in columns:
@@ -123,8 +124,7 @@ class AggregateOperator(ResultOperator):
 
     def _over_groups(self, read: Callable[[Column], pa.Array], when: Words, overflowed: Mapping[str, Mask]) -> Answer:
         """The select list over the groups that satisfy HAVING; `overflowed` says which sums are too great where."""
-        assert self.query.aggregate is not None
-        having, count = self.query.aggregate.having, len(when)
+        having, count = self.node.having, len(when)
         found = self.answer(self.values(read, count), when)
         chosen = np.ones(count, np.bool_) if having is None else holds(having, read, count).copy()
         dead: pa.Table | None = None

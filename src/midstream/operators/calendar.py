@@ -39,8 +39,8 @@ class CalendarOperator(OpenGroupsOperator):
     def _arrived(self, lane: Lane, rows: Combinations) -> pa.RecordBatch | None:
         if not len(rows):
             return None
-        assert self.query.aggregate is not None and self.query.aggregate.calendar is not None
-        unit, zone = self.query.aggregate.calendar
+        assert self.node is not None and self.node.calendar is not None
+        unit, zone = self.node.calendar
         times = pa.array(rows.valid_from[EVENT_TIME]).cast(pa.timestamp("us"))
         ends = unit_ends(times, unit, zone).cast(pa.int64())
         last = pa.array(ends.to_numpy() - 1)

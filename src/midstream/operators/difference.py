@@ -41,8 +41,8 @@ class DifferenceOperator(ResultOperator):
 
     @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
-        assert self.query.difference is not None
-        label = self.query.difference.minuend
+        assert isinstance(self.query.on_top, Difference)
+        label = self.query.on_top.minuend
         gathered = []
         for spec, delta in zip(self.kept, deltas, strict=True):
             state = lane.join(spec)
@@ -126,8 +126,8 @@ class DifferenceCompiler(ResultCompiler):
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:
-        binding, difference = asked.binding, asked.query.difference
-        assert difference is not None
+        binding, difference = asked.binding, asked.query.on_top
+        assert isinstance(difference, Difference)
         minuend, subtrahends = difference.minuend, difference.subtrahends
         roots: tuple[Operator, ...] = (
             compile_source(binding, minuend),

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from midstream.language.evaluate import evaluate, holds
 from midstream.language.expression import Column, Expression
-from midstream.language.query import EquiPredicate, Lookup
+from midstream.language.query import EquiPredicate, Lookup, Lookups
 from midstream.model.manifest import StaticTable
 from midstream.model.schema import VERSION
 from midstream.model.window import EVENT_TIME
@@ -46,10 +46,16 @@ class LookupOperator(ProjectOperator):
 
     versions: Mapping[str, StaticTable]
 
+    @property
+    def node(self) -> Lookups:
+        """What it computes."""
+        assert isinstance(self.query.on_top, Lookups)
+        return self.query.on_top
+
     @override
     @property
     def stored(self) -> dict[str, tuple[str, ...]]:
-        looked_up = {lookup.alias: self.query.columns_of(lookup.alias) for lookup in self.query.lookups}
+        looked_up = {alias: self.query.columns_of(alias) for alias in self.node.labels}
         return {**super().stored, **looked_up}
 
     @override
@@ -58,7 +64,7 @@ class LookupOperator(ProjectOperator):
         found = _Found(with_time(lane.reader(self.rows, results), times), np.arange(len(results)))
         for index in self._indexes:
             found = index.look_up(found, lane)
-        for condition in self.query.kept_if:
+        for condition in self.node.kept_if:
             found = found.take(np.flatnonzero(holds(condition, found.read, len(found))))
         times = times[found.at]
         kept, dead = self.judged(found.read, times)
@@ -71,7 +77,7 @@ class LookupOperator(ProjectOperator):
     def _indexes(self) -> tuple[_Index | _Lists, ...]:
         return tuple(
             _Lists(one) if one.items is not None else _Index(one, _Version(self.versions[one.table]))
-            for one in self.query.lookups
+            for one in self.node.lookups
         )
 
 
@@ -254,9 +260,10 @@ class LookupCompiler(ResultCompiler):
     """Compiles a query that looks rows up in static tables."""
 
     name = "lookup"
-    node = Lookup
+    node = Lookups
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:
-        versions = {one.table: asked.tables[one.table] for one in asked.query.lookups if one.items is None}
+        assert isinstance(asked.query.on_top, Lookups)
+        versions = {table: asked.tables[table] for table in asked.query.on_top.tables}
         return LookupOperator(asked.query, asked.binding.rows(), (), versions)

@@ -69,10 +69,9 @@ class OpenGroupsOperator(AggregateOperator):
 
     def evaluated(self, lane: Lane, rows: Combinations) -> dict[str, pa.Array]:
         """What is grouped and summed up of the step's rows, and their slots, if they have some."""
-        assert self.query.aggregate is not None
         (label,) = self.rows
         read = with_time(lane.reader(self.rows, rows), rows.valid_from[EVENT_TIME])
-        columns = evaluated(self.query.aggregate, read, len(rows))
+        columns = evaluated(self.node, read, len(rows))
         stored = lane.rows(self.rows[label])
         if SLOT in stored.new.batch.schema.names:
             columns[SLOT] = stored.fetch(SLOT, rows.refs[label])

@@ -38,6 +38,12 @@ class OuterJoinOperator(ResultOperator):
 
     preserved: tuple[SourceOperator, ...]
 
+    @property
+    def node(self) -> OuterJoin:
+        """What it computes."""
+        assert isinstance(self.query.on_top, OuterJoin)
+        return self.query.on_top
+
     @override
     @property
     def slack(self) -> int:
@@ -47,9 +53,8 @@ class OuterJoinOperator(ResultOperator):
 
     @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
-        assert self.query.outer is not None
         (delta,) = deltas
-        state, span, kind = lane.join(self.kept[0]), self.span(lane), self.query.outer.kind
+        state, span, kind = lane.join(self.kept[0]), self.span(lane), self.node.kind_of_join
         old = [run.combinations for run in state.old]
         new = self._new_matches(delta, old, span)
         state.insert(SortedRun(None, new))
@@ -65,8 +70,7 @@ class OuterJoinOperator(ResultOperator):
 
     def _new_matches(self, delta: Combinations, old: Sequence[Combinations], span: tuple[int, int]) -> Combinations:
         """Of the step's results one for each preserved row, in a semi join the earliest, unless an older one serves."""
-        assert self.query.outer is not None
-        chosen, is_semi = np.zeros(len(delta), np.bool_), self.query.outer.kind == "semi"
+        chosen, is_semi = np.zeros(len(delta), np.bool_), self.node.kind_of_join == "semi"
         for source in self.preserved:
             refs = delta.refs[source.spec.label]
             at = earliest(refs, delta.valid_from[EVENT_TIME]) if is_semi else one_of_each(refs)
@@ -98,8 +102,7 @@ class OuterJoinOperator(ResultOperator):
 
     def _until(self, lane: Lane, label: str, rows: Combinations, span: tuple[int, int]) -> tuple[Combinations, Words]:
         """The rows of a source of which some may be unmatched from this step on, and how long each may be matched."""
-        assert self.query.outer is not None
-        until = [(column, size) for column, size in self.query.outer.until if column.alias == label]
+        until = [(column, size) for column, size in self.node.until if column.alias == label]
         if not until or not len(rows):
             return rows, rows.valid_to[EVENT_TIME]
         rows = rows.take(indices((rows.valid_to[EVENT_TIME] >= span[0]) & (rows.valid_from[EVENT_TIME] < span[1])))
@@ -111,8 +114,7 @@ class OuterJoinOperator(ResultOperator):
 
     def _answered(self, lane: Lane, rows: PaddedRows, times: Words) -> Answer:
         """Results of these rows, in order of time."""
-        assert self.query.outer is not None
-        condition = self.query.outer.condition
+        condition = self.node.condition
         if condition is not None and len(times):
             read = self._reader(lane, rows, times)
             at = indices(holds(condition, read, len(times)) | fails(condition, read, len(times)))
@@ -183,7 +185,7 @@ def one_of_each(refs: Words) -> Words:
 
 def state_of_matches(joined: StateSpec, outer: OuterJoin) -> StateSpec:
     """The state of some results of a join, apart from that of all of them, which others may use."""
-    scope = f"{joined.signature.scope} matching {outer.kind} {' '.join(outer.preserved)}"
+    scope = f"{joined.signature.scope} matching {outer.kind_of_join} {' '.join(outer.preserved)}"
     return replace(joined, signature=replace(joined.signature, scope=scope))
 
 
@@ -195,8 +197,8 @@ class OuterJoinCompiler(ResultCompiler):
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:
-        outer = asked.query.outer
-        assert outer is not None
+        outer = asked.query.on_top
+        assert isinstance(outer, OuterJoin)
         sources = tuple(compile_source(asked.binding, label) for label in outer.preserved)
         kept = (state_of_matches(asked.joined(), outer),)
         return OuterJoinOperator(asked.query, asked.binding.rows(), kept, sources)

@@ -85,12 +85,11 @@ class OverOperator(AggregateOperator):
         return int(asked.min()) - back if len(asked) else None
 
     def _answered(self, lane: Lane, rows: Combinations, begin: int, end: int) -> Answer:
-        assert self.query.aggregate is not None
         times = rows.valid_from[EVENT_TIME]
         read = with_time(lane.reader(self.rows, rows), times)
-        groups = [evaluate(group, read, len(rows)) for group in self.query.aggregate.groups]
+        groups = [evaluate(group, read, len(rows)) for group in self.node.groups]
         numbers, _ = group_numbers(pa.array(np.zeros(len(rows), np.int64)), groups)
-        keys = [rank(evaluate(key, read, len(rows)), descending=down) for key, down in self.query.aggregate.over or ()]
+        keys = [rank(evaluate(key, read, len(rows)), descending=down) for key, down in self.node.over or ()]
         ties = [rank(evaluate(one, read, len(rows))) for one in self._told()]
         order = np.lexsort((*reversed(ties), *reversed(keys), times, numbers))
         rows, near = rows.take(order), _Near(times[order], numbers[order])
@@ -98,7 +97,7 @@ class OverOperator(AggregateOperator):
         chosen = np.flatnonzero((due >= begin) & (due < end))
         chosen = chosen[np.argsort(due[chosen], kind="stable")]
         read = with_time(lane.reader(self.rows, rows), near.times)
-        values, failed = self._called(evaluated(self.query.aggregate, read, len(rows)), near, chosen)
+        values, failed = self._called(evaluated(self.node, read, len(rows)), near, chosen)
         place = pa.array(chosen)
 
         def shown(column: Column) -> pa.Array:
@@ -111,9 +110,8 @@ class OverOperator(AggregateOperator):
         """What decides which of two rows of one time, which ORDER BY does not tell apart, comes first: columns that are
         selected, in this order, then the others that are read.
         """
-        assert self.query.aggregate is not None
         read = [part for output in self.query.outputs for part in output.expression.walk()]
-        read += [part for one in self.query.aggregate.read() for part in one.walk()]
+        read += [part for one in self.node.read() for part in one.walk()]
         columns = dict.fromkeys(one for one in read if isinstance(one, Column) and one.alias not in ("", GROUPED))
         return [one for one in columns if family(one.type) not in ("other", "null")]
 

@@ -27,7 +27,9 @@ class ProjectOperator(ResultOperator):
         """The sources whose columns the select list reads, or dead letters show."""
         if self.dead_letters is not None:
             return frozenset(self.query.aliases)
-        parts = [o.expression for o in self.query.outputs] + self.query.looked_up()
+        parts = [o.expression for o in self.query.outputs] + (
+            [] if self.query.on_top is None else self.query.on_top.read()
+        )
         return frozenset(c.alias for part in parts for c in part.columns())
 
     def in_order(self, deltas: Sequence[Combinations]) -> Combinations:

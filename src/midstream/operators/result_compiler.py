@@ -37,9 +37,8 @@ class Asked:
 
     @property
     def form(self) -> str:
-        """The form of the query's aggregate, empty without one."""
-        found = self.query.aggregate
-        return "" if found is None else found.form
+        """The form of what the query has on top, empty without one."""
+        return "" if self.query.on_top is None else self.query.on_top.form
 
     def joined(self) -> StateSpec:
         """The state of all results of the query's join."""

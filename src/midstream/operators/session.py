@@ -30,14 +30,14 @@ class SessionOperator(OpenGroupsOperator):
 
     @override
     def going_on(self, lane: Lane, rows: Combinations, known: pa.RecordBatch | None) -> tuple[pa.RecordBatch, Words]:
-        assert self.query.aggregate is not None and self.query.aggregate.session is not None
+        assert self.node is not None and self.node.session is not None
         batches = [batch for batch in (known, self._arrived(lane, rows)) if batch is not None]
         whole = united(batches, batches[0].schema.names)
         times = whole.column(_TIME).to_numpy()
-        groups = [whole.column(f"g{number}") for number in range(len(self.query.aggregate.groups))]
+        groups = [whole.column(f"g{number}") for number in range(len(self.node.groups))]
         numbers, _ = group_numbers(pa.array(np.zeros(len(times), np.int64)), groups)
         order = np.lexsort((times, numbers))
-        return whole.take(pa.array(order)), session_ends(times[order], numbers[order], self.query.aggregate.session)
+        return whole.take(pa.array(order)), session_ends(times[order], numbers[order], self.node.session)
 
     @override
     def closed(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:

@@ -34,7 +34,7 @@ class TopNOperator(AggregateOperator):
 
     @override
     def _grouped(self, lane: Lane, alive: Combinations, at: Words, instants: Words) -> Answer:
-        aggregate = self.query.aggregate
+        aggregate = self.node
         assert aggregate is not None and aggregate.top is not None
         read, take = lane.reader(self.rows, alive), pa.array(at)
         groups = [evaluate(group, read, len(alive)).take(take) for group in aggregate.groups]

@@ -42,10 +42,9 @@ class TumblingOperator(OpenGroupsOperator):
     @override
     @cached_property
     def calls(self) -> tuple[AggregateCall, ...]:
-        assert self.query.aggregate is not None
         return tuple(
             replace(call, function="sum" if call.function == "count" else call.function, condition=None)
-            for call in self.query.aggregate.calls
+            for call in self.node.calls
         )
 
     @override
@@ -60,19 +59,17 @@ class TumblingOperator(OpenGroupsOperator):
         return whole, whole.column(_END).to_numpy()
 
     def _arrived(self, lane: Lane, rows: Combinations) -> pa.RecordBatch:
-        assert self.query.aggregate is not None
-        every, offset = self.query.aggregate.every, self.query.aggregate.offset
+        every, offset = self.node.every, self.node.offset
         ends = -((offset - rows.valid_from[EVENT_TIME]) // every) * every + offset
         return self._by_group({**self.evaluated(lane, rows), _END: pa.array(ends)}, _begun)
 
     def _by_group(self, columns: Mapping[str, pa.Array], sums: Sum) -> pa.RecordBatch:
         """A row for each window, group and slot, in order of window, then of the first row."""
-        assert self.query.aggregate is not None
-        groups = [f"g{number}" for number in range(len(self.query.aggregate.groups))]
+        groups = [f"g{number}" for number in range(len(self.node.groups))]
         keys = [*groups, *({SLOT} & columns.keys())]
         numbers, first = group_numbers(columns[_END], [columns[key] for key in keys])
         found = {key: columns[key].take(first) for key in (_END, *keys)}
-        for number, call in enumerate(self.query.aggregate.calls):
+        for number, call in enumerate(self.node.calls):
             argument, _, owner = parts_of(columns, number, numbers)
             found[f"{ARGUMENT}{number}"] = sums(call, argument, owner, len(first))
         return pa.RecordBatch.from_pydict(found)
@@ -82,14 +79,15 @@ def has_partial_sums(query: Query) -> bool:
     """Whether a query groups one stream by a tumbling window, and all that it computes can be put together of parts,
     to the last bit.
     """
-    if query.aggregate is None or query.aggregate.top is not None:
+    node = query.on_top
+    if not isinstance(node, Aggregate) or node.top is not None:
         return False
-    if query.aggregate.session is not None or query.aggregate.calendar is not None:
+    if node.session is not None or node.calendar is not None:
         return False
-    if len(query.sources) > 1 or query.aggregate.offset != -1:
+    if len(query.sources) > 1 or node.offset != -1:
         return False
-    tumbles = query.sources[0].window == Window("range", query.aggregate.every - 1)
-    return tumbles and all(map(_is_exact, query.aggregate.calls))
+    tumbles = query.sources[0].window == Window("range", node.every - 1)
+    return tumbles and all(map(_is_exact, node.calls))
 
 
 def _is_exact(call: AggregateCall) -> bool:

@@ -110,9 +110,9 @@ class _Notation:
         missing = [a for a in self.query.aliases if a not in self.seen]
         if missing:
             raise self.error(f"the plan misses {', '.join(missing)}", len(self.text), "name every source exactly once")
-        difference = self.query.difference
-        if difference is not None:
-            self.check_difference(plan, difference.minuend)
+        top = self.query.on_top
+        if top is not None and top.begins_with is not None:
+            self.check_difference(plan, top.begins_with)
         return plan
 
     def check_difference(self, plan: Plan, minuend: str) -> None:

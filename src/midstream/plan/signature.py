@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 
 from midstream.language.expression import Call, Column, Expression
 from midstream.language.query import (
     EquiPredicate,
-    Predicate,
     Query,
 )
 from midstream.plan.key_classes import key_classes
@@ -136,20 +135,8 @@ def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
         sources=tuple(replace(s, alias=names[s.alias]) for s in query.sources),
         outputs=tuple(replace(o, expression=relabel(o.expression, names)) for o in query.outputs),
         selections=tuple((names.get(alias, alias), relabel(e, names)) for alias, e in query.selections),
-        predicates=tuple(_relabel_predicate(p, names) for p in query.predicates),
-        aggregate=query.aggregate and query.aggregate.renamed(rename),
-        difference=query.difference and query.difference.renamed(names),
-        outer=query.outer and query.outer.renamed(rename, names),
-        lookups=tuple(
-            replace(
-                one,
-                conditions=tuple(_relabel_predicate(p, names) for p in one.conditions),
-                latest=one.latest and relabel(one.latest, names),
-                items=one.items and relabel(one.items, names),
-            )
-            for one in query.lookups
-        ),
-        kept_if=tuple(relabel(e, names) for e in query.kept_if),
+        predicates=tuple(p.renamed(rename) for p in query.predicates),
+        on_top=query.on_top and query.on_top.renamed(rename, names),
     )
 
 
@@ -177,11 +164,6 @@ def relabel(expression: Expression, names: Mapping[str, str]) -> Expression:
         case Call(arguments=arguments):
             return replace(expression, arguments=tuple(relabel(a, names) for a in arguments))
     return expression
-
-
-def _relabel_predicate(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
-    values = {field.name: getattr(predicate, field.name) for field in fields(predicate)}
-    return replace(predicate, **{n: relabel(v, names) for n, v in values.items() if isinstance(v, Expression)})
 
 
 def _open_text(query: Query, label: str) -> str:

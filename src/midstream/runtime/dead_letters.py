@@ -42,10 +42,10 @@ class DeadLetters:
         read = {(c.alias, c.name): c.type for e in self.query.expressions() for c in e.columns() if c.alias}
         fields = [
             pa.field(self._title(label, name), read[label, name])
-            for label in (*self.query.aliases, *(lookup.alias for lookup in self.query.lookups))
+            for label in (*self.query.aliases, *(self.query.on_top.labels if self.query.on_top else ()))
             for name in self.query.columns_of(label)
         ]
-        if self.query.aggregate is not None:
+        if self.query.groups is not None:
             fields += [pa.field(o.name, o.expression.type) for o in self.query.outputs if o.name != TIME_COLUMN]
         return pa.schema([*fields, pa.field(TIME_COLUMN, self.query.time), pa.field(REASON, pa.string())])
 

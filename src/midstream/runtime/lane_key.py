@@ -128,17 +128,17 @@ def slots_of(codes: npt.NDArray[np.int64]) -> Slots:
 def _classes(query: Query) -> list[tuple[Expression, ...]]:
     # An aggregate over one source has no equalities: its groups are classes of their own.
     classes = [c.members for c in key_classes(query)]
-    if query.aggregate and len(query.sources) == 1:
-        classes += [(group,) for group in query.aggregate.groups if len(group.aliases()) == 1 and not asks_user(group)]
+    if query.groups and len(query.sources) == 1:
+        classes += [(group,) for group in query.groups if len(group.aliases()) == 1 and not asks_user(group)]
     return classes
 
 
 def _groups_by(query: Query, members: tuple[Expression, ...]) -> bool:
     # Every group of an aggregate must stay within one lane.
-    if query.aggregate is None:
+    if query.groups is None:
         return True
     texts = {e.text() for e in members}
-    return any(g.text() in texts for g in query.aggregate.groups)
+    return any(g.text() in texts for g in query.groups)
 
 
 def _by_stream(query: Query, by_alias: dict[str, Expression]) -> dict[str, Expression] | None:

@@ -115,10 +115,10 @@ def _kept(program: Program, state: LaneState) -> Iterator[tuple[Kept, ChunkRef]]
 
 def _key_in_groups(unit: Unit, key: Mapping[str, Expression]) -> Mapping[str, Expression]:
     # The values that are grouped by are kept as columns `g0, g1, ...`.
-    aggregate, (source, *others) = unit.query.aggregate, unit.query.sources
-    if aggregate is None or others:
+    groups, (source, *others) = unit.query.groups, unit.query.sources
+    if groups is None or others:
         return {}
-    texts = [relabel(group, {source.alias: source.stream}).text() for group in aggregate.groups]
+    texts = [relabel(group, {source.alias: source.stream}).text() for group in groups]
     own = key[source.stream]
     return {source.stream: Column(own.type, source.stream, f"g{texts.index(own.text())}")}
 

@@ -165,8 +165,8 @@ def _versions(manifest: Manifest, queries: Iterable[str]) -> object:
     # Another store may have other chunks under an equal name.
     if not manifest.tables:
         return ()
-    lookups = (one for name in queries for one in query_of(manifest.queries[name]).lookups)
-    found = (manifest.tables[one.table] for one in lookups if one.items is None)
+    tops = (query_of(manifest.queries[name]).on_top for name in queries)
+    found = (manifest.tables[table] for top in tops if top is not None for table in top.tables)
     return tuple((one.version, one.chunk.name, one.chunk.bytes, one.chunk.checksum) for one in found)
 
 

@@ -98,7 +98,7 @@ def test_distinct_is_a_group_of_all_that_is_selected() -> None:
         "SELECT A.k, B.s AS t, A.v + 1 FROM A, B WHERE A.k = B.k GROUP BY A.k, B.s, A.v + 1 "
         "WINDOW 5 SECONDS EVERY 1 SECOND"
     )
-    assert (one.outputs, one.aggregate, one.predicates) == (other.outputs, other.aggregate, other.predicates)
+    assert (one.outputs, one.on_top, one.predicates) == (other.outputs, other.on_top, other.predicates)
 
 
 @pytest.mark.parametrize("negated", ["", "NOT "])
@@ -209,9 +209,9 @@ def test_aggregates() -> None:
         "SELECT A.k % 3 AS g, COUNT(*) AS n, SUM(A.v) / COUNT(*) AS mean, MEDIAN(B.i), COUNT(DISTINCT B.s), MAX(A.ts),"
         " _ts FROM A [RANGE 5 SECONDS], B [RANGE 5 SECONDS] WHERE A.k = B.k GROUP BY g EVERY 2 SECONDS"
     )
-    assert query.aggregate is not None
-    assert [g.text() for g in query.aggregate.groups] == ["mod(A.k, 3::int64)"]
-    calls = [(c.function, c.argument and c.argument.text(), c.distinct) for c in query.aggregate.calls]
+    assert isinstance(query.on_top, Aggregate)
+    assert [g.text() for g in query.on_top.groups] == ["mod(A.k, 3::int64)"]
+    calls = [(c.function, c.argument and c.argument.text(), c.distinct) for c in query.on_top.calls]
     assert calls == [
         ("count", None, False),
         ("sum", "A.v", False),
@@ -219,7 +219,7 @@ def test_aggregates() -> None:
         ("count", "B.s", True),
         ("max", "A.ts", False),
     ]
-    assert query.aggregate.every == 2 * SECOND
+    assert query.on_top.every == 2 * SECOND
     texts = [text for _, text in outputs(query)]
     assert texts == ["#.g0", "#.a0", "div(#.a1, cast(#.a0)::double)", "#.a2", "#.a3", "#.a4", "_ts"]
 
@@ -232,8 +232,8 @@ def test_groups_by_expression_ordinal_and_alias(group: str) -> None:
 
 def test_a_column_is_meant_before_an_alias_in_group_by() -> None:
     query = parsed("SELECT v AS w, COUNT(*) AS k FROM A [ROWS 9] GROUP BY k, v EVERY 1 SECOND")
-    assert query.aggregate is not None
-    assert [g.text() for g in query.aggregate.groups] == ["A.k", "A.v"]
+    assert isinstance(query.on_top, Aggregate)
+    assert [g.text() for g in query.on_top.groups] == ["A.k", "A.v"]
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_except_on() -> None:
         "SELECT *, _ts FROM A [RANGE 9 SECONDS] a EXCEPT ON (k, D) B [RANGE 2 SECONDS] EXCEPT ON (m) C c [ROWS 4]"
         " WHERE a.v > 1 AND c.o"
     )
-    assert query.difference == Difference("a", ("B", "c"))
+    assert query.on_top == Difference("a", ("B", "c"))
     assert [s.window for s in query.sources] == [
         Window("range", 9 * SECOND),
         Window("range", 2 * SECOND),
@@ -280,7 +280,7 @@ def test_except_on_with_one_window_for_all_and_casts() -> None:
 def test_words_of_cql_may_also_be_names() -> None:
     query = parsed("SELECT A.k AS every, A.v AS range FROM A [ROWS 2], B [ROWS 2] rows WHERE A.k = rows.k")
     assert [o.name for o in query.outputs] == ["every", "range"]
-    assert query.aggregate is None
+    assert query.on_top is None
 
 
 def test_a_long_conjunction() -> None:
@@ -291,7 +291,7 @@ def test_a_long_conjunction() -> None:
 def test_parsing_is_deterministic() -> None:
     text = "SELECT A.k, COUNT(*) FROM A [ROWS 2], B [ROWS 2] WHERE A.k = B.k AND A.v < B.v GROUP BY 1 EVERY 1 SECOND"
     assert parsed(text) == parsed(text)
-    assert isinstance(parsed(text).aggregate, Aggregate)
+    assert isinstance(parsed(text).on_top, Aggregate)
 
 
 def test_using_reads_what_a_subquery_shows() -> None:
