@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from midstream.model.sharing import Demands
-from midstream.model.window import FOREVER, Clock
+from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.runtime.lane import Lane
 from midstream.state.base_state import clock_column
 from midstream.state.combinations import Combinations, Words
+from midstream.state.join_state import born_in
 from midstream.state.lineage import BEFORE, LINEAGE, Lineage, later
 from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import RowsSpec
@@ -39,13 +40,31 @@ class Need:
             return None
         return max(one.size for demands in self.demands for one in demands.values())
 
-    def ranges(self, label: str) -> tuple[tuple[int, int], ...]:
-        """For each filter on a source, by its bit, the widest window of the queries that have it."""
-        widest: dict[int, int] = {}
-        for demands in self.demands:
-            bit = self.lineages[label].bit(demands[label].filter)
-            widest[bit] = max(widest.get(bit, 0), *(one.size for one in demands.values()))
-        return tuple(sorted(widest.items()))
+    def classes(self, labels: Sequence[str], older: bool) -> tuple[Sequence[ProbeClass], Sequence[int]]:
+        """Return how far queries probe from combinations of some sources, and their reaches, ascending.
+
+        `older`: what is probed is no younger than the combinations.
+        """
+        key = (tuple(labels), older)
+        if key not in self._classes:
+            found: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+            for demands in self.demands:
+                bits = tuple(self.lineages[a].bit(demands[a].filter) for a in labels)
+                reach = max(one.size for a, one in demands.items() if not older or a not in labels)
+                # The windows of single rows say nothing about them.
+                own = tuple(demands[a].size for a in labels) if len(labels) > 1 else ()
+                found.setdefault(bits, set()).add((*own, reach))
+            classes = [
+                ProbeClass(bits, tuple(own), reach)
+                for bits, sizes in sorted(found.items())
+                for *own, reach in _widest(sizes)
+            ]
+            self._classes[key] = classes, sorted({one.reach for one in classes})
+        return self._classes[key]
+
+    @cached_property
+    def _classes(self) -> dict[tuple[tuple[str, ...], bool], tuple[Sequence[ProbeClass], Sequence[int]]]:
+        return {}
 
     def keep(self, lane: Lane, rows: Mapping[str, RowsSpec], found: Combinations) -> Combinations:
         """The combinations that some query selects, each valid until the last of those queries no longer does."""
@@ -78,37 +97,70 @@ class Need:
         return ends
 
 
+@dataclass(frozen=True)
+class ProbeClass:
+    """Queries whose filters have these bits, by source: with their `windows`, and how far back they probe, in ages."""
+
+    bits: tuple[int, ...]
+    windows: tuple[int, ...]
+    reach: int
+
+
 class ProbeRange:
-    """The new rows of one side of a join, by how far back each of them probes the other.
+    """The new rows or combinations of one side of a join, by how far back each of them probes the other.
 
     In the dissertation's chain a row goes on to the next slice only if it passes the filter of a query that reads there
-    (Wang §7.4.1). In sets: a new row probes the chunks that are young enough for some query whose filters it passes,
-    and no older ones; filters prune probes, not only results.
+    (Wang §7.4.1), and a pair to those chains above that its filters and windows ask for (Fig. 6.3). In sets: what is
+    new probes the runs that are young enough for some query that selects it, and no older ones; filters and windows
+    prune probes, not only results.
     """
 
     def __init__(self, lane: Lane, rows: Mapping[str, RowsSpec], need: Need, run: SortedRun) -> None:
-        self.run, self._chosen = run, dict[int, SortedRun]()
-        label, *others = run.combinations.labels
-        ranges = () if others or not len(run) else need.ranges(label)
-        self._sizes = sorted({size for _, size in ranges})
-        if len(self._sizes) > 1:
-            words = column(lane, rows[label], LINEAGE, run.combinations)
-            self._widest = np.zeros(len(run), np.int64)
-            for bit, size in ranges:
-                self._widest = np.maximum(self._widest, np.where((words >> bit) & 1 != 0, size, 0))
+        self.run, self._lane, self._rows, self._need = run, lane, rows, need
+        self._born = born_in(run, EVENT_TIME) if len(run) else (0, 0)
+        self._reaches: dict[bool, Words] = {}
+        self._chosen: dict[tuple[bool, int], SortedRun] = {}
 
-    def probing(self, age: int) -> SortedRun:
-        """The rows that some query joins with rows of this age, which is within the widest window of all."""
-        if len(self._sizes) < 2 or age <= self._sizes[0]:
+    def probing(self, other: SortedRun) -> SortedRun | None:
+        """Select what some query joins with a run of the other side, as far as ages say; None for nothing."""
+        if not len(self.run) or not len(other):
+            return None
+        (least, greatest), (first, last) = self._born, born_in(other, EVENT_TIME)
+        age = max(least - last, first - greatest, 0)
+        # Of results with older rows only, the windows on this side are decided within the row or combination.
+        older = last <= least
+        classes, sizes = self._need.classes(self.run.combinations.labels, older)
+        if age <= sizes[0]:
             return self.run
-        return self._within(next(size for size in self._sizes if size >= age))
+        if age > sizes[-1]:
+            return None
+        return self._within(classes, older, next(size for size in sizes if size >= age))
 
-    def _within(self, size: int) -> SortedRun:
-        if size not in self._chosen:
-            at = np.flatnonzero(self._widest >= size)
+    def _within(self, classes: Sequence[ProbeClass], older: bool, size: int) -> SortedRun:
+        if older not in self._reaches:
+            self._reaches[older] = self._reach(classes)
+        if (older, size) not in self._chosen:
+            at = np.flatnonzero(self._reaches[older] >= size)
             codes = None if self.run.codes is None else self.run.codes[at]
-            self._chosen[size] = SortedRun(codes, self.run.combinations.take(at))
-        return self._chosen[size]
+            self._chosen[older, size] = SortedRun(codes, self.run.combinations.take(at))
+        return self._chosen[older, size]
+
+    def _reach(self, classes: Sequence[ProbeClass]) -> Words:
+        found, lane, rows = self.run.combinations, self._lane, self._rows
+        words = [column(lane, rows[a], LINEAGE, found) for a in found.labels]
+        ages = []
+        if len(found.labels) > 1:
+            time = found.valid_from[EVENT_TIME]
+            ages = [time - column(lane, rows[a], clock_column(EVENT_TIME), found) for a in found.labels]
+        reach = np.full(len(found), -1, np.int64)
+        for one in classes:
+            selected = np.full(len(found), one.reach, np.int64)
+            for word, bit in zip(words, one.bits, strict=True):
+                selected[(word >> bit) & 1 == 0] = -1
+            for age, window in zip(ages, one.windows, strict=False):
+                selected[age > window] = -1
+            reach = np.maximum(reach, selected)
+        return reach
 
 
 def need_of(demands: Sequence[Demands], labels: frozenset[str], lineages: Mapping[str, Lineage]) -> Need | None:

@@ -136,11 +136,14 @@ class WindowJoin(Operator):
             return pairs
         left = ProbeRange(lane, self.rows, self.need, new_left)
         right = ProbeRange(lane, self.rows, self.need, new_right)
-        kept = []
+        kept: list[RunPair] = []
         for one, other in pairs:
-            age = ages_of(one, other, EVENT_TIME)[0]
-            if age <= self.need.widest:
-                kept.append((left.probing(age), other) if one is new_left else (one, right.probing(age)))
+            if one is new_left:
+                probing = left.probing(other)
+                kept += [] if probing is None else [(probing, other)]
+            else:
+                probing = right.probing(one)
+                kept += [] if probing is None else [(one, probing)]
         return kept
 
     @cached_property

@@ -67,7 +67,7 @@ def figures(manifest: Manifest, name: str, windows: list[int]) -> Figures | None
     one, other = rates[0], rates[-1]
     selectivity = found / steps / lasts / (2 * one * other * windows[-1])
     load = ChainLoad(tuple(map(float, windows)), one, other, selectivity)
-    return Figures(load, replace(MEASURED, boundary=MEASURED.boundary / lasts))
+    return Figures(load, replace(MEASURED, boundary=MEASURED.boundary / lasts), tuple(rates[1:-1]))
 
 
 def _rate(manifest: Manifest, chain: Chain, label: str) -> float:

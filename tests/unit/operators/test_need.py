@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from midstream.model.sharing import Demand, Demands, SourceFilter
-from midstream.operators.need import demand_text, maximal, need_of
+from midstream.operators.need import ProbeClass, demand_text, maximal, need_of
 from midstream.state.lineage import Lineage
 
 BOTH = frozenset("AB")
@@ -46,7 +46,16 @@ def test_how_far_rows_probe_is_the_widest_window_of_the_queries_of_their_filter(
     strict = SourceFilter(1, (STRICT,), 9, since=0)
     need = need_of([demands(2, 3), demands(9, 4, STRICT)], BOTH, lineages(9, strict))
     assert need is not None
-    assert need.widest == 9 and need.ranges("A") == ((0, 3), (1, 9)) and need.ranges("B") == ((0, 9),)
+    assert need.widest == 9
+    assert need.classes("A", older=True) == ([ProbeClass((0,), (), 3), ProbeClass((1,), (), 4)], [3, 4])
+    assert need.classes("A", older=False) == ([ProbeClass((0,), (), 3), ProbeClass((1,), (), 9)], [3, 9])
+    assert need.classes("B", older=True) == ([ProbeClass((0,), (), 9)], [9])
+
+
+def test_pairs_probe_as_far_as_their_filters_and_inner_windows_let_them() -> None:
+    need = need_of([demands(2, 3), demands(9, 4, STRICT)], BOTH, lineages(9, SourceFilter(1, (STRICT,), 9, since=0)))
+    assert need is not None
+    assert need.classes("AB", older=False)[0] == [ProbeClass((0, 0), (2, 3), 3), ProbeClass((1, 0), (9, 4), 9)]
 
 
 def test_windows_that_count_rows_say_nothing_of_times() -> None:

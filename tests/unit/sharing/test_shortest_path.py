@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from midstream.sharing.chain_cost import ChainLoad, UnitCosts
+from midstream.sharing.schemes.base import Figures
 from midstream.sharing.schemes.cpu_opt import cheapest_cuts
 
 Edges = dict[tuple[int, int], float]
@@ -91,3 +93,17 @@ def test_a_thousand_windows_take_a_vector_operation_each() -> None:
     found = cheapest_cuts(range(1, 1001), lengths)
     assert asked == list(range(1000))
     assert set(np.diff((0, *found)).tolist()) <= {6, 7, 8}, "50 + k^2 is least per window at k = sqrt(50)"
+
+
+def test_a_join_tree_is_weighed_by_its_own_results_and_rows() -> None:
+    # Of three streams results within a window grow as its square, and rows of three are purged at each boundary.
+    load = ChainLoad((1.0, 2.0), 10, 10, s_join=0.5)
+    units = UnitCosts(probe=0, filter=0, union=0, purge=1, route=1, boundary=6)
+    two, three = Figures(load, units), Figures(load, units, (10.0,))
+    assert two.lengths(0).tolist() == [20 + 6, 20 + 6 + 200] and two.lengths(1).tolist() == [20 + 6]
+    assert three.lengths(0).tolist() == [30 + 9, 30 + 9 + 200] and three.lengths(1).tolist() == [30 + 9]
+    narrow = ChainLoad((1.0, 4.0, 5.0), 10, 10, s_join=0.5)
+    placed_of_two, placed_of_three = (Figures(narrow, units, others).lengths(0) for others in ((), (10.0,)))
+    # Within 4 s there are 4/5 of the results of two streams, and 16/25 of those of three.
+    assert placed_of_two[1] - placed_of_two[0] == 400
+    assert placed_of_three[1] - placed_of_three[0] == pytest.approx(320)

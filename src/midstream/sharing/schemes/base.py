@@ -25,21 +25,30 @@ of the streams and a test behind it.
 
 @dataclass(frozen=True)
 class Figures:
-    """What flows through a chain in a microsecond, by what it has counted, and what operations cost, in seconds."""
+    """What flows through a chain in a microsecond, by what it has counted, and what operations cost, in seconds.
+
+    The `load` is of two streams; `others` are the rates of the further streams of a join tree.
+    """
 
     load: ChainLoad
     units: UnitCosts
+    others: tuple[float, ...] = ()
 
     def lengths(self, i: int) -> npt.NDArray[np.float64]:
         """Compute the lengths of the edges from the i-th window on as `edge_lengths` does, except for the routes.
 
         The dissertation's router holds a result against each window inside its slice; here a result is placed among
-        them once, by one search, however many there are.
+        them once, by one search, however many there are. Of n streams the results within a window w grow as w^(n - 1),
+        and the rows of all n are purged from a slice, which costs a boundary for each.
         """
-        spans = self.load.spans[i:]
-        results = 2 * self.load.lambda_a * self.load.lambda_b * self.load.s_join * np.cumsum(spans)
-        placed = results * (np.arange(len(spans)) > 0)
-        return edge_lengths(self.load, replace(self.units, route=0.0), i) + self.units.route * placed
+        load, units = self.load, self.units
+        ends = np.array([0.0, *load.w]) / load.w[-1]
+        within = 2 * load.lambda_a * load.lambda_b * load.s_join * load.w[-1] * ends ** (1 + len(self.others))
+        placed = (within[i + 1 :] - within[i]) * (np.arange(len(load.w) - i) > 0)
+        further = (units.purge + units.operator) * sum(self.others) + units.boundary * len(self.others) / 2
+        lengths: npt.NDArray[np.float64] = edge_lengths(load, replace(units, route=0.0), i)
+        lengths = lengths + units.route * placed + further
+        return lengths
 
     def cost(self, cuts: Sequence[int]) -> float:
         """Sum the lengths of the path along these cuts."""
