@@ -108,7 +108,9 @@ class Broker:
 
     def aborted(self, topic: str) -> set[tuple[int, int]]:
         """Partition and offset of messages of steps that a sink's note does not have: Tansu shows them to readers."""
-        newest = KafkaSink(topic, self.servers).newest("q")
+        sink = KafkaSink(topic, self.servers)
+        newest = sink.newest("q")
+        sink.close()
         noted = -1 if newest is None else newest.step
         return {
             (message.partition(), message.offset())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections import Counter
 from datetime import UTC, datetime
@@ -33,6 +34,27 @@ def sink(kafka: Broker, topic: str, **more: Any) -> KafkaSink:
 def as_a_new_process() -> None:
     """The next write is that of a process which has not written yet."""
     kafka_module._CLIENTS.clear()
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_an_engine_that_is_closed_lets_its_clients_go(kafka: Broker, tmp_path: Path) -> None:
+    """A process that makes many jobs, one after the other, has no more files open than with the first one."""
+    counts = list[int]()
+    for number in range(3):
+        topic = kafka.topic("closed")
+        with ms.Engine(checkpoint=tmp_path / f"{number}") as engine:
+            engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+            engine.add_query("q", "SELECT k FROM A", sink=sink(kafka, topic))
+            engine.push({"A": [{"k": 1, "ts": datetime(2024, 1, 1)}]})
+            assert engine.dead_letters == {}
+            while_open = open_files()
+        assert kafka.rows(topic) == [{"k": 1}]
+        counts.append(open_files())
+        assert counts[-1] < while_open
+    assert counts[-1] <= counts[0]
 
 
 def test_a_step_is_sent_once_with_its_keys_and_headers(kafka: Broker, tmp_path: Path) -> None:

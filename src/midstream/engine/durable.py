@@ -254,9 +254,11 @@ class EngineCheckpoint:
         if self._lost is not None:
             raise self._lost
 
-    def close(self, failure: BaseException | None = None) -> None:
-        """Release the checkpoint, with the `failure` that ended the job, if any."""
+    def close(self, failure: BaseException | None = None, manifest: Manifest | None = None) -> None:
+        """Release the checkpoint, with the `failure` that ended the job, if any, and the sinks of the `manifest`."""
         self.times.write()
+        if manifest is not None:
+            self.outputs.close(manifest)
         if self._lost is None:
             self._writer.release(failure)
 

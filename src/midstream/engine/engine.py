@@ -368,7 +368,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         if self._sources is not None:
             self._sources.close()
         if self._checkpoint is not None:
-            self._checkpoint.close(failure)
+            self._checkpoint.close(failure, self._manifest)
         self._pool.shutdown()
 
     def __enter__(self) -> Self:

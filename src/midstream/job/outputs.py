@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -76,6 +76,9 @@ class _Copied(Sink):
         self.files.open()
         self.other.open()
 
+    def close(self) -> None:
+        self.other.close()
+
     def staging(self, scratch: Storage) -> Staging:
         return self.files.staging(scratch)
 
@@ -124,6 +127,12 @@ class Outputs:
         for query, sink in self.sinks.items():
             with self._unless_dropped(JobOutput(RESULTS, query), manifest):
                 sink.open()
+
+    def close(self, manifest: Manifest) -> None:
+        """Have the sinks of a job that ends let go of their connections."""
+        with suppress(MidstreamError):  # One that cannot be made has no connection.
+            for sink in (*self.sinks.values(), *(sink for _, sink in self.named_sinks(manifest))):
+                sink.close()
 
     @contextmanager
     def adding(self, query: str, sink: Sink) -> Iterator[None]:

@@ -196,6 +196,10 @@ class Sink(ABC):
         """
         return
 
+    def close(self) -> None:
+        """Let go of connections. Called when a job ends; a sink that is used again connects again."""
+        return
+
     def check(self, columns: pa.Schema | None) -> None:
         """Raise a `SinkError` where results, of these columns if they are known, could not be written.
 

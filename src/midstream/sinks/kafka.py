@@ -221,11 +221,19 @@ class KafkaSink(Sink):
 
     @property
     def _clients(self) -> _Clients:
-        key = (os.getpid(), self.servers, self._id)
-        if key not in _CLIENTS:
+        if self._key not in _CLIENTS:
             settings = client_settings({SERVERS: self.servers} if self.servers else {}, self.target)
-            _CLIENTS[key] = _Clients(settings, self._id, self.target)
-        return _CLIENTS[key]
+            _CLIENTS[self._key] = _Clients(settings, self._id, self.target)
+        return _CLIENTS[self._key]
+
+    def close(self) -> None:
+        """Close the connections of this process to the topic."""
+        if clients := _CLIENTS.pop(self._key, None):
+            clients.close()
+
+    @property
+    def _key(self) -> tuple[int, str, str]:
+        return os.getpid(), self.servers, self._id
 
     @property
     def _id(self) -> str:
@@ -265,6 +273,13 @@ class _Clients:
             self._producer = made
         return self._producer
 
+    def close(self) -> None:
+        """Close both clients; a transaction that was begun is aborted."""
+        self.give_up([])
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
     def give_up(self, refused: list[Any]) -> Any:
         """End what was begun; the next attempt finds out what the broker has of it.
 
@@ -278,11 +293,16 @@ class _Clients:
             try:
                 end()
             except (errors.KafkaException, SystemError) as error:  # It may be fenced, or the broker gone.
-                cause = error.__cause__ if isinstance(error, SystemError) else error
-                if isinstance(cause, errors.KafkaException) and cause.args[0].fatal():
-                    return cause.args[0]
+                if (fatal := _fatal(error)) is not None:
+                    return fatal
             first = first or next(iter(refused), None)  # What is purged is not what was wrong.
         return None if first is None or first.name().startswith("_PURGE") else first
+
+
+def _fatal(error: BaseException) -> Any:
+    # None where a client can go on. The caller keeps no exception: its frame, and the producer in it, would stay.
+    cause = error.__cause__ if isinstance(error, SystemError) else error
+    return cause.args[0] if isinstance(cause, kafka().KafkaException) and cause.args[0].fatal() else None
 
 
 _CLIENTS: dict[tuple[int, str, str], _Clients] = {}

@@ -349,6 +349,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
         writer = self._driver.writer
         self._amend_times()
         self._driver.times.write()
+        self._driver.outputs.close(self._driver.manifest)
         try:
             if self._error is not None:
                 writer.check()
