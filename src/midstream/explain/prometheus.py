@@ -143,7 +143,7 @@ METRICS = (
     Metric(
         "midstream_rows_per_second",
         GAUGE,
-        "Rows admitted by the second of the steps' own time, over the newest steps that are known, at most 500.",
+        "Rows taken in per second of the steps' own time, over the newest steps that are known, at most 500.",
         (),
         lambda job: [({}, rows_per_second(job.times))],
     ),
