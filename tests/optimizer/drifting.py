@@ -29,7 +29,7 @@ def query(names: str, window: int = 10) -> str:
     return f"SELECT {names[0]}.k FROM {', '.join(names)} WHERE {equal} WINDOW {window} SECONDS"
 
 
-def rows(step: int, keys: Mapping[str, int], rate: int = 30, seed: int = 0) -> dict[str, pa.Table]:
+def rows(step: int, keys: Mapping[str, int], rate: int = 60, seed: int = 0) -> dict[str, pa.Table]:
     """A second of each stream: keys are drawn from 0 up to so many."""
     rng = np.random.default_rng([seed, step])
     found = {}

@@ -72,7 +72,7 @@ def test_two_consents_at_once_are_one() -> None:
 
 def test_what_is_no_longer_proposed_is_not_approved() -> None:
     made = engine(plan=BAD)
-    made.optimize("q", mode="ask")
+    made.optimize("q", mode="ask", effort=1.0)
     with pytest.raises(ms.QueryError, match="nothing is proposed"):
         made.approve("q")
     run(made, UP_TO)
@@ -284,7 +284,7 @@ def test_the_plans_are_shown_without_a_review() -> None:
 
 def test_status_and_explain_show_the_proposal_and_what_was_foreseen() -> None:
     made = engine(plan=BAD)
-    made.optimize("q", mode="ask")
+    made.optimize("q", mode="ask", effort=1.0)
     run(made, UP_TO)
     query = made.report().query("q")
     assert query.optimizer.waits and query.to_json()["optimizer"]["proposal"]["old"] == BAD

@@ -11,22 +11,22 @@ from midstream.step.reviewing.review import Reviewing
 from tests.optimizer.drifting import SECOND, engine, reviews, rows, run
 
 KEYS = {"A": 40, "B": 40, "C": 80, "D": 400, "E": 400}
-STEPS, LAST = 24, 4
+STEPS, LAST, RATE = 24, 4, 60
 
 
 def work(made: ms.Engine) -> int:
     """The comparisons of the last steps, when nothing of the beginning is left."""
-    run(made, range(STEPS - LAST), KEYS, rate=30)
+    run(made, range(STEPS - LAST), KEYS, rate=RATE)
     before = made.manifest.totals.comparisons
     for step in range(STEPS - LAST, STEPS):
-        made.push(rows(step, KEYS, rate=30))
+        made.push(rows(step, KEYS, rate=RATE))
     return made.manifest.totals.comparisons - before
 
 
 def test_after_three_reviews_at_most_it_stands_on_one_within_a_tenth_of_the_best() -> None:
     """By what the plans really do, worst and best of all 105 trees by the figures of a run that was left alone."""
     alone = engine("ABCDE")
-    run(alone, range(STEPS - LAST), KEYS, rate=30)
+    run(alone, range(STEPS - LAST), KEYS, rate=RATE)
     seen = Reviewing(alone.manifest, plan_group(alone.manifest, "q"), STEPS * SECOND, alone._store)
     ranked = sorted(bushy_trees("ABCDE"), key=lambda tree: seen.plans.model.of(tree, seen.estimate).value)
     first, last = ranked[0].notation(), ranked[-1].notation()
@@ -41,8 +41,8 @@ def test_after_three_reviews_at_most_it_stands_on_one_within_a_tenth_of_the_best
 def test_that_leaving_the_worst_plan_has_paid_is_known_though_so_many_others_are_better() -> None:
     """A review looks for the best plans, and the one that was left is none of them; it is weighed all the same."""
     made = engine("ABCDE", "((((A B) C) E) D)")
-    made.optimize("q", review="2 seconds", horizon="10 minutes", effort=1.0, mode="auto")
-    run(made, range(STEPS), KEYS, rate=30)
+    made.optimize("q", review="2 seconds", horizon="10 minutes", effort=1.0, mode="auto", reviews=2)
+    run(made, range(STEPS), KEYS, rate=RATE)
     seen = reviews(made.events)
     left = [event.plan for event in seen if event.decision == "switch"]
     assert len(left) == 1 and left[0] not in [one["plan"] for one in seen[-1].plans]

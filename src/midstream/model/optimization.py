@@ -88,17 +88,15 @@ class Optimization(EncodedOnce):
     `settings` are the query's own, None where the job's count. `reviewed` is the event time of the last review and
     `reviewed_in` its step, `plan` what ran then, `comparisons` what had been counted by then, and `price` what the
     review took, foreseen in nanoseconds. `memory` is the policy's, which `policy` wrote. A `pinned` query keeps its
-    plan. An `urgent` review comes with the next step, and one is due at the event time `until`. `decision`, `reason`
-    and the running plan's cost, `foreseen` and `real`, are those of the last review.
+    plan. `decision`, `reason` and the running plan's cost, `foreseen` and `real`, are those of the last review.
 
     Over many sources a review goes on for several steps: `searched` is the best plan so far, with where the search goes
     on `at` and how many plans it has `tried` in vain.
 
     `seen` is the event time of the last look, `seen_in` its step, and `counted` what the query had done by then: rows
-    in, comparisons, results, and the rows that each inner join made. `pace` is what it did between the last two looks,
-    in a second, and `paces` are those at which the plan was found to be the right one, the newest first. It has
-    `moved` where the pace was unlike all of these; `excess` is the work beyond what they foresaw, in nanoseconds since
-    the last review.
+    in, comparisons, results, and the rows that each inner join made. `pace` is what it did between the last two looks
+    that another plan might spare, in nanoseconds a second, and `spared` what was foreseen of that, None where the next
+    look is to tell. `excess` is the work beyond, in nanoseconds since the last review.
     """
 
     settings: OptimizerSettings | None = None
@@ -115,14 +113,11 @@ class Optimization(EncodedOnce):
     reason: str = ""
     foreseen: float | None = None
     real: float | None = None
-    urgent: bool = False
-    until: int | None = None
     seen: int = 0
     seen_in: int = 0
     counted: tuple[int, ...] = ()
-    pace: tuple[float, ...] = ()
-    paces: tuple[tuple[float, ...], ...] = ()
-    moved: bool = False
+    pace: float = 0.0
+    spared: float | None = 0.0
     excess: float = 0.0
     searched: str = ""
     at: int = 0

@@ -1,11 +1,10 @@
 """Adaptive: a query moves when that pays, surely and soon enough, and moves back where it did not. Ours; the default.
 
 OM (002 §4.2) switches whenever the figures enter another region, as if that were free. Here the gain over the time for
-which it is expected to last, less what the figures may be wrong by, must exceed the predicted cost of the migration,
-and the sign must have held for several reviews, unless the next step alone pays for the switch there and back. What a
-switch really brought is kept in a balance; one that did not pay raises the bar for that pair of plans. So on a stream
-that flaps the number of switches between two plans grows with the logarithm of time only, and with it what can be lost
-against the best fixed plan.
+which it is expected to last, less what the figures may be wrong by, must exceed the predicted cost of the migration.
+What a switch really brought is kept in a balance; one that did not pay raises the bar for that pair of plans, and so
+many more reviews must agree. So on a stream that flaps the number of switches between two plans grows with the
+logarithm of time only, and with it what can be lost against the best fixed plan.
 """
 
 from __future__ import annotations
@@ -28,12 +27,8 @@ FADING = 0.8
 REMEMBERED = 8
 """So many plans are remembered."""
 
-REVIEWS = 2
-"""So many reviews in a row must find the running plan beaten, unless a switch pays at once."""
-
-AT_ONCE = 2.0
-"""A switch pays at once if it surely saves so many times its price within a single step: to wait would cost more than
-to be wrong, there and back."""
+REVIEWS = 1
+"""So many reviews in a row must find the running plan beaten, times the bar between the two plans."""
 
 MARGIN = 0.05
 """A plan that saves a smaller share than this is as good as the running one."""
@@ -51,7 +46,10 @@ RECENT = 0.5
 """The weight of the newest lifetime in the mean of how long a plan stays the best."""
 
 PROBATION = 2.0
-"""So many windows, or so many times what lies between reviews if that is longer, after a switch it is judged."""
+"""So many windows after a switch it is judged."""
+
+SLACK = 0.1
+"""The share of a window by which it may be judged sooner."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ class Adaptive(Policy):
     """Switches when the gain surely exceeds the cost of the migration; takes back what did not pay."""
 
     name = "adaptive"
-    options = {"reviews": REVIEWS, "margin": MARGIN, "patience": PATIENCE, "at_once": AT_ONCE}  # noqa: RUF012
+    options = {"reviews": REVIEWS, "margin": MARGIN, "patience": PATIENCE}  # noqa: RUF012
 
     @override
     def decide(self, review: Review) -> Decision:
@@ -139,23 +137,16 @@ class Adaptive(Policy):
         better = self._better(review, ledger)
         first = next(better, None)
         if first is None:
-            reason = _good_enough(review.running, cheapest)
-            rest = None if ledger.switch is None else self._probation(review, ledger.switch)
-            return Decision(None, reason, encode(replace(ledger, beaten=0)), settled=True, rest=rest)
+            return Decision(None, _good_enough(review.running, cheapest), encode(replace(ledger, beaten=0)))
         ledger = replace(ledger, beaten=ledger.beaten + 1)
         carried = ((*one, price) for one in chain([first], better) if (price := review.predict(one[0].plan)))
         best, gain, price = next(carried, (*first, None))
-        if reason := self._too_early(review, ledger, best, gain, price):
-            # Where moves between these plans have not paid, the reviews that must agree may take their time.
-            urgent = ledger.bar(review.running.plan, best.plan) <= 1.0
-            return Decision(None, reason, encode(ledger), urgent)
         if price is None:
             return Decision(None, f"no strategy that is allowed carries it to {best.plan}", encode(ledger))
-        if reason := self._too_dear(review, ledger, best, gain, price):
+        if reason := self._too_early(review, ledger, best) or self._too_dear(review, ledger, best, gain, price):
             return Decision(None, reason, encode(ledger))
         decided = replace(ledger, decided=best.plan, price=price.work, gain=gain)
-        why, rest = self._why(review, ledger, best, gain, price), PROBATION * review.window - _slack(review)
-        return Decision(best.plan, why, encode(decided), settled=True, rest=rest)
+        return Decision(best.plan, self._why(review, ledger, best, gain, price), encode(decided))
 
     def _better(self, review: Review, ledger: Ledger) -> Iterator[tuple[WeighedPlan, float]]:
         # Of those that are as good as the cheapest one, that comes first which has cost least at the reviews so far: it
@@ -200,19 +191,13 @@ class Adaptive(Policy):
         return replace(ledger, plan=plan)
 
     def _settled(self, review: Review, ledger: Ledger) -> Ledger:
-        # A switch that has paid is judged after its rest, if not later.
-        switch = ledger.switch
-        if switch is None or not switch.seconds:
+        # One that has not paid yet gets more time where reviews are rare. The last rows of two steps are never quite as
+        # far apart as the steps are.
+        if (switch := ledger.switch) is None or not switch.seconds:
             return ledger
-        rest, waited = PROBATION * review.window, (review.time - switch.time) / SECOND
-        in_time = waited >= rest - _slack(review) and review.elapsed <= rest + _slack(review)
-        over = self._probation(review, switch) <= _slack(review)
-        return self._judged(ledger) if over or (in_time and switch.balance >= 0) else ledger
-
-    @staticmethod
-    def _probation(review: Review, switch: SwitchMade) -> float:
-        # In seconds.
-        return PROBATION * max(review.window, review.elapsed) - (review.time - switch.time) / SECOND
+        rest = review.window if switch.balance >= 0 else max(review.window, review.elapsed)
+        waited = (review.time - switch.time) / SECOND
+        return self._judged(ledger) if waited >= PROBATION * rest - SLACK * review.window else ledger
 
     @staticmethod
     def _judged(ledger: Ledger) -> Ledger:
@@ -248,15 +233,10 @@ class Adaptive(Policy):
         known = ledger.lifetime or self.option(review, "patience") * max(review.window, review.elapsed)
         return max(known, lived)
 
-    def _too_early(
-        self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost | None
-    ) -> str:
-        # "" where the reviews suffice, or where the switch pays at once.
-        bar = ledger.bar(review.running.plan, best.plan)
-        needed = ceil(self.option(review, "reviews") * bar)
-        step = review.statistics.step
-        at_once = price is not None and gain * step > self.option(review, "at_once") * price.work
-        if ledger.beaten >= needed or (at_once and bar <= 1.0):
+    def _too_early(self, review: Review, ledger: Ledger, best: WeighedPlan) -> str:
+        # "" where so many reviews suffice.
+        needed = ceil(self.option(review, "reviews") * ledger.bar(review.running.plan, best.plan))
+        if ledger.beaten >= needed:
             return ""
         return f"{best.plan} saves {_share(review.running, best):.0%}, at {ledger.beaten} reviews of {needed} in a row"
 
@@ -284,11 +264,6 @@ class Adaptive(Policy):
             f"saves {_share(review.running, best):.0%} of the join's work for {_amount(review, price.work)} by "
             f"{price.strategy}, gained back in {rough_span_text(price.work / gain)}"
         )
-
-
-def _slack(review: Review) -> float:
-    # The last rows of two steps are never quite as far apart as the steps are.
-    return review.window / 10
 
 
 def _share(running: WeighedPlan, best: WeighedPlan) -> float:

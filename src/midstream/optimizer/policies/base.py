@@ -90,18 +90,11 @@ class Review:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a policy decides: the plan to go to, None to stay; why; and what it is to remember, as JSON values.
-
-    `urgent`: the next review decides, and is not put off until the work of the queries has paid for it.
-    `settled`: there is nothing to decide while the streams stay as they are, for `rest` seconds if that is given.
-    """
+    """What a policy decides: the plan to go to, None to stay; why; and what it is to remember, as JSON values."""
 
     plan: str | None
     reason: str
     memory: Mapping[str, Any] = field(default_factory=dict)
-    urgent: bool = False
-    settled: bool = False
-    rest: float | None = None
 
 
 class Policy(ABC):

@@ -11,7 +11,6 @@ from midstream.model.errors import MidstreamError
 from midstream.model.events import PlanReviewed, ProposalClosed, ReviewFailed
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, Proposal
-from midstream.model.window import SECOND
 from midstream.model.words import brief_text
 from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.optimizer.policies.base import Decision, SwitchCost
@@ -22,7 +21,7 @@ from midstream.step.draft import Draft
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.proposals import withdraw_of_other_groups
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown, significant
-from midstream.step.reviewing.schedule import REMEMBERED, in_turn, look, paid, trees_at_once, usual_step
+from midstream.step.reviewing.schedule import in_turn, look, paid, trees_at_once, usual_step
 
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
 """What a decision to move to another plan is, by mode."""
@@ -39,6 +38,10 @@ CHANGED = 1 / 3
 
 INSISTS = 0.5
 """Once a plan was rejected, none is proposed until it costs at most this share of what the rejected one would have."""
+
+
+FADING = 0.9
+"""What a plan was foreseen to do beyond others counts for so much at the next review."""
 
 
 def review(draft: Draft, store: ChunkStore) -> Draft:
@@ -69,7 +72,7 @@ def review(draft: Draft, store: ChunkStore) -> Draft:
 def forget_paces(manifest: Manifest) -> Manifest:
     """Forget the pace of every plan: users have said something that may change what is counted."""
     kept = manifest.optimizations.items()
-    return replace(manifest, optimizations={name: replace(one, counted=(), paces=()) for name, one in kept})
+    return replace(manifest, optimizations={name: replace(one, counted=(), spared=None) for name, one in kept})
 
 
 def _failed(draft: Draft, one: PlanGroup, now: int, reason: str) -> None:
@@ -79,8 +82,9 @@ def _failed(draft: Draft, one: PlanGroup, now: int, reason: str) -> None:
 
 
 def _reviewed(kept: Optimization, step: int, now: int) -> Optimization:
-    known = (kept.pace, *kept.paces)[:REMEMBERED] if kept.moved and kept.pace else kept.paces
-    return replace(kept, reviewed=now, reviewed_in=step, urgent=False, until=None, moved=False, excess=0.0, paces=known)
+    # Bursts that were known before are no reason for a review, for some time.
+    spared = max(kept.pace, FADING * (kept.spared or 0.0))
+    return replace(kept, reviewed=now, reviewed_in=step, searched="", at=0, tried=0, excess=0.0, spared=spared)
 
 
 def keep(draft: Draft, query: str, kept: Optimization) -> None:
@@ -92,9 +96,7 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
     one, search = reviewing.one, reviewing.plans.searched
     draft.manifest = paid(draft.manifest, one, reviewing.price)
     if search is not None and not search.done:
-        goes_on = replace(
-            one.kept, urgent=True, searched=search.tree.notation(), at=search.at, tried=search.tried, excess=0.0
-        )
+        goes_on = replace(one.kept, searched=search.tree.notation(), at=search.at, tried=search.tried, excess=0.0)
         keep(draft, one.lead, goes_on)
         return
     decision, cost = decide(reviewing)
@@ -105,8 +107,6 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         plan=entry.plan,
         comparisons=entry.counters.comparisons,
         price=reviewing.price,
-        urgent=decision.urgent,
-        until=None if decision.rest is None else reviewing.now + round(decision.rest * SECOND),
         policy=one.settings.policy,
         memory=dict(decision.memory),
         decision=decided,
@@ -114,9 +114,10 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         foreseen=reviewing.running.cost,
         real=reviewing.review.real,
     )
-    if decided == "switch":
-        # The pace of the new plan is learnt from the next look on.
-        kept = replace(kept, counted=(), paces=())
+    if decided == "switch" and (chosen := reviewing.review.weighed(decision.plan or "")) is not None:
+        # What the new plan does beyond what it is taken for calls for a review.
+        spared = max(one.kept.pace - (reviewing.running.work - chosen.work), 0.0)
+        kept = replace(kept, counted=(), pace=spared, spared=spared)
     if not _is_reported(one, decision, reviewing):
         draft.events.append(_event(reviewing, decision, decided, cost))
     keep(draft, one.lead, _proposed(draft, reviewing, kept, decision, cost))

@@ -1,16 +1,15 @@
 """When a plan is reviewed: as soon as it does more than the last review foresaw, and every so often anyway.
 
 Counters decide, never a clock. All plans of a query take in the same rows and give out the same results. What sets
-them apart are the rows that inner joins make (Cluet and Moerkotte, ICDT 1995), so these are compared join by join.
-Reviews have a budget, a share of all work. Work beyond what was foreseen pays for a review too (ski rental): so no
-change can be ignored for longer than it takes to lose what a review costs.
+them apart are the rows that inner joins make (Cluet and Moerkotte, ICDT 1995), and comparisons: what a plan could
+spare. What it does of these beyond what was foreseen pays for a review (ski rental), as does a share of all work. So a
+change is ignored no longer than it takes to lose what a review costs, and reviews that find nothing cost that share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import sqrt
 
 from midstream.language.query import query_of
 from midstream.migration.base import discovered
@@ -35,15 +34,11 @@ SHORT = 5_000_000.0  # ns that reviews may add to a step beyond a usual step's w
 FEW_SOURCES = 8  # so many are weighed in one step, however small that is
 TREE = 6_000.0  # ns for each source of a tree that a search weighs
 SAVED = 4.0  # so many reviews can be saved up for
-LOOKS = 20  # looks within a window
 STEPS = 4  # so many steps go without a look where they do little
 MUCH = 500_000.0  # ns of work after which a look is worth its while at once
-MOVED = 0.5  # OM's threshold (002 §4.3): two paces differ by a greater share of the greater one
-CHANCE = 3.0  # standard deviations of a count that are left to chance
-MATTERS = 0.2  # the share of the work from which on the difference of one join counts
-LITTLE = 0.1  # more work than foreseen, as a share of it, that is left to chance
-REMEMBERED = 8  # paces that are known; bursts are reviewed when they are new only
-TOTALS = 3  # a pace begins with rows in, comparisons and results; the rows of each inner join follow
+LITTLE = 0.1  # the share of all its work by which a plan may do more than foreseen
+RISEN = 1.3  # a plan does so many times what was foreseen: then a review comes as soon as the budget allows
+PAYS = 0.5  # the share of excess work that pays for a review: not all of it could be spared
 
 
 def price(streams: int, rows: float, *, sliced: bool = False) -> float:
@@ -61,13 +56,17 @@ def price(streams: int, rows: float, *, sliced: bool = False) -> float:
     return plans + 400.0 * min(rows, streams * BUDGET) + 15.0 * rows
 
 
+def slice_price(streams: int) -> float:
+    """Foresee what one step of a search in slices takes, in nanoseconds, except for the trees that are weighed."""
+    return 3_000_000.0 + 150_000.0 * streams
+
+
 @dataclass(frozen=True)
 class Candidate:
-    """Queries whose plan a review is wanted for at an event time, and whether a change of their streams wants it."""
+    """Queries whose plan a review is wanted for at an event time."""
 
     one: PlanGroup
     now: int
-    called: bool
 
     @property
     def price(self) -> float:
@@ -88,59 +87,44 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
             first = price(len(query_of(manifest.queries[lead]).sources), 0.0)
             seen[lead] = replace(kept, reviewed=now, reviewed_in=manifest.step, price=first, seen=now)
             continue
-        over = now - kept.reviewed >= settings.review
-        due = (
-            kept.urgent
-            or (kept.until is not None and now >= kept.until)
-            or (over and _can_pay(manifest, kept, settings.effort))
-        )
-        if not (due or _looks(manifest, lead, kept, now)):
+        can_pay = _left(manifest, settings.effort) >= kept.price - kept.excess
+        over = can_pay and now - kept.reviewed >= settings.review
+        if not (kept.searched or over or _looks(manifest, lead, kept)):
             continue
         if any(manifest.queries[name].migrations for name in names) or manifest.queries[lead].since >= manifest.step:
             continue
         one = group_of(manifest, names)
         if not one.is_reviewed or is_quiet(one.settings, now):
             continue
-        after = seen[lead] = _looked(revised(kept, seen_in=manifest.step), _done(manifest, lead), now)
-        called = after.urgent or after.moved or after.excess > after.price
-        over = now - kept.reviewed >= one.settings.review
-        if called or over or (kept.until is not None and now >= kept.until):
-            wanted.append(Candidate(replace(one, kept=after), now, called))
+        after = seen[lead] = _looked(manifest, lead, kept, now)
+        risen = can_pay and after.plan and after.pace > RISEN * (after.spared or 0.0)
+        if after.searched or over or risen or after.excess > after.price:
+            wanted.append(Candidate(replace(one, kept=after), now))
     return (revised(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest), wanted
 
 
 def in_turn(manifest: Manifest, wanted: Iterable[Candidate]) -> list[Candidate]:
-    """Choose what is reviewed in this step: what can be paid, the longest waiting first.
+    """Choose what is reviewed in this step: searches that go on, then the longest waiting first.
 
     Together they take no more than a usual step, except a single one. Where the first in turn cannot be paid yet, only
-    those go before it that a change of their streams pays for: so none starves. For a change the budget is overdrawn
-    once.
+    those go before it that have paid for themselves: so none starves.
     """
-    usual, spent, poor, chosen = usual_step(manifest) + SHORT, 0.0, False, list[Candidate]()
-    for one in sorted(wanted, key=lambda c: (not c.one.kept.urgent, c.one.kept.reviewed_in, c.one.kept.reviewed or 0)):
-        left = _left(manifest, one.one.settings.effort)
-        spared = one.price if one.called and not spent else 0.0  # A change overdraws the budget, once.
-        if not one.one.kept.urgent and one.price and (poor or spent + one.price > left + spared):
-            poor = True
-        elif chosen and spent + one.one.kept.price > usual:
+    usual, spent, booked, poor, chosen = usual_step(manifest) + SHORT, 0.0, 0.0, False, list[Candidate]()
+    for one in sorted(wanted, key=lambda c: (not c.one.kept.searched, c.one.kept.reviewed_in, c.one.kept.reviewed)):
+        poor |= booked + one.price > max(_left(manifest, one.one.settings.effort), 0.0)
+        if chosen and spent + one.one.kept.price > usual:
             break
-        else:
+        if one.one.kept.searched or not one.price or not poor:
             chosen.append(one)
-            spent += one.one.kept.price
+            spent, booked = spent + one.one.kept.price, booked + one.price
     return chosen
 
 
 def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
     """Book a review: what excess work did not pay for is taken from the budget."""
     most = SAVED * max([price, *(kept.price for kept in manifest.optimizations.values())])
-    left = _left(manifest, one.settings.effort)
-    left = min(left, most) - max(price - one.kept.excess, 0.0)
+    left = min(_left(manifest, one.settings.effort), most) - max(price - one.kept.excess, 0.0)
     return replace(manifest, reviews=ReviewBudget(manifest.step, _worked(manifest.totals), left))
-
-
-def slice_price(streams: int) -> float:
-    """Foresee what one step of a search in slices takes, in nanoseconds, except for the trees that are weighed."""
-    return 3_000_000.0 + 150_000.0 * streams
 
 
 def trees_at_once(manifest: Manifest, one: PlanGroup) -> int | None:
@@ -175,32 +159,30 @@ def _left(manifest: Manifest, effort: float) -> float:
     return kept.left + effort * (_worked(manifest.totals) - kept.worked + constant)
 
 
-def _can_pay(manifest: Manifest, kept: Optimization, effort: float) -> bool:
-    return _left(manifest, effort) >= max(kept.price - kept.excess, 0.0)
-
-
-def _looks(manifest: Manifest, lead: str, kept: Optimization, now: int) -> bool:
+def _looks(manifest: Manifest, lead: str, kept: Optimization) -> bool:
     # A look must be a small share of what was done since the last one.
-    if manifest.step - kept.seen_in < STEPS:
-        done, counted = manifest.queries[lead].counters, kept.counted or (0, 0, 0)
-        before = UNITS.joining(counted[0], counted[1], counted[2])
-        if abs(UNITS.joining(done.rows_in, done.comparisons, done.rows_out) - before) < MUCH:
-            return False
-    return now - kept.seen >= min(_pause(manifest, lead), settings_of(manifest, lead).review)
+    done, before = manifest.queries[lead].counters, kept.counted or (0, 0, 0)
+    work = UNITS.joining(done.rows_in - before[0], done.comparisons - before[1], done.rows_out - before[2])
+    return manifest.step - kept.seen_in >= STEPS or abs(work) >= MUCH
 
 
 def _worked(done: Counters) -> float:
     return UNITS.joining(done.rows_in, done.comparisons, done.rows_out) + UNITS.insert * done.inserted
 
 
-def _work_of(pace: Sequence[float]) -> float:
-    rows_in, comparisons, results = pace[:TOTALS]
-    return UNITS.joining(rows_in, comparisons, results) + UNITS.insert * rows_in + MADE * sum(pace[TOTALS:])
-
-
-def _pause(manifest: Manifest, lead: str) -> float:
-    windows = [source.window for source in query_of(manifest.queries[lead]).sources]
-    return max((one.size if one is not None and one.kind == "range" else 0) for one in windows) / LOOKS
+def _looked(manifest: Manifest, lead: str, kept: Optimization, now: int) -> Optimization:
+    done, before, seconds = _done(manifest, lead), kept.counted, (now - kept.seen) / SECOND
+    after = revised(kept, seen=now, seen_in=manifest.step, counted=done)
+    # After a migration other joins are counted, and where a query has left its chain less was done than before.
+    if seconds <= 0 or not before or len(before) != len(done) or any(map(int.__gt__, before, done)):
+        return after
+    rows, comparisons, results, *made = (now - then for now, then in zip(done, before, strict=True))
+    spared = UNITS.comparison * max(comparisons - results, 0) + MADE * sum(made)
+    steps = (manifest.step - kept.seen_in) * (ANY_STEP + UNITS.operator_step * len(made))
+    whole = UNITS.joining(rows, results, results) + UNITS.insert * rows + spared + steps
+    foreseen = spared / seconds if kept.spared is None else kept.spared
+    excess = max(kept.excess + PAYS * (spared - foreseen * seconds - LITTLE * whole), 0.0)
+    return revised(after, pace=spared / seconds, spared=foreseen, excess=excess)
 
 
 def _done(manifest: Manifest, lead: str) -> tuple[int, ...]:
@@ -214,36 +196,3 @@ def _done(manifest: Manifest, lead: str) -> tuple[int, ...]:
     counted, found = manifest.queries[lead].counters, manifest.operators
     made = [sum([found[key].rows_out for key in keys if key in found]) for keys in joins[lead]]
     return counted.rows_in, counted.comparisons, counted.rows_out, *made
-
-
-def _looked(kept: Optimization, done: tuple[int, ...], now: int) -> Optimization:
-    seconds, before = (now - (kept.seen or 0)) / SECOND, kept.counted
-    # After a migration other joins are counted, and where a query has left its chain less was done than before.
-    if seconds <= 0 or len(before) != len(done) or any(map(int.__gt__, before, done)):
-        return revised(kept, seen=now, counted=done)
-    pace = tuple([(after - had) / seconds for had, after in zip(before, done, strict=True)])
-    like = next((known for known in kept.paces if not has_moved(known, pace, seconds)), None)
-    if not kept.plan:  # Before the first review all that any plan might spare pays for it.
-        foreseen = _work_of((pace[0], 0.0, pace[2]))
-    else:
-        foreseen = _work_of(like or (kept.paces[0] if kept.paces else pace))
-    excess = max(kept.excess + (_work_of(pace) - (1 + LITTLE) * foreseen) * seconds, 0.0)
-    moved = kept.moved or (like is None and bool(kept.paces) and bool(kept.plan))
-    return revised(kept, seen=now, counted=done, paces=kept.paces or (pace,), pace=pace, excess=excess, moved=moved)
-
-
-def has_moved(before: Sequence[float], pace: Sequence[float], seconds: float) -> bool:
-    """Tell whether what was counted in so many seconds differs by more than the threshold and chance.
-
-    >>> has_moved((100, 1000, 50), (100, 1200, 50), 10), has_moved((100, 1000, 50), (100, 3000, 50), 10)
-    (False, True)
-    """
-    least = MATTERS * max(_work_of(before), _work_of(pace)) / MADE
-    return len(before) != len(pace) or any(
-        (at < TOTALS or abs(one - other) > least) and _differ(one * seconds, other * seconds)
-        for at, (one, other) in enumerate(zip(before, pace, strict=True))
-    )
-
-
-def _differ(one: float, other: float) -> bool:
-    return abs(one - other) > MOVED * (most := max(one, other)) + CHANCE * sqrt(most)
