@@ -67,6 +67,8 @@ def answer(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime)
         return _difference(streams, arrivals, query, last)
     if isinstance(query.spec, RankedSpec):
         return _ranked(streams, arrivals, query, last)
+    if query.spec.relation in ("DSTREAM", "RSTREAM"):
+        return _of_relation(streams, arrivals, query, last)
     if query.spec.every is not None:
         return _aggregate(streams, arrivals, query, last)
     return _join(streams, query, last)
@@ -152,6 +154,28 @@ def _aggregate(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifet
     found = _fetch(f"{sql} GROUP BY {', '.join(['instants.t', *spec.group_by])}{having} ORDER BY t")
     steps = pa.array([put_out[t] for t in found["t"].to_pylist()], pa.int64())
     return _answer(streams, spec, items, found.append_column("step", steps))
+
+
+def _of_relation(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:
+    """DSTREAM: each combination in the first microsecond that it is no longer in the relation; RSTREAM: at instants."""
+    spec = query.spec
+    born, dies = _over("greatest", spec.sources, "__ts"), _over("least", spec.sources, "__until")
+    conditions = [*(c.sql or c.text for c in spec.where), f"{born} <= {dies}"]
+    relations = [_relation(query, number, source, last) for number, source in enumerate(spec.sources)]
+    time = f"{dies} + 1"
+    if spec.relation == "RSTREAM":
+        _instants(arrivals, query, last)
+        time = "instants.t"
+        relations.append("instants")
+        conditions.append(f"instants.t BETWEEN {born} AND {dies}")
+    items = spec.items(streams)
+    columns = [*_select(items, time), f"{time} AS t"]
+    found = _fetch(f"SELECT {', '.join(columns)} FROM {', '.join(relations)}{_where(conditions)} ORDER BY t")
+    ends = [arrivals.query_watermark(spec.streams, step) for step in range(last)]
+    times = found["t"].to_pylist()
+    steps = [next((n for n, end in enumerate(ends) if end is not None and t < end), None) for t in times]
+    known = found.append_column("step", pa.array(steps, pa.int64()))
+    return _answer(streams, spec, items, known.filter(known["step"].is_valid()))
 
 
 def _ranked(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:

@@ -100,6 +100,7 @@ class QuerySpec:
     subtracted: tuple[Subtrahend, ...] = ()
     window: int | None = None
     having: str = ""
+    relation: str = ""
 
     def cql(self) -> str:
         """The text that midstream gets."""
@@ -117,7 +118,7 @@ class QuerySpec:
             text += f" WINDOW {duration(self.window)}"
         if self.every is not None:
             text += f" EVERY {duration(self.every)}"
-        return text
+        return f"{self.relation}({text})" if self.relation else text
 
     @property
     def all_sources(self) -> tuple[SourceSpec, ...]:

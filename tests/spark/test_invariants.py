@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,13 @@ def test_every_plan_gives_the_same_answer(spark: SparkSession, hooks: Hooks, tmp
     asked = lives(*[ONE_KEY] * 4, *[TWO_KEYS] * 4)
     plans = {life.name: PLANS[n % 4] for n, life in enumerate(asked)}
     check_case(spark, hooks, tmp_path, case(DISORDERED, *asked), plans, lanes=2)
+
+
+def test_relation_operators_amid_migrations(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
+    left = replace(ONE_KEY, relation="DSTREAM")
+    asked = lives(left, replace(COUNTED, relation="DSTREAM"), replace(TWO_KEYS, relation="RSTREAM", every=2 * SECOND))
+    actions: list[Action] = [Migrate(1, "q0", "(A (B C))", "jisc"), Restart(3), Migrate(3, "q2", "((A C) B)", "hybmig")]
+    check_case(spark, hooks, tmp_path, case(DISORDERED, *asked), actions=actions, lanes=3)
 
 
 def test_migrations_change_no_answer(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:

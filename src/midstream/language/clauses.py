@@ -18,6 +18,7 @@ from midstream.language.moments import columns_of_time
 from midstream.language.parts import Statement
 from midstream.language.query import Source
 from midstream.language.ranked_subquery import with_qualify
+from midstream.language.relation_operator import relation_of
 from midstream.language.result_time import time_of
 from midstream.language.scope import Scope, find_name, starred
 from midstream.language.select_list import distinct_grouped, select_of
@@ -35,7 +36,8 @@ class Clauses:
     """The clauses of a query. `tree` reads streams only; the static `tables` that FROM names stand beside it.
 
     `shown` has by alias what subqueries and tables show, `scope` what names mean. An `enrichment` is there where parts
-    of the query look rows up in the tables.
+    of the query look rows up in the tables. `relation` is the operator on what the windows hold, which answers else
+    than a join does.
     """
 
     text: str
@@ -47,6 +49,7 @@ class Clauses:
     shown: Mapping[str, Shown]
     scope: Scope
     enrichment: Enrichment | None
+    relation: str = ""
     join: JoinPart | None = None
 
     @property
@@ -118,6 +121,7 @@ def clauses_of(
     tree = distinct_grouped(found, tree, _columns_of_time(text, tree, streams))
     tree, top = top_n_of(found, tree)
     tree = with_existence_joined(found, tree, {**streams, **tables})
+    relation = relation_of(found, tree)
     tree = with_joins_on(found, tree, {**streams, **tables})
     tree, named = without_tables(found, tree, streams, tables)
     source = sources_of(found, tree, streams)
@@ -140,9 +144,9 @@ def clauses_of(
         timeless=frozenset(table.alias for table in named.tables),
         moment=time_of(streams[s.stream].columns.field(streams[s.stream].timestamp).type for s in source.sources),
     )
-    enriched = named.tables and not _only_selects(found, tree, top)
+    enriched = named.tables and (bool(relation) or not _only_selects(found, tree, top))
     enrichment = enrichment_of(found, tree, named, source.sources, streams, scope) if enriched else None
-    return Clauses(text, found, tree, top, named, source, shown, scope, enrichment).with_join(streams)
+    return Clauses(text, found, tree, top, named, source, shown, scope, enrichment, relation).with_join(streams)
 
 
 def _different(tree: exp.Select, streams: Mapping[str, StreamSchema]) -> exp.Select:

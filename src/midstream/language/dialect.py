@@ -19,7 +19,7 @@ from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from midstream.language.duration import MICROSECONDS, parse_duration
-from midstream.language.place import place, place_of
+from midstream.language.place import offset_of, place, place_of
 from midstream.model.errors import LanguageError
 from midstream.model.window import Window
 
@@ -32,6 +32,9 @@ _OPERATIONS = {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
 _BEGINS_SELECT = {TokenType.SELECT, TokenType.WITH, TokenType.ALL, TokenType.DISTINCT, TokenType.L_PAREN}
 WINDOW_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 """What may stand in FROM without TABLE(...) around it."""
+
+RELATION_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
+"""CQL's operators from relations to streams, around a SELECT or around its select list."""
 
 _HALF = re.compile("[\\ud800-\\udfff]")
 
@@ -65,13 +68,17 @@ class WindowFunction:
 
 @dataclass(frozen=True)
 class CqlText:
-    """A query's text and those of its clauses that SQL has not. `every` is (microseconds, offset)."""
+    """A query's text and those of its clauses that SQL has not.
+
+    `every` is (microseconds, offset), `relation` the operator in small letters and its offset.
+    """
 
     text: str
     window: WindowClause | None = None
     every: tuple[int, int] | None = None
     subtrahends: tuple[Subtrahend, ...] = ()
     windowed: WindowFunction | None = None
+    relation: tuple[str, int] | None = None
 
     @classmethod
     def of(cls, text: str, tree: exp.Expr) -> CqlText:
@@ -83,7 +90,8 @@ class CqlText:
         """
         source, args = tree.args.get("from_"), tree.args
         windowed = None if source is None else source.this.args.get("windowed")
-        return cls(text, args.get("window"), args.get("every"), args.get("subtrahends") or (), windowed)
+        subtrahends, relation = args.get("subtrahends") or (), args.get("relation")
+        return cls(text, args.get("window"), args.get("every"), subtrahends, windowed, relation)
 
 
 def statement(text: str) -> exp.Expr:
@@ -142,6 +150,7 @@ class _Parser(DuckDBParser):
         for name, build in DuckDBParser.FUNCTIONS.items()
         if name not in ("TIMESTAMPDIFF", "DATEDIFF", "DATE_DIFF")
     }
+    FUNCTIONS_WITH_ALIASED_ARGS: ClassVar = {*DuckDBParser.FUNCTIONS_WITH_ALIASED_ARGS, *RELATION_OPERATORS}
     FUNC_TOKENS: ClassVar = DuckDBParser.FUNC_TOKENS | {TokenType.SESSION}
     QUERY_MODIFIER_TOKENS: ClassVar = DuckDBParser.QUERY_MODIFIER_TOKENS - {
         TokenType.WINDOW
@@ -156,10 +165,51 @@ class _Parser(DuckDBParser):
             message = f"no SELECT before {raw_tokens[0].text.upper()}"
             spot = place(sql, raw_tokens[0].start)
             raise LanguageError(message, place=spot, remedy="write one before it, or leave it out")
-        trees = super().parse(raw_tokens, sql)
+        around, inner = self._around(raw_tokens, sql)
+        trees = super().parse(inner, sql)
+        if around is not None:
+            for tree in trees:
+                self._relate(tree, around, sql)
         if self._windows:
             raise self._no_stream(min(self._windows))
         return trees
+
+    def _around(self, tokens: list[Token], sql: str) -> tuple[Token | None, list[Token]]:
+        """Take a relation operator off that stands around a whole SELECT: `DSTREAM(SELECT ...)`."""
+        words = [token.token_type for token in tokens[1:3]]
+        if not tokens or tokens[0].text.upper() not in RELATION_OPERATORS or words[:1] != [TokenType.L_PAREN]:
+            return None, tokens
+        if words[1:] not in ([TokenType.SELECT], [TokenType.WITH]):
+            return None, tokens
+        last = next(at for at in reversed(range(len(tokens))) if tokens[at].token_type != TokenType.SEMICOLON)
+        if tokens[last].token_type != TokenType.R_PAREN:
+            spot, message = place(sql, tokens[last].start), f"{tokens[0].text.upper()}( does not end here"
+            raise LanguageError(message, place=spot, remedy="write all of the query within: (SELECT ...)")
+        return tokens[0], tokens[2:last]
+
+    def _take_relation(self, select: exp.Select) -> None:
+        """Take a relation operator off that stands around a select list: `SELECT DSTREAM(*)`."""
+        calls = [item.unalias() for item in select.expressions if isinstance(item.unalias(), exp.Anonymous)]
+        word = next((call for call in calls if call.name.upper() in RELATION_OPERATORS), None)
+        if word is None:
+            return
+        if select.expressions != [word]:
+            spot, shown = place(self.sql, offset_of(word) or 0), word.name.upper()
+            message, remedy = f"{shown} around a part of the select list", f"write it around all: {shown}(a, b AS c)"
+            raise LanguageError(message, place=spot, remedy=remedy)
+        self._relate(select, word, self.sql)
+        select.set("expressions", word.expressions)
+
+    def _relate(self, tree: exp.Expr | None, word: Token | exp.Anonymous, sql: str) -> None:
+        """Note a relation operator at its SELECT; raises LanguageError where it has one, or is no SELECT."""
+        start = word.start if isinstance(word, Token) else offset_of(word) or 0
+        name = word.text if isinstance(word, Token) else word.name
+        if not isinstance(tree, exp.Select):
+            remedy = "write it around each SELECT"
+            raise LanguageError(f"{name.upper()} around more than one SELECT", place=place(sql, start), remedy=remedy)
+        if tree.args.get("relation") is not None:
+            raise LanguageError("a second relation operator", place=place(sql, start), remedy="keep one")
+        tree.set("relation", (name.lower(), start))
 
     def _parse_table(
         self,
@@ -214,6 +264,7 @@ class _Parser(DuckDBParser):
         select = super()._parse_select_query(*args, **options)
         if isinstance(select, exp.Select) and begin:
             select.meta.setdefault("begin", begin.start)
+            self._take_relation(select)
         return select
 
     def parse_set_operation(self, this: exp.Expr | None, *args: Any, **options: Any) -> exp.SetOperation | None:
@@ -408,6 +459,11 @@ class _Generator(DuckDBGenerator):
 
     def select_sql(self, expression: exp.Select) -> str:
         window, every = expression.args.get("window"), expression.args.get("every")
+        if (relation := expression.args.get("relation")) is not None:
+            expression = expression.copy()
+            called = exp.Anonymous(this=relation[0].upper(), expressions=expression.expressions)
+            expression.set("relation", None)
+            expression.set("expressions", [called])
         text = super().select_sql(expression)
         text += "".join(map(_subtrahend_text, expression.args.get("subtrahends") or ()))
         text += "" if window is None else f" WINDOW {_in_words(window.window.size)}"

@@ -27,6 +27,7 @@ from midstream.language.parts import Statement, not_too_deep
 from midstream.language.predicates import classify
 from midstream.language.query import Lookups, Query, Source
 from midstream.language.rank_limit import is_over
+from midstream.language.relation_operator import check_relation, related
 from midstream.language.result_time import result_time
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of
@@ -141,6 +142,10 @@ def _parse(
     selected = replace(seen, sources=tuple(one for one in seen.sources if one[0] not in subtracted), time=time)
     read = tuple(dict.fromkeys(table.table.name for table in named.tables if not table.is_list))
     query = Query(text, sources, (), selections, predicates, tables=read, time=time)
+    check_relation(found, sources, join is not None)
+    if clauses.relation:
+        outputs, stream = outputs_of(Binder(text, selected), tree), related(found, clauses.relation)
+        return _complete(replace(query, outputs=outputs, on_top=stream))
     top = clauses.top
     if top is None and is_over(tree):
         outputs, aggregate, source = over_rows(found, tree, selected, sources, streams)

@@ -267,4 +267,15 @@ def _needs_own(tree: exp.Expr) -> bool:
     return timed or any(item.alias.lower() == TIME_COLUMN for item in tree.expressions)
 
 
-_OWN_STATE = ("joins", "group", "having", "qualify", "every", "distinct", "window", "subtrahends", "laterals")
+_OWN_STATE = (
+    "joins",
+    "group",
+    "having",
+    "qualify",
+    "every",
+    "distinct",
+    "window",
+    "subtrahends",
+    "laterals",
+    "relation",
+)

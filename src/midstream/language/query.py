@@ -232,7 +232,8 @@ class Aggregate(LogicalNode):
     answer of its own, once the watermark has passed all rows of its frames: groups are the partitions, calls have
     frames, `over` are the keys, descending or not, that order rows of one time, and `every` means nothing. With
     `within`, a size and an offset, rows count until the window of that size ends that they are in, of which the
-    beginning is `start` of `#`.
+    beginning is `start` of `#`. With a `relation` the answer is the results themselves, and outputs read the sources:
+    `dstream` when they have left their windows, `rstream` all that are in them at the instants.
     """
 
     groups: tuple[Expression, ...]
@@ -245,6 +246,7 @@ class Aggregate(LogicalNode):
     calendar: tuple[str, str] | None = None
     over: tuple[tuple[Expression, bool], ...] | None = None
     within: tuple[int, int] | None = None
+    relation: str = ""
 
     at_instants: ClassVar[bool] = True
     keeps_rows: ClassVar[bool] = True
@@ -252,20 +254,22 @@ class Aggregate(LogicalNode):
 
     @property
     @override
-    def groups_of_rows(self) -> tuple[Expression, ...]:
-        return self.groups
+    def groups_of_rows(self) -> tuple[Expression, ...] | None:
+        return None if self.relation else self.groups
 
     @property
     @override
     def form(self) -> str:
-        """What closes its groups or stands in its answer: `session`, `calendar`, `over`, `top_n`, or else `groups`."""
+        """What closes its groups or stands in its answer: `session`, `calendar`, `over`, `top_n`, `dstream`, `rstream`,
+        or else `groups`.
+        """
         if self.session is not None:
             return "session"
         if self.calendar is not None:
             return "calendar"
         if self.over is not None:
             return "over"
-        return "groups" if self.top is None else "top_n"
+        return self.relation or ("groups" if self.top is None else "top_n")
 
     @override
     def renamed(self, rename: Rename, names: Mapping[str, str]) -> Aggregate:
@@ -292,7 +296,7 @@ class Aggregate(LogicalNode):
 
     @override
     def over_rows(self, outputs: list[Expression]) -> list[Expression]:
-        return self.read() if self.top is None else [*self.read(), *outputs]
+        return self.read() if self.top is None and not self.relation else [*self.read(), *outputs]
 
     @override
     def may_overflow(self) -> bool:

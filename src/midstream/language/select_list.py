@@ -27,7 +27,7 @@ _REFUSED = {
     "sample": ("SAMPLE", "filter with WHERE"),
 }
 _KEPT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "with_", "distinct", "qualify"})
-_KEPT |= {"window", "every", "subtrahends", "laterals"}
+_KEPT |= {"window", "every", "subtrahends", "laterals", "relation"}
 
 
 def select_of(text: str, tree: exp.Expr) -> exp.Select:

@@ -20,6 +20,7 @@ from tests.property.features.interval_joins import interval_joins
 from tests.property.features.join_chains import chains
 from tests.property.features.nested import nested
 from tests.property.features.outer_joins import outer_joins
+from tests.property.features.relations import relations
 from tests.property.queries import queries
 from tests.property.rows import TIME_TYPES, Shape
 
@@ -87,6 +88,8 @@ FEATURES: dict[str, Feature] = {
     ),
     "joins together": Feature(fixed(set_operations.together()), 3, LARGEST[5], set_operations.expected),
     "ranked": Feature(fixed(ranked.ranked()), 2, LARGEST[3]),
+    "what enters and leaves": Feature(fixed(relations("ISTREAM", "DSTREAM", "DSTREAM")), 3, LARGEST[3], at_once=True),
+    "relations at instants": Feature(fixed(relations("RSTREAM")), 3, LARGEST[3], at_once=True),
     "outer joins": Feature(lambda shape: outer_joins(interval=micros(shape)), 2, LARGEST[2], at_once=True),
     "chains": Feature(lambda shape: chains(4, interval=micros(shape), aggregated=False), 4, LARGEST[4], at_once=True),
     "aggregates over chains": Feature(
