@@ -267,7 +267,7 @@ def test_a_table_is_dropped_once_no_query_reads_it(tmp_path: Path) -> None:
         engine.drop_query("q")
         engine.drop_query("counts")
         engine.push(rows(1))
-        sent = CliRunner().invoke(app, ["drop-table", str(tmp_path / "c"), "rates"])
+        sent = CliRunner().invoke(app, ["drop", str(tmp_path / "c"), "rates", "--table"])
         assert sent.exit_code == 0, sent.output
         engine.push(rows(1))
         assert TableDropped(2, "rates") in engine.events and not engine.manifest.tables
@@ -275,6 +275,8 @@ def test_a_table_is_dropped_once_no_query_reads_it(tmp_path: Path) -> None:
             engine.add_query("q", SQL)
     with the_engine(tmp_path / "c", rates((1, 10))) as engine:  # Its script declares the table still.
         assert answered(engine.push(rows(1))) == [(1, 10, 1)]
+    both = CliRunner().invoke(app, ["drop", str(tmp_path / "c"), "rates", "--table", "--stream"])
+    assert both.exit_code == 2
 
 
 @pytest.mark.parametrize(("tags", "said"), [('["a", "b"]', ""), ('{"a": 1}', "cannot read")])

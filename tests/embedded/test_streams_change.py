@@ -137,7 +137,7 @@ def test_a_job_file_names_more_streams_than_before(tmp_path: Path, monkeypatch: 
     code, told = once("A")
     assert code != 0 and "this job has A" in told, told
     assert once("AB")[0] == 0, "the query is gone"
-    dropped = CliRunner().invoke(app, ["drop-stream", "ckpt", "B"])
+    dropped = CliRunner().invoke(app, ["drop", "ckpt", "B", "--stream"])
     assert dropped.exit_code == 0, dropped.output
     assert once("AB")[0] == 0, "it takes the command, and reads the stream no longer"
     assert once("A")[0] == 0

@@ -21,7 +21,7 @@ from midstream.cli.arguments import (
     placed,
 )
 from midstream.cli.send import send
-from midstream.model.command import COMMANDS, Input
+from midstream.model.command import COMMANDS, Input, Part, inputs_of
 from midstream.model.discovery import load_modules
 from midstream.state.store.places import located
 from midstream.step.commands.base import StepCommand, offered
@@ -65,14 +65,31 @@ def whole_paragraphs(function: Callable[..., Any]) -> str:
 
 
 def _function_of(verb: str, kind: type[StepCommand], inputs: tuple[Input, ...]) -> Callable[..., None]:
+    others = {
+        option.strip("-"): one
+        for one, _ in offered().values()
+        if one.option_of
+        for of, option in [one.option_of]
+        if of == verb
+    }
+
     def give(path: str, wait: float | None, as_json: bool, **given: Any) -> None:
+        meant = [one for flag, one in others.items() if given[flag]]
+        for one in inputs:  # A value of its own option is one of the named ones.
+            own = [f"{part.name}={value}" for part in one.prompt.parts if (value := given[_word(part)]) is not None]
+            given[one.name] = [*(given[one.name] or []), *own] if own else given[one.name]
         values = {one.name: _read(one, given[one.name]) for one in inputs if given[one.name] not in (None, [], False)}
-        send(path, kind(**values).allowed(), wait, as_json)
+        if len(meant) > 1:
+            raise typer.BadParameter(f"it is one of {' and '.join(f'--{flag}' for flag in others)}")
+        command = meant[0](*values.values()) if meant else kind(**values)
+        send(path, command.allowed(), wait, as_json)
 
     asked = sorted(inputs, key=lambda one: not one.is_argument)
     parameters = {
         "path": (CheckpointPath, Parameter.empty),
         **{one.name: (_annotation(one), _default(one)) for one in asked},
+        **{_word(part): (_own_option(part), None) for one in asked for part in one.prompt.parts},
+        **{flag: (_other_kind(flag, one), False) for flag, one in others.items()},
         "wait": (WaitSeconds, None),
         "as_json": (AsJson, False),
     }
@@ -98,6 +115,21 @@ def _annotation(one: Input) -> Any:
         return Annotated[optional, typer.Argument(metavar=metavar, help=text, **limits)]
     shown: dict[str, Any] = {} if one.kind == "flag" else {"metavar": metavar}
     return Annotated[optional, typer.Option(one.option, help=text, **shown, **limits)]
+
+
+def _word(part: Part) -> str:
+    return part.option.strip("-")
+
+
+def _own_option(part: Part) -> Any:
+    return Annotated[str | None, typer.Option(part.option, metavar=part.metavar, help=part.help)]
+
+
+def _other_kind(flag: str, kind: type[StepCommand]) -> Any:
+    (asked,) = inputs_of(kind)
+    return Annotated[
+        bool, typer.Option(f"--{flag}", help=f"NAME is {asked.prompt.help[:1].lower()}{asked.prompt.help[1:]}")
+    ]
 
 
 def _default(one: Input) -> Any:

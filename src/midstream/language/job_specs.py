@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from midstream.language.ddl import parse_ddl
 from midstream.language.toml_file import TomlTable
-from midstream.model.command import OperatorOptions, OperatorPath, Prompt, inputs_of
+from midstream.model.command import OperatorOptions, OperatorPath, Part, Prompt, inputs_of
 from midstream.model.errors import InputError
 from midstream.model.words import suggest
 
@@ -87,7 +87,13 @@ class QuerySpec:
     ] = None
     sink: Annotated[
         dict[str, Any] | None,
-        Prompt("Where its results go: path=DIR, format=json, type=delta; see docs/sinks.md. Default: CKPT/results."),
+        Prompt(
+            "Where its results go: path=DIR, format=json, type=delta; see docs/sinks.md. Default: CKPT/results.",
+            parts=(
+                Part("--out", "path", "DIR", "Folder or URL of its results, as --sink path=DIR."),
+                Part("--format", "format", "F", "parquet, json or csv, as --sink format=F."),
+            ),
+        ),
     ] = None
     operator: Annotated[str | None, OperatorPath] = None
     operator_options: Annotated[Mapping[str, Any], OperatorOptions] = field(default_factory=dict)

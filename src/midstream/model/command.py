@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from types import UnionType
-from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from midstream.model.codec import Tagged
 from midstream.model.errors import QueryError
@@ -21,6 +21,9 @@ class Command(Tagged, tag="command", group=COMMANDS):
     verb: ClassVar[str | None] = ""
     """Its name on the command line: empty for its kind, None where it is not offered there or in a form."""
 
+    option_of: ClassVar[tuple[str, str] | None] = None
+    """A command of the command line, and the option by which that one means this kind: `drop NAME --stream`."""
+
     examples: ClassVar[tuple[str, ...]] = ()
     """What the help of the command line shows behind `midstream VERB`."""
 
@@ -28,6 +31,15 @@ class Command(Tagged, tag="command", group=COMMANDS):
     def chunks(self) -> tuple[str, ...]:
         """The names of the chunks that the command brings, which must stay in the store until it is taken."""
         return ()
+
+
+class Part(NamedTuple):
+    """A value of a field of named values that has an option of its own on the command line."""
+
+    option: str
+    name: str
+    metavar: str
+    help: str
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,7 @@ class Prompt:
     most: int | None = None
     choices: Callable[[], Iterable[str]] | None = None  # what there is, for a form; the command itself checks
     long: bool = False  # a text of several lines; the command line reads it from standard input where it is "-"
+    parts: tuple[Part, ...] = ()
     shown: bool = True
     running: bool = False  # names a running query: a form has it from its page
 

@@ -31,7 +31,7 @@ def sent(job: SmallJob) -> list[object]:
 def test_each_command_is_appended(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(job.path)
     assert main(["migrate", path, "pairs", "(A  (B C))"]) == 0
-    assert main(["add", path, "two", PAIR, "--plan", "(B A)", "--sink", "path=results", "--sink", "format=json"]) == 0
+    assert main(["add", path, "two", PAIR, "--plan", "(B A)", "--out", "results", "--format", "json"]) == 0
     assert main(["drop", path, "two"]) == 0
     assert main(["rescale", path, "--lanes", "5"]) == 0
     assert "command 4 (rescale) is in the log" in capsys.readouterr().out
@@ -47,12 +47,15 @@ def test_each_command_is_appended(job: SmallJob, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("url", ["s3://bucket/a", "gs://bucket/a", "abfs://c@account.dfs.core.windows.net/a"])
 def test_results_go_to_a_url_as_it_is_given(job: SmallJob, url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["add", str(job.path), "two", PAIR, "--sink", f"path={url}"]) == 0
-    assert sent(job) == [AddQuery("two", PAIR, None, {"path": url})]
-    assert main(["add", str(job.path), "three", PAIR, "--sink", "path=hdfs://name/a"]) == 1
-    assert main(["add", str(job.path), "three", PAIR, "--sink", "path=out", "--sink", "format=xml"]) == 1
+    for number, given in enumerate((["--sink", f"path={url}"], ["--out", url])):
+        assert main(["add", str(job.path), f"q{number}", PAIR, *given]) == 0
+        assert sent(job)[number] == AddQuery(f"q{number}", PAIR, None, {"path": url})
+    for given in (["--sink", "path=hdfs://name/a"], ["--out", "hdfs://name/a"], ["--out", "b", "--sink", "path=a"]):
+        assert main(["add", str(job.path), "three", PAIR, *given]) != 0
+    capsys.readouterr()
+    assert main(["add", str(job.path), "three", PAIR, "--out", "out", "--format", "xml"]) == 1
     assert "use one of: parquet, json, csv" in capsys.readouterr().err
-    assert len(sent(job)) == 1
+    assert len(sent(job)) == 2
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_the_outcome_as_json(job: SmallJob, capsys: pytest.CaptureFixture[str]) 
         (["migrate", "{}", "pairs", "(A (B C))", "--option", "speed"], "NAME=VALUE"),
         (["migrate", "{}", "pairs", "(A (B C))", "--option", "speed=9", "--option", "speed=8"], "more than once"),
         (
-            ["spread", "{}", "pairs", "psp", "--option", "relocation=passive", "--option", "relocation=aggressive"],
+            ["spread", "{}", "pairs", "psp", "--option", "relocation=passive", "--relocation", "passive"],
             "more than once",
         ),
         (["add", "{}", "pairs", PAIR], "pairs"),

@@ -163,7 +163,7 @@ def test_explain_and_status_show_what_runs_out(tmp_path: Path, capsys: pytest.Ca
     with engine(checkpoint) as made:
         made.add_query("q", THETA, spread="psp", nodes=4, plan=PLAN)
         answers(made, range(3))
-    assert main(["spread", str(checkpoint), "q", "psp", "--nodes", "2", "--option", "relocation=passive"]) == 0
+    assert main(["spread", str(checkpoint), "q", "psp", "--nodes", "2", "--relocation", "passive"]) == 0
     with engine(checkpoint) as made:
         made.add_query("q", THETA, spread="psp", nodes=4, plan=PLAN)
         found = answers(made, range(3, 4))

@@ -29,14 +29,22 @@ Receipt = TypeVar("Receipt")
 Given = ParamSpec("Given")
 
 
-def gives(kind: Callable[Given, StepCommand]) -> Callable[Concatenate[Controls[Receipt], Given], Receipt]:
-    """Make the method that gives a command of a kind: it takes the command's fields, and has its docstring."""
+def gives(
+    kind: Callable[Given, StepCommand], *, name: str = ""
+) -> Callable[Concatenate[Controls[Receipt], Given], Receipt]:
+    """Make the method that gives a command of a kind: it takes the command's fields, and has its docstring.
+
+    The field `name` is the method's parameter called `name`.
+    """
+
+    make: Callable[..., StepCommand] = kind
 
     def give(self: Controls[Receipt], /, *values: Given.args, **named: Given.kwargs) -> Receipt:
-        return self._command(kind(*values, **named))
+        return self._command(make(*values, **{name if one == "name" else one: value for one, value in named.items()}))
 
     taken, itself = signature(kind), Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
-    give.__signature__ = taken.replace(parameters=[itself, *taken.parameters.values()])  # type: ignore[attr-defined]
+    each = [one.replace(name="name") if one.name == name else one for one in taken.parameters.values()]
+    give.__signature__ = taken.replace(parameters=[itself, *each])  # type: ignore[attr-defined]
     give.__doc__ = getdoc(kind)
     return give
 
@@ -96,13 +104,13 @@ class Controls(ABC, Generic[Receipt]):
         moved = Migrate(name, plan or "", strategy, options, operator, operator_options or {}, together)
         return self._command(moved.allowed())
 
-    change_query = gives(ChangeQuery)
+    change_query = gives(ChangeQuery, name="query")
 
-    drop_query = gives(DropQuery)
+    drop_query = gives(DropQuery, name="query")
 
-    drop_stream = gives(DropStream)
+    drop_stream = gives(DropStream, name="stream")
 
-    drop_table = gives(DropTable)
+    drop_table = gives(DropTable, name="table")
 
     def spread(
         self, query: str, scheme: str, nodes: int | str | None = None, *, plan: str | None = None, **options: Any

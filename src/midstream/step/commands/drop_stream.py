@@ -23,6 +23,7 @@ class DropStream(StepCommand):
     Not on Spark: its log of offsets, which a job that goes back needs, has a place for each stream that it ever read.
     """
 
+    option_of = ("drop", "--stream")
     examples = ("ckpt clicks",)
 
     stream: Annotated[str, Prompt("A stream that no query reads; not of a job on Spark.", "NAME")]

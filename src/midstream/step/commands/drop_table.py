@@ -19,6 +19,7 @@ from midstream.step.draft import Draft
 class DropTable(StepCommand):
     """Forget a static table that no query reads any more. One that is given its rows anew begins with version 1."""
 
+    option_of = ("drop", "--table")
     examples = ("ckpt rates",)
 
     table: Annotated[str, Prompt("A static table that no query reads.", "NAME")]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from typing_extensions import override
 
 from midstream.language.query import query_of
-from midstream.model.command import Prompt, QueryName
+from midstream.model.command import Part, Prompt, QueryName
 from midstream.model.errors import PlanError, QueryError
 from midstream.model.events import Event, QuerySpread
 from midstream.model.manifest import Manifest, QueryEntry
@@ -58,7 +58,18 @@ class Spread(StepCommand):
     ]
     nodes: Annotated[int | str | None, Prompt("Over how many nodes, or auto; 4 unless you say.", "N")] = None
     options: Annotated[
-        Mapping[str, Any], Prompt("master, segment, copies, count_bound, or relocation=aggressive|passive.")
+        Mapping[str, Any],
+        Prompt(
+            "master, segment, copies or count_bound; may be repeated.",
+            parts=(
+                Part(
+                    "--relocation",
+                    "relocation",
+                    "WAY",
+                    "aggressive: old rows move at once; passive: they stay until they expire.",
+                ),
+            ),
+        ),
     ] = field(default_factory=dict)
     plan: Annotated[str, Prompt("Probing orders; see docs/spreading.md.", "PLAN")] = ""
 
