@@ -47,9 +47,9 @@ def test_each_command_is_appended(job: SmallJob, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("url", ["s3://bucket/a", "gs://bucket/a", "abfs://c@account.dfs.core.windows.net/a"])
 def test_results_go_to_a_url_as_it_is_given(job: SmallJob, url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for number, given in enumerate((["--sink", f"path={url}"], ["--out", url])):
+    for number, given in enumerate((["--sink", f"path={url}0"], ["--out", f"{url}1"])):
         assert main(["add", str(job.path), f"q{number}", PAIR, *given]) == 0
-        assert sent(job)[number] == AddQuery(f"q{number}", PAIR, None, {"path": url})
+        assert sent(job)[number] == AddQuery(f"q{number}", PAIR, None, {"path": f"{url}{number}"})
     for given in (["--sink", "path=hdfs://name/a"], ["--out", "hdfs://name/a"], ["--out", "b", "--sink", "path=a"]):
         assert main(["add", str(job.path), "three", PAIR, *given]) != 0
     capsys.readouterr()
