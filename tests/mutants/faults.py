@@ -289,9 +289,9 @@ FAULTS = (
     ),
     Fault(
         "probe-range-edge-excluded",
-        "operators/window_join.py",
-        "if age <= self.need.widest:",
-        "if age < self.need.widest:",
+        "operators/need.py",
+        "if age <= sizes[0]:",
+        "if age < sizes[0]:",
         "queries that share a join do not meet chunks as old as the widest of their windows",
         ("tests/unit/engine/test_sharing.py::test_rows_go_from_the_middle_of_what_is_held",),
     ),
@@ -590,7 +590,7 @@ FAULTS = (
         "factor = 1 / RAISED if switch.balance < 0 else RAISED",
         "a switch that did not pay makes the next one easier",
         (
-            "tests/optimizer/test_adaptive.py::test_where_a_switch_has_not_paid_reviews_must_agree_however_cheap_the_next_one_is",
+            "tests/optimizer/test_adaptive.py::test_where_switches_have_not_paid_more_reviews_must_agree_however_cheap_the_next_one_is",
         ),
     ),
 )

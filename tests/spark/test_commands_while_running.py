@@ -43,7 +43,7 @@ COMMANDS: list[tuple[Callable[[Run], int], Command]] = [
     (lambda run: run.add_query("r", PAIRS, sink=NOTHING), AddQuery("r", PAIRS, None, NOTHING, history=True)),
     (
         lambda run: run.add_query("s", PAIRS, sink=ELSEWHERE, history=False),
-        AddQuery("s", PAIRS, None, ELSEWHERE, None, False),
+        AddQuery("s", PAIRS, None, ELSEWHERE, history=False),
     ),
     (lambda run: run.change_query("pairs", PAIRS), ChangeQuery("pairs", PAIRS)),
     (lambda run: run.migrate("pairs", "(B A)", "gms"), Migrate("pairs", "(B A)", "gms")),

@@ -70,7 +70,8 @@ def _about(manifest: Manifest, found: Report, query: QueryReport) -> Iterator[st
         if name in stream.holds_back:
             yield wrapped("waiting  ", f"for stream {stream.name}: {stream.since}")
     for move in (query.migration_json() or {}).get("under_way", ()):
-        yield wrapped("moving   ", f"to {move['plan']} since step {move['begun']}, {move.get('progress', 0):.0%} done")
+        done = f"{move.get('progress', 0):.0%} done"
+        yield wrapped("migration ", f"by {move['strategy']} to {move['plan']} since step {move['begun']}, {done}")
     if query.optimizer.decision:
         yield wrapped("optimizer ", f"{query.optimizer.decision}: {query.optimizer.reason}")
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from midstream.language.ddl import parse_ddl
 from midstream.language.toml_file import TomlTable
-from midstream.model.command import OperatorOptions, OperatorPath, Part, Prompt, inputs_of
+from midstream.model.command import OperatorOptions, OperatorPath, Part, Prompt, inputs_of, operator_value
 from midstream.model.errors import InputError
 from midstream.model.words import suggest
 
@@ -103,6 +103,11 @@ class QuerySpec:
     spread_options: Annotated[
         Mapping[str, Any], Prompt("master, segment, copies or count_bound of the spread; may be repeated.")
     ] = field(default_factory=dict)
+
+    @property
+    def above(self) -> dict[str, Any] | None:
+        """The user's operator on top, as the manifest keeps it."""
+        return operator_value(self.operator, self.operator_options)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Engine.add_query` and `Job.query` after the name."""

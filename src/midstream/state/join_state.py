@@ -120,6 +120,8 @@ class JoinState:
         lineage = self.spec.lineage
         if lineage is not None and lineage.cuts and now is not None:
             return self._listing(self._in_slices(store, name, runs, lineage, now), store)
+        if not self.purged and all([run.ref is not None for run in runs]):
+            return self._listing(runs, store)  # Nothing was done to it; it may be listed by the slices of a chain.
         while found := to_merge([run.combinations.count for run in runs]):
             runs[found[0] : found[1]] = [merge_runs(runs[found[0] : found[1]])]
         clock = None if lineage is None else lineage.clock

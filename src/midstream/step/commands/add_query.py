@@ -16,7 +16,7 @@ from midstream.language.parts import Statement, check_text, not_too_deep
 from midstream.language.query import Query, query_of
 from midstream.model.allowed import allow_operators
 from midstream.model.codec import decode
-from midstream.model.command import Command, Prompt, named_options, operator_value
+from midstream.model.command import Command, Prompt, named_options
 from midstream.model.errors import QueryError, fault_located
 from midstream.model.events import CrossJoinBegun, Event, QueryAdded
 from midstream.model.manifest import Manifest, QueryEntry, RefusedQuery
@@ -53,11 +53,6 @@ class AddQuery(QuerySpec, StepCommand):
         "ckpt large 'SELECT A.id FROM A, B WHERE A.id = B.id WINDOW 1 HOUR'",
         "ckpt large - --sink path=results/large --sink format=json",
     )
-
-    @property
-    def above(self) -> dict[str, Any] | None:
-        """The user's operator on top, as the manifest keeps it."""
-        return operator_value(self.operator, self.operator_options)
 
     @override
     def allowed(self) -> Self:
