@@ -12,7 +12,7 @@ import midstream as ms
 from tests.optimizer.drifting import BAD_FIRST, COLUMNS, query, rows
 
 BAD = "((A B) C)"
-SETTINGS = {"mode": "auto", "review": "2 seconds", "effort": 1.0, "allow": ["(A (B C))", "hybmig"]}
+SETTINGS = {"mode": "auto", "review": "2 seconds", "effort": 1.0, "reviews": 2, "allow": ["(A (B C))", "hybmig"]}
 STEPS = 16
 
 
