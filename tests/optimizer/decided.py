@@ -19,7 +19,7 @@ def decided(policy: str) -> dict[str, object]:
         made.create_stream(name, COLUMNS, timestamp="ts")
     made.add_query("q", query(STREAMS, window=3), plan="((((A B) C) D) E)")
     made.optimize("q", policy=policy, review="1 second", effort=1.0, mode="auto")
-    for step in range(5):
+    for step in range(10):
         many = rows(step, {"A": 7}, rate=11)["A"]
         few = many.slice(0, 5)
         made.push({"A": many, "B": many, "C": many, "D": few, "E": few})
