@@ -157,7 +157,7 @@ CONTESTANTS = (PAPER, WEIGHED, ADAPTIVE, AHEAD, BOUND, RATE, RAND)
 REDRAWN = 32
 """So many times a round is drawn again, to find the plan that is surest the best one."""
 
-UNDAMPED = {"margin": 0.0}
+UNDAMPED = {"reviews": 0.0, "margin": 0.0}
 """Options of `adaptive` by which it switches as readily as the paper's optimizer: however little is gained."""
 
 FREE = SwitchCost("moving_state", work=0.0)
