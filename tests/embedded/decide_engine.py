@@ -12,7 +12,8 @@ import midstream as ms
 from tests.optimizer.drifting import BAD_FIRST, COLUMNS, query, rows
 
 BAD = "((A B) C)"
-SETTINGS = {"mode": "auto", "review": "2 seconds", "effort": 1.0, "reviews": 2, "allow": ["(A (B C))", "hybmig"]}
+SETTINGS = {"mode": "auto", "review": "2 seconds", "effort": 1.0, "allow": ["(A (B C))", "hybmig"]}
+OPTIONS = {"reviews": 2}
 STEPS = 16
 
 
@@ -27,7 +28,7 @@ def the_engine(root: Path) -> ms.Engine:
 def main(root: Path, steps: int = STEPS) -> None:
     with the_engine(root) as engine:
         if engine.manifest.step < 0:
-            engine.optimize("q", **SETTINGS)  # type: ignore[arg-type]
+            engine.optimize("q", **SETTINGS, **OPTIONS)  # type: ignore[arg-type]
         for number in range(engine.manifest.step + 1, steps):
             engine.push(rows(number, BAD_FIRST, rate=60))
 
