@@ -290,8 +290,8 @@ FAULTS = (
     Fault(
         "probe-range-edge-excluded",
         "operators/need.py",
-        "if age <= sizes[0]:",
-        "if age < sizes[0]:",
+        "if age > sizes[-1]:",
+        "if age >= sizes[-1]:",
         "queries that share a join do not meet chunks as old as the widest of their windows",
         ("tests/unit/engine/test_sharing.py::test_rows_go_from_the_middle_of_what_is_held",),
     ),
