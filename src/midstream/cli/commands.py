@@ -20,6 +20,7 @@ from midstream.cli.arguments import (
     place_of,
     placed,
 )
+from midstream.cli.errors import WrongUse
 from midstream.cli.send import send
 from midstream.model.command import COMMANDS, Input, Part, inputs_of
 from midstream.model.discovery import load_modules
@@ -51,36 +52,27 @@ class Commands(TyperGroup):
         for name, function in verbs().items():
             if name not in self.commands:
                 alone = typer.Typer(add_completion=False)
-                place = place_of(function)
-                panel = place.group.value
-                alone.command(name, help=whole_paragraphs(function), rich_help_panel=panel, epilog=place.epilog)(
-                    function
-                )
+                add_to(alone, name, function)
                 self.commands[name] = typer.main.get_command(alone)
 
 
-def whole_paragraphs(function: Callable[..., Any]) -> str:
-    """Return a command's docstring with each paragraph as one line, so a terminal of any width wraps it well."""
-    return "\n\n".join(" ".join(part.split()) for part in (getdoc(function) or "").split("\n\n"))
+def add_to(app: typer.Typer, name: str, function: Callable[..., Any]) -> None:
+    """Add a command in its place; each paragraph of its help is one line, so a terminal of any width wraps it well."""
+    place, text = place_of(function), getdoc(function) or ""
+    paragraphs = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+    app.command(name, help=paragraphs, rich_help_panel=place.group.value, epilog=place.epilog)(function)
 
 
 def _function_of(verb: str, kind: type[StepCommand], inputs: tuple[Input, ...]) -> Callable[..., None]:
-    others = {
-        option.strip("-"): one
-        for one, _ in offered().values()
-        if one.option_of
-        for of, option in [one.option_of]
-        if of == verb
-    }
+    kinds = [one for one, _ in offered().values() if one.option_of is not None and one.option_of[0] == verb]
+    others = {one.option_of[1].strip("-"): one for one in kinds if one.option_of}
 
     def give(path: str, wait: float | None, as_json: bool, **given: Any) -> None:
         meant = [one for flag, one in others.items() if given[flag]]
-        for one in inputs:  # A value of its own option is one of the named ones.
-            own = [f"{part.name}={value}" for part in one.prompt.parts if (value := given[_word(part)]) is not None]
-            given[one.name] = [*(given[one.name] or []), *own] if own else given[one.name]
-        values = {one.name: _read(one, given[one.name]) for one in inputs if given[one.name] not in (None, [], False)}
         if len(meant) > 1:
-            raise typer.BadParameter(f"it is one of {' and '.join(f'--{flag}' for flag in others)}")
+            raise typer.BadParameter(f"NAME is of one kind: give one of {', '.join(f'--{flag}' for flag in others)}")
+        read = {one.name: _read(one, given) for one in inputs}
+        values = {name: value for name, value in read.items() if value is not None}
         command = meant[0](*values.values()) if meant else kind(**values)
         send(path, command.allowed(), wait, as_json)
 
@@ -138,13 +130,20 @@ def _default(one: Input) -> Any:
     return False if one.kind == "flag" else None
 
 
-def _read(one: Input, given: Any) -> Any:
+def _read(one: Input, options: Mapping[str, Any]) -> Any:
+    # None where nothing is given.
+    given = options[one.name]
     if one.kind == "flag":
-        return one.default is not True
+        return one.default is not True if given else None
     if one.kind == "named":
-        values = named_values(given, one.option)
-        # A job may run in another folder than this one.
-        return {**values, "path": located(values["path"])} if isinstance(values.get("path"), str) else values
-    if one.kind == "value":
-        return json_or_text(given)
-    return sys.stdin.read() if one.prompt.long and given == "-" else given
+        own = {part.name: text for part in one.prompt.parts if (text := options[_word(part)]) is not None}
+        values = named_values(given, one.option) if given else {}
+        if twice := [name for name in own if name in values]:
+            raise WrongUse(f"{twice[0]} is given more than once", place=one.option, remedy="give each name one value")
+        values |= own
+        if isinstance(values.get("path"), str):  # A job may run in another folder than this one.
+            values["path"] = located(values["path"])
+        return values or None
+    if given is None or one.kind != "value":
+        return sys.stdin.read() if one.prompt.long and given == "-" else given or None
+    return json_or_text(given)

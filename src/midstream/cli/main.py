@@ -15,7 +15,7 @@ from midstream import __version__
 from midstream.cli.arguments import CommandGroup, place_of
 from midstream.cli.calibrate import calibrate
 from midstream.cli.check import check
-from midstream.cli.commands import Commands, verbs, whole_paragraphs
+from midstream.cli.commands import Commands, add_to, verbs
 from midstream.cli.compact import compact
 from midstream.cli.dashboard import dashboard
 from midstream.cli.demo import demo
@@ -73,10 +73,7 @@ FUNCTIONS: dict[str, Any] = {
 }
 # A group is shown where its first command is.
 for name in sorted(FUNCTIONS, key=lambda name: list(CommandGroup).index(place_of(FUNCTIONS[name]).group)):
-    place = place_of(FUNCTIONS[name])
-    app.command(name, help=whole_paragraphs(FUNCTIONS[name]), rich_help_panel=place.group.value, epilog=place.epilog)(
-        FUNCTIONS[name]
-    )
+    add_to(app, name, FUNCTIONS[name])
 
 
 def _print_version(requested: bool) -> None:

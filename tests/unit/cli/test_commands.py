@@ -58,6 +58,12 @@ def test_results_go_to_a_url_as_it_is_given(job: SmallJob, url: str, capsys: pyt
     assert len(sent(job)) == 2
 
 
+def test_what_an_option_of_its_own_gives_is_text(job: SmallJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(job.path.parent)
+    assert main(["add", str(job.path), "q", PAIR, "--out", "2024", "--format", "json"]) == 0
+    assert sent(job) == [AddQuery("q", PAIR, None, {"path": str(job.path.parent / "2024"), "format": "json"})]
+
+
 @pytest.mark.parametrize(
     ("arguments", "command"),
     [
