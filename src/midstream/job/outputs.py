@@ -130,8 +130,10 @@ class Outputs:
 
     def close(self, manifest: Manifest) -> None:
         """Have the sinks of a job that ends let go of their connections."""
+        for sink in self.sinks.values():
+            sink.close()
         with suppress(MidstreamError):  # One that cannot be made has no connection.
-            for sink in (*self.sinks.values(), *(sink for _, sink in self.named_sinks(manifest))):
+            for _, sink in self.named_sinks(manifest):
                 sink.close()
 
     @contextmanager
