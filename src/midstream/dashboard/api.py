@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from inspect import getdoc
 from typing import Any
 from zlib import crc32
@@ -137,6 +138,7 @@ class Api:
         return self._readings[index]
 
 
+@cache
 def forms() -> list[JsonObject]:
     """Describe a form for each kind of command that users give, also for those of other packages.
 

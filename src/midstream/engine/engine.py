@@ -102,7 +102,9 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
     ) -> None:
         scheme(DEFAULT_SHARING if sharing is None else sharing, "Engine")
         check_lanes(1 if lanes is None else lanes)
-        strategies(), policies()  # They load with the engine, not amid a step.
+        # They load with the engine, not amid a step.
+        strategies()
+        policies()
         self._manifest = Manifest(seed=seed, sharing=sharing or DEFAULT_SHARING, lanes=lanes or 1)
         self._ahead: Manifest | None = None
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)

@@ -360,7 +360,7 @@ class KafkaSource(FileSource):
         return _Fetched(range, messages, lost)
 
     def _find(self, known: Mapping[int, int]) -> _Places:
-        """Find where the job stands in each partition, and how far each reaches."""
+        """Find up to which offset the job has read each partition, and the end of each."""
         partitions = self._partitions()
         if gone := sorted(known.keys() - set(partitions)):
             raise CheckpointError(

@@ -227,7 +227,7 @@ _READ: Mapping[str, tuple[Any, str]] = {
     "named": (dict, "a table"),
     "value": (int | str, "a whole number, or 'auto'"),
 }
-"""What a value of each kind of input is in a file, and in words."""
+"""The type that a file gives each kind of input, and its name in errors."""
 
 
 def query_spec(table: TomlTable) -> tuple[QuerySpec, dict[str, Any] | None]:

@@ -81,19 +81,19 @@ def time_told(query: Query, expression: Expression, streams: Mapping[str, Stream
         return (expression.text(),)
     if not isinstance(expression, Column) or len(query.sources) > 1:
         return ()
-    (source,), aggregate, told = query.sources, query.on_top, expression
+    (source,), aggregate, shown = query.sources, query.on_top, expression
     if not isinstance(aggregate, Aggregate) and not query.by_row:
         return ()
     if isinstance(aggregate, Aggregate):
         if aggregate.every != 1 or aggregate.session is not None or source.window != _MOMENT:
             return ()
-        if told.alias == GROUPED:
-            group = next((e for n, e in enumerate(aggregate.groups) if told.name == f"g{n}"), None)
-            told = group if isinstance(group, Column) else told
+        if shown.alias == GROUPED:
+            group = next((e for n, e in enumerate(aggregate.groups) if shown.name == f"g{n}"), None)
+            shown = group if isinstance(group, Column) else shown
     stream = streams[source.stream]
-    if told.alias != source.alias or told.name not in columns_of_time(stream):
+    if shown.alias != source.alias or shown.name not in columns_of_time(stream):
         return ()
-    return ("timestamp", stream.unit or "") if told.name == stream.timestamp else (source.stream, told.name)
+    return ("timestamp", stream.unit or "") if shown.name == stream.timestamp else (source.stream, shown.name)
 
 
 def marked(fields: Sequence[pa.Field], places: Container[int]) -> list[pa.Field]:

@@ -260,9 +260,7 @@ class Aggregate(LogicalNode):
     @property
     @override
     def form(self) -> str:
-        """What closes its groups or stands in its answer: `session`, `calendar`, `over`, `top_n`, `dstream`, `rstream`,
-        or else `groups`.
-        """
+        """The form: `session`, `calendar`, `over`, `top_n`, `dstream` or `rstream`; of all others `groups`."""
         if self.session is not None:
             return "session"
         if self.calendar is not None:

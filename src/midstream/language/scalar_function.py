@@ -1,4 +1,4 @@
-"""Scalar functions as an open set: each stands in one file with its typing rule, its evaluation and its documentation.
+"""Scalar functions as an open set: each is one file with its typing rule, its evaluation and its documentation.
 
 A file of `language/kernels` that defines a `ScalarFunction` is found there, one of another package by its entry point.
 The functions that midstream has had from the beginning are rows of `functions.CATALOGUE`.

@@ -19,13 +19,13 @@ class Command(Tagged, tag="command", group=COMMANDS):
     """A request to a job, which takes it at the beginning of a step."""
 
     verb: ClassVar[str | None] = ""
-    """Its name on the command line: empty for its kind, None where it is not offered there or in a form."""
+    """The name on the command line: empty for that of the kind, None for a command without one and without a form."""
 
     option_of: ClassVar[tuple[str, str] | None] = None
     """A command of the command line, and the option by which that one means this kind: `drop NAME --stream`."""
 
     examples: ClassVar[tuple[str, ...]] = ()
-    """What the help of the command line shows behind `midstream VERB`."""
+    """Arguments that the help of the command shows after `midstream VERB`."""
 
     @property
     def chunks(self) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Prompt:
-    """How users are asked for a field of a command, on the command line and in forms: `Annotated[int, Prompt("...")]`.
+    """Describe a field of a command to users, for the command line and forms: `Annotated[int, Prompt("...")]`.
 
     A field that is not annotated is asked for by its name.
     """

@@ -62,7 +62,7 @@ class AggregateOperator(ResultOperator):
 
     @property
     def node(self) -> Aggregate:
-        """What it computes."""
+        """The logical node of the query that it computes."""
         assert isinstance(self.query.on_top, Aggregate)
         return self.query.on_top
 

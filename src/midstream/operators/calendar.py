@@ -39,7 +39,7 @@ class CalendarOperator(OpenGroupsOperator):
     def _arrived(self, lane: Lane, rows: Combinations) -> pa.RecordBatch | None:
         if not len(rows):
             return None
-        assert self.node is not None and self.node.calendar is not None
+        assert self.node.calendar is not None
         unit, zone = self.node.calendar
         times = pa.array(rows.valid_from[EVENT_TIME]).cast(pa.timestamp("us"))
         ends = unit_ends(times, unit, zone).cast(pa.int64())

@@ -48,7 +48,7 @@ class LookupOperator(ProjectOperator):
 
     @property
     def node(self) -> Lookups:
-        """What it computes."""
+        """The logical node of the query that it computes."""
         assert isinstance(self.query.on_top, Lookups)
         return self.query.on_top
 

@@ -40,7 +40,7 @@ class OuterJoinOperator(ResultOperator):
 
     @property
     def node(self) -> OuterJoin:
-        """What it computes."""
+        """The logical node of the query that it computes."""
         assert isinstance(self.query.on_top, OuterJoin)
         return self.query.on_top
 

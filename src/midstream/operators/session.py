@@ -30,7 +30,7 @@ class SessionOperator(OpenGroupsOperator):
 
     @override
     def going_on(self, lane: Lane, rows: Combinations, known: pa.RecordBatch | None) -> tuple[pa.RecordBatch, Words]:
-        assert self.node is not None and self.node.session is not None
+        assert self.node.session is not None
         batches = [batch for batch in (known, self._arrived(lane, rows)) if batch is not None]
         whole = united(batches, batches[0].schema.names)
         times = whole.column(_TIME).to_numpy()
