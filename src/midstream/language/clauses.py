@@ -16,6 +16,7 @@ from midstream.language.join_times import JoinTimes
 from midstream.language.joins_by_name import with_joins_on
 from midstream.language.moments import columns_of_time
 from midstream.language.parts import Statement
+from midstream.language.qualified import qualified
 from midstream.language.query import Source
 from midstream.language.ranked_subquery import with_qualify
 from midstream.language.relation_operator import relation_of
@@ -37,7 +38,7 @@ class Clauses:
 
     `shown` has by alias what subqueries and tables show, `scope` what names mean. An `enrichment` is there where parts
     of the query look rows up in the tables. `relation` is the operator on what the windows hold, which answers else
-    than a join does.
+    than a join does, and `qualified` the call by which QUALIFY asks for a node of another package.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Clauses:
     scope: Scope
     enrichment: Enrichment | None
     relation: str = ""
+    qualified: exp.Anonymous | None = None
     join: JoinPart | None = None
 
     @property
@@ -115,7 +117,7 @@ def clauses_of(
 ) -> Clauses:
     """The clauses of a query; `scope` says how its expressions are to be bound. Raises LanguageError."""
     text = query.text
-    tree = with_qualify(with_items_joined(text, select_of(text, query.parts.whole)))
+    tree, asked = qualified(with_qualify(with_items_joined(text, select_of(text, query.parts.whole))))
     found = CqlText.of(text, tree)
     tree = _different(tree, streams)
     tree = distinct_grouped(found, tree, _columns_of_time(text, tree, streams))
@@ -146,7 +148,7 @@ def clauses_of(
     )
     enriched = named.tables and (bool(relation) or not _only_selects(found, tree, top))
     enrichment = enrichment_of(found, tree, named, source.sources, streams, scope) if enriched else None
-    return Clauses(text, found, tree, top, named, source, shown, scope, enrichment, relation).with_join(streams)
+    return Clauses(text, found, tree, top, named, source, shown, scope, enrichment, relation, asked).with_join(streams)
 
 
 def _different(tree: exp.Select, streams: Mapping[str, StreamSchema]) -> exp.Select:

@@ -25,6 +25,7 @@ from midstream.language.outer_join import check_evaluable, outer_join_of, placed
 from midstream.language.over import over_rows
 from midstream.language.parts import Statement, not_too_deep
 from midstream.language.predicates import classify
+from midstream.language.qualified import node_of
 from midstream.language.query import Lookups, Query, Source
 from midstream.language.rank_limit import is_over
 from midstream.language.relation_operator import check_relation, related
@@ -143,6 +144,11 @@ def _parse(
     read = tuple(dict.fromkeys(table.table.name for table in named.tables if not table.is_list))
     query = Query(text, sources, (), selections, predicates, tables=read, time=time)
     check_relation(found, sources, join is not None)
+    asked, above = clauses.qualified, None
+    if asked is not None:
+        others: dict[str, object] = {"OVER": is_over(tree), "EXCEPT": difference, "an outer join": outer}
+        others |= {"ISTREAM, DSTREAM or RSTREAM": found.relation, "lookups in static tables": named.tables}
+        above = node_of(Binder(text, selected), asked, next((what for what, one in others.items() if one), ""))
     if clauses.relation:
         outputs, stream = outputs_of(Binder(text, selected), tree), related(found, clauses.relation)
         return _complete(replace(query, outputs=outputs, on_top=stream))
@@ -155,7 +161,9 @@ def _parse(
         query = replace(query, outputs=outputs_of(Binder(text, selected), tree))
         timed = _timed(clauses, streams, selected, query) if difference is None else None
         looked = Lookups(found_rows.lookups, found_rows.kept_if) if found_rows.lookups else None
-        return _complete(replace(query, timed=timed, on_top=difference or outer or looked))
+        return _complete(replace(query, timed=timed, on_top=difference or outer or looked or above))
+    if asked is not None:
+        node_of(Binder(text, selected), asked, "an aggregate")
     if difference is not None:
         raise error_at(text, tree, "aggregates over EXCEPT", "aggregate its change log instead")
     outputs, aggregate = aggregated

@@ -146,8 +146,12 @@ class TopN:
     function: str = "row_number"
 
 
+LOGICAL_NODES = "midstream.logical_nodes"
+"""The entry points by which other packages bring nodes."""
+
+
 @dataclass(frozen=True)
-class LogicalNode(Tagged, tag="node", brief=True):
+class LogicalNode(Tagged, tag="node", brief=True, group=LOGICAL_NODES):
     """A logical node: what is made of the results of a query's join before the select list.
 
     A kind is a frozen dataclass; a `ResultCompiler` compiles it. What differs from kind to kind is said here, so that
