@@ -52,7 +52,7 @@ def session(work: Path, extra: Mapping[str, str] | None = None) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.numRecentProgressUpdates": "10000",
-        # Tasks in Python wait 40 ms otherwise (docs/operations.md, Sizing); Spark's own joins run none.
+        # Tasks in Python wait 40 ms otherwise (docs/howto/size.md); Spark's own joins run none.
         "spark.python.unix.domain.socket.enabled": "true",
         **(extra or {}),
     }

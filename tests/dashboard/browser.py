@@ -41,7 +41,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def opened(browser: Browser, dashboard: Dashboard, fragment: str = "", **options: object) -> Iterator[Page]:
+def opened(browser: Browser, dashboard: Dashboard, fragment: str = "#/0/plan", **options: object) -> Iterator[Page]:
     """The page; at the end it has asked nobody else for anything, and its scripts have failed nowhere."""
     context = browser.new_context(**options)  # type: ignore[arg-type]
     page = context.new_page()

@@ -27,6 +27,7 @@ def test_the_readme_s_command_shows_a_job_whose_plan_is_changed_by_a_click(tmp_p
             url = next(line.split()[1] for line in job.stdout if line.startswith("dashboard: "))
             page = browser.new_page()
             page.goto(url)
+            page.get_by_role("link", name="Plan").click(timeout=30_000)
             expect(page.locator("code.plan").first).to_have_text("((D W) L)", timeout=30_000)
             # A proposal may be withdrawn and made again at first: what is clicked is the one that stays.
             expect(page.locator("#standing")).to_contain_text(re.compile("step 1[2-9]"), timeout=60_000)

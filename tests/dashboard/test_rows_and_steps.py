@@ -132,7 +132,7 @@ def test_both_are_drawn(browser: Browser, engine: ms.Engine, tmp_path: Path) -> 
         page.evaluate("location.hash = '#/0/steps'")
         expect(page.get_by_text("The times of these steps are not known")).to_have_count(0)
         expect(page.locator(".step-bar")).to_have_count(6)
-        expect(page.locator(".step-bar").last.locator("title")).to_contain_text("Step 5: ")
+        expect(page.locator(".step-bar").last.locator("title")).to_contain_text("Step 5, ")
         page.locator("#slowest summary").click()
         expect(page.get_by_role("table", name="Steps, the slowest first").locator("tbody tr")).to_have_count(6)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "wider than the screen"

@@ -126,7 +126,7 @@ def test_both_are_drawn(browser: Browser, folder: Path) -> None:
         expect(page.locator("#query")).to_have_value("nine")
         fits = "document.documentElement.scrollWidth <= window.innerWidth"
         assert page.evaluate(fits), "wider than the screen"
-        page.keyboard.press("6")
+        page.keyboard.press("7")
         expect(page.locator(".ring .disc")).to_have_count(3)
         expect(page.locator(".heat-map").first.locator(".cell").first).to_be_visible()
         expect(page.locator(".uneven").first).to_contain_text("!")

@@ -83,7 +83,7 @@ def test_the_page_goes_back_and_forth(browser: Browser, tmp_path: Path) -> None:
         slider.focus()
         page.keyboard.press("End")
         expect(page.locator("#standing")).to_contain_text("step 7")
-        expect(page.locator("#standing")).to_contain_text("live")
+        expect(page.locator("#standing")).to_contain_text("running")
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
@@ -95,5 +95,5 @@ def test_a_step_that_is_not_kept_leads_to_the_newest(browser: Browser, tmp_path:
         page.goto(f"{dashboard.url}#/0/plan?step=77")
         expect(page.get_by_role("alert")).to_contain_text("77")
         page.get_by_role("button", name="To the newest step").click()
-        expect(page.locator("#standing")).to_contain_text("live")
+        expect(page.locator("#standing")).to_contain_text("running")
         context.close()

@@ -17,6 +17,9 @@ SILENT, SILENT_INTERVALS = 60.0, 10.0
 dead.
 """
 
+KILLED = "it was killed, or its machine was"
+"""The reason of a job whose process is gone and has recorded no end."""
+
 LONGEST = 1_000
 """Characters of a reason that are kept."""
 
@@ -39,6 +42,15 @@ class Liveness:
     def takes_commands(self) -> bool:
         """Whether somebody is, or may be, there to take a command from the log."""
         return self.state in ("running", "unknown")
+
+    @property
+    def word(self) -> str:
+        """Name the state for a reader: `killed` where the process left no reason, else `state`.
+
+        >>> Liveness("failed", reason=KILLED).word, Liveness("failed", reason="no space").word
+        ('killed', 'failed')
+        """
+        return "killed" if self.state == "failed" and self.reason == KILLED else self.state
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -76,7 +88,7 @@ def liveness(claim: EpochClaim | None, newest: StepTime | None, now: float) -> L
     ended = [newest.ended] if newest is not None and (begun is None or newest.ended >= begun) else []
     seen = max([*([] if begun is None else [begun]), *ended], default=None)
     if claim.holder.is_gone:
-        return Liveness("failed", seen, "it was killed, or its machine was", holder)
+        return Liveness("failed", seen, KILLED, holder)
     every = 0.0 if newest is None or newest.interval is None else newest.interval
     lately = seen is not None and now - seen <= max(SILENT, SILENT_INTERVALS * every)
     if claim.holder.is_of_this_machine or lately:

@@ -19,10 +19,14 @@ from midstream.dashboard.views import views
 from midstream.model.codec import encode
 from midstream.model.command import COMMANDS, Input
 from midstream.model.discovery import load_modules
-from midstream.model.errors import CheckpointError, QueryError, fault_located
+from midstream.model.errors import CheckpointError, MidstreamError, QueryError, fault_located
+from midstream.model.step_time import time_summary
 from midstream.step.commands.base import StepCommand, command_of, offered
 
 JsonObject = dict[str, Any]
+
+CLOCKS = 200
+"""Of so many of the newest steps the page knows the clock time."""
 
 
 class Api:
@@ -49,25 +53,59 @@ class Api:
     def version(self, index: int, options: Mapping[str, str], view: str | None = None) -> str:
         """Return a text that changes whenever the answer over this checkpoint does, or that of a view."""
         version, found = self._at(index).version(_step(options)), views().get(view or "")
-        if view is None:  # The step that is under way is in the overview.
-            return f"{version}+{self._at(index).checkpoint.folders.times.version()}"
+        if view is None:  # The overview also has times, the step that is under way, and whether the job runs.
+            return f"{version}+{self._at(index).checkpoint.folders.times.version()}+{self._at(index).life().word}"
         if found is None or found.also is nothing_else:
             return version
         return f"{version}+{crc32(found.also(self._reading(index, options)).encode()):x}"
 
+    def jobs(self) -> JsonObject:
+        """Return how each job stands, as `jobs`, in the order of the list.
+
+        Of each its `name` and `url`, its `life` (see `_life`), and, once it has done a step: `step`; `time`, as
+        `time_summary` has it; `rows`, `late`, `rejected` (rows of streams and results of queries); `queries`,
+        `migrating` and `proposals`, counted. `error` says why it has nothing more to show.
+        """
+        listed = self.checkpoints()["checkpoints"]
+        return {"jobs": [{**named, **self._standing(index)} for index, named in enumerate(listed)]}
+
+    def _standing(self, index: int) -> JsonObject:
+        readings = self._at(index)
+        try:
+            value: JsonObject = {"life": _life(readings)}
+            if not readings.has_begun:
+                return value | {"error": "no step is finished yet"}
+            reading = readings.reading()
+        except MidstreamError as error:
+            return {"life": None, "error": str(error)}
+        report = reading.report
+        streams = report.streams.values()
+        return value | {
+            "step": reading.step,
+            "time": time_summary(reading.times(CLOCKS)),
+            "rows": sum(one.rows for one in streams),
+            "late": sum(one.late for one in streams),
+            "rejected": sum(one.rejected for one in streams) + sum(one.rejected for one in report.queries.values()),
+            "queries": len(report.asked),
+            "migrating": len({name for one in report.migrations for name in one.queries}),
+            "proposals": sum(one.optimizer.waits for one in report.queries.values()) + report.lane_review.waits,
+        }
+
     def overview(self, index: int, options: Mapping[str, str]) -> JsonObject:
-        """Return the state of the job; before its first step only `url` and `pending`, a sentence on that step.
+        """Return the state of the job; before its first step only `url`, `life` and `pending`, a sentence on that step.
 
         `step`, `steps` (those kept), `host`, `lanes`, `queries` (their names), `migrating` (those that are carried to
         another plan), `waiting` (commands that no step has taken: `id`, `command`, its fields), `proposals` (`query`,
         `plan`, `strategy`, `gain`; for lanes `lanes`, `gain`), `under_way` (the step that the job is doing: `step`,
-        `begun`, `rows`; or null).
+        `begun`, `rows`; or null), `life` (see `_life`), and `clock`: pairs of a step and
+        when it ended, in seconds since 1970, of the newest steps where that is known.
         """
         readings = self._at(index)
         if not readings.has_begun:
             under_way = readings.checkpoint.under_way(-1)
             so_far = "" if under_way is None else f": {under_way.sentence(time.time())}"
-            return {"url": readings.checkpoint.url, "pending": f"the job has not finished a step yet{so_far}"}
+            pending = f"the job has not finished a step yet{so_far}"
+            return {"url": readings.checkpoint.url, "life": _life(readings), "pending": pending}
         reading = self._reading(index, options)
         manifest, report = reading.manifest, reading.report
         under_way = reading.checkpoint.under_way(reading.step) if reading.is_newest else None
@@ -87,6 +125,8 @@ class Api:
             "waiting": [{"id": number, **encode(command)} for number, command in reading.waiting],
             "proposals": proposals,
             "under_way": None if under_way is None else encode(under_way),
+            "life": _life(readings),
+            "clock": [[one.step, one.ended] for one in reading.times(CLOCKS)],
         }
 
     def view(self, index: int, name: str, options: Mapping[str, str]) -> JsonObject:
@@ -173,6 +213,12 @@ def _field(one: Input) -> JsonObject:
         "most": prompt.most,
         "choices": None if prompt.choices is None else list(prompt.choices()),
     }
+
+
+def _life(readings: JobReadings) -> JsonObject:
+    # `state`, `since`, `reason` and `process` as `midstream status --json` has them, and `word`, which names the state.
+    life = readings.life()
+    return {**life.to_json(), "word": life.word}
 
 
 def _step(options: Mapping[str, str]) -> int | None:

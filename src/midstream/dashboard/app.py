@@ -39,6 +39,7 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
     |---|---|
     | `GET /` and `/static/...` | the page |
     | `GET /api/checkpoints` | `Api.checkpoints` |
+    | `GET /api/jobs` | `Api.jobs` |
     | `GET /api/{index}?step=` | `Api.overview` |
     | `GET /api/{index}/views/{name}?query=&step=` | `Api.view` |
     | `GET /metrics` | the jobs for Prometheus; a label `checkpoint` tells several apart |
@@ -63,6 +64,9 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
 
     async def listed(request: Request) -> Response:
         return JSONResponse(api.checkpoints())
+
+    async def jobs(request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(api.jobs), headers={"Cache-Control": "no-store"})
 
     async def overview(request: Request) -> Response:
         index = _number(request, "index")
@@ -103,6 +107,7 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
             Route("/", page),
             Route("/metrics", metrics),
             Route("/api/checkpoints", listed),
+            Route("/api/jobs", jobs),
             Route("/api/{index:int}", overview),
             Route("/api/{index:int}/views/{name}", view),
             Route("/api/{index:int}/commands", send, methods=["POST"]),

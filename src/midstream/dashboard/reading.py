@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from threading import RLock
 from typing import Any
 
 from midstream.checkpoint.event_log import EVENTS
+from midstream.checkpoint.liveness import Liveness, liveness
 from midstream.checkpoint.reader import Checkpoint
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import QueryReport, Report
@@ -17,6 +19,7 @@ from midstream.model.command import Command
 from midstream.model.errors import QueryError
 from midstream.model.events import EVENTS_KEPT
 from midstream.model.manifest import Manifest
+from midstream.model.step_time import StepTime
 from midstream.model.time_line import TimeLine
 
 
@@ -84,6 +87,10 @@ class JobReading:
         """The number of the step."""
         return self.manifest.step
 
+    def times(self, last: int) -> tuple[StepTime, ...]:
+        """Read what the last steps up to this one took, oldest first; a job writes it some seconds after a step."""
+        return self.checkpoint.folders.times.newest(self.manifest.time_line, self.step, last)
+
     @cached_property
     def report(self) -> Report:
         """How the job stood after the step."""
@@ -122,6 +129,11 @@ class JobReadings:
         """Held while a view is computed, so that a dashboard never takes more than one core a job."""
         self._kept: OrderedDict[str, JobReading] = OrderedDict()
         self._history = EventHistory(checkpoint)
+
+    def life(self) -> Liveness:
+        """Judge whether the job runs, as `midstream status` does, without reading a manifest again."""
+        newest = self.reading().times(1) if self.has_begun else ()
+        return liveness(self.checkpoint.manifests.epochs.newest(), newest[-1] if newest else None, time.time())
 
     def steps(self, seen: JobReading | None = None) -> tuple[int, ...]:
         """List the steps that are kept; if the newest was `seen`, only names are read."""

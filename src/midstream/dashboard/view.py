@@ -27,6 +27,11 @@ def nothing_else(reading: JobReading) -> str:
     return ""
 
 
+def times_written(reading: JobReading) -> str:
+    """Return a text that changes when a job writes the times of its steps, some seconds after them."""
+    return reading.checkpoint.folders.times.version()
+
+
 @dataclass(frozen=True)
 class DashboardView:
     """A view: a file in `dashboard/views` that has one as `VIEW`, and `static/views/NAME.js`, which draws it.

@@ -208,7 +208,7 @@ def test_the_command_writes_a_file_and_the_dashboard_has_a_route(
 
 
 def test_the_documentation_lists_every_metric_as_it_is() -> None:
-    text = (ROOT / "docs" / "operations.md").read_text().partition("\n## Metrics\n")[2].partition("\n## ")[0]
+    text = (ROOT / "docs" / "howto" / "monitor.md").read_text().partition("\n## Metrics\n")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
     listed = [tuple(row) for row in rows if row[0].startswith("`midstream_")]
     assert listed == [(f"`{m.name}`", m.kind, ", ".join(f"`{one}`" for one in m.labels), m.help) for m in METRICS]

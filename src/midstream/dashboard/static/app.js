@@ -1,16 +1,17 @@
 // The page: which job, query, step and view are shown, and how what is shown stays up to date. Views are modules of
 // their own, `views/NAME.js`, each with `render(element, data, context)`; the server says which there are.
 
-import { h, seconds } from "./lib.js";
+import { badge, h, keepClocks, seconds } from "./lib.js";
 import { api, token, takeToken } from "./api.js";
 
 const POLL = 1000;
 const HIDDEN_POLL = 15000;
 const $ = (id) => document.getElementById(id);
-const place = { index: 0, view: "plan", options: new URLSearchParams() };
+const place = { index: 0, view: "overview", options: new URLSearchParams() };
 const modules = new Map();
 let server = { checkpoints: [], views: [], forms: [], control: false };
 let overview = null;
+let jobs = [];
 let drawn = "";
 let timer = 0;
 let pressed = false;
@@ -40,7 +41,7 @@ export function go({ index = place.index, view = place.view, ...options } = {}) 
 function context() {
   const live = !place.options.get("step");
   return {
-    index: place.index, overview, forms: server.forms, options: place.options,
+    index: place.index, overview, jobs, forms: server.forms, options: place.options,
     query: place.options.get("query") || overview?.queries[0] || "",
     step: overview?.step, isLive: live, go,
     canControl: server.control && Boolean(token()) && live,
@@ -56,15 +57,20 @@ async function refresh() {
   try {
     const step = place.options.get("step");
     overview = await api.get(`/api/${place.index}${step ? `?step=${encodeURIComponent(step)}` : ""}`);
+    const glance = place.view === "overview";
+    jobs = glance ? (await api.get("/api/jobs")).jobs : [];
     if (overview.pending) {
-      $("standing").textContent = overview.pending;
-      $("main").replaceChildren(h("p", { class: "empty" }, `There is nothing to see yet: ${overview.pending}.`));
+      $("standing").replaceChildren(badge(overview.life), ` ${overview.pending}`);
+      drawLists();
+      if (glance) await drawView({}, "");
+      else $("main").replaceChildren(h("p", { class: "empty" }, `There is nothing to see yet: ${overview.pending}.`));
       drawn = "";
       return;
     }
+    keepClocks(overview.clock);
     drawFrame();
     const data = await api.get(`/api/${place.index}/views/${place.view}?${place.options}`);
-    const key = JSON.stringify([place.index, place.view, place.options.toString(), server.control, data]);
+    const key = JSON.stringify([place.index, place.view, place.options.toString(), server.control, data, overview.clock.at(-1), overview.life.word, jobs, glance && Math.floor(Date.now() / 60_000)]);
     if (key !== drawn && !busy()) await drawView(data, key);
     $("standing").classList.remove("failed");
   } catch (error) {
@@ -99,11 +105,11 @@ async function drawView(data, key) {
 }
 
 function drawFrame() {
-  fill($("checkpoint"), server.checkpoints.map((one, index) => [String(index), one.name, one.url]), String(place.index));
   fill($("step"), [["", `newest (${overview.steps.at(-1) ?? overview.step})`], ...overview.steps.slice(0, -1).reverse().map((one) => [String(one), String(one)])],
     place.options.get("step") || "");
   drawTravel();
   document.querySelector("header").classList.toggle("past", Boolean(place.options.get("step")));
+  drawLists();
   const names = overview.queries;
   if ($("queries").children.length !== names.length || $("queries").dataset.step !== String(overview.step)) {
     if (!sameNames(names)) $("queries").replaceChildren(...names.map((name) => h("option", { value: name })));
@@ -112,14 +118,20 @@ function drawFrame() {
   const chosen = place.options.get("query") || names[0] || "";
   if (document.activeElement !== $("query")) $("query").value = chosen;
   const proposed = overview.proposals.length;
-  $("standing").textContent = [
+  const words = [
     `step ${overview.step}`, overview.host,
     overview.migrating.length ? `${overview.migrating.length} migrating` : null,
     overview.waiting.length ? `${overview.waiting.length} waiting${overview.host === "spark" ? " for the next batch with data" : ""}` : null,
     overview.under_way ? `step ${overview.under_way.step} under way for ${seconds(Date.now() / 1000 - overview.under_way.begun)}` : null,
     proposed ? `${proposed} to decide` : null,
-    place.options.get("step") ? "as it was" : "live",
+    place.options.get("step") ? "as it was" : null,
   ].filter(Boolean).join(" · ");
+  $("standing").replaceChildren(badge(overview.life), ` ${words}`);
+}
+
+/** The list of jobs and that of views: there whether or not a job has done a step. */
+function drawLists() {
+  fill($("checkpoint"), server.checkpoints.map((one, index) => [String(index), one.name, one.url]), String(place.index));
   const links = server.views.map((one) => h("li", {}, h("a", {
     href: `#/${place.index}/${one.name}${place.options.toString() ? `?${place.options}` : ""}`, id: `view-${one.name}`,
     "aria-current": one.name === place.view ? "page" : null,

@@ -63,6 +63,27 @@ export function time(microseconds) {
   return Number.isNaN(date.getTime()) ? number(microseconds) : date.toISOString().replace("T", " ").replace(/\.?0*Z$/, "");
 }
 
+const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
+const hour = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+
+/** A time of the browser's clock, given in seconds since 1970: "12:01:05", with the day where it is not today. */
+export function clock(since, now = Date.now()) {
+  if (since === null || since === undefined) return "";
+  const date = new Date(since * 1000);
+  return (new Date(now).toDateString() === date.toDateString() ? "" : `${day.format(date)} `) + hour.format(date);
+}
+
+const clocks = new Map();
+
+/** Remember when steps ended: pairs of a step and seconds since 1970. */
+export function keepClocks(pairs) {
+  clocks.clear();
+  for (const [step, ended] of pairs) clocks.set(step, ended);
+}
+
+/** "step 7, 12:01:05"; only the step where its clock time is not known. */
+export const stepText = (step) => [`step ${number(step)}`, clock(clocks.get(step))].filter(Boolean).join(", ");
+
 /** How many there are of something: `count(1, "row")` is "1 row". */
 export const count = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
 
@@ -72,7 +93,7 @@ export function table(columns, rows, { caption = null, most = 200, empty = "Noth
   const cell = (column, row) => {
     const value = column.value(row);
     const shown = column.number && typeof value === "number" ? number(value) : value ?? "–";
-    return h("td", { class: column.number ? "number" : null }, shown);
+    return h("td", { class: column.number ? "number" : column.brief ? "brief" : null }, shown);
   };
   const body = rows.slice(0, most).map((row) => h("tr", {}, columns.map((column) => cell(column, row))));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption || "Table" },
@@ -96,6 +117,14 @@ export function redraw(element, children, about) {
     if (same && field && field.dataset.keep === initial) field.value = value;
   }
 }
+
+const WORDS = { unknown: "may be running", saved: "not started" };
+
+/** The state of a job as a coloured word, from its `life`. */
+export const badge = (life) => h("span", { class: `badge ${life ? life.word : "failed"}` }, life ? WORDS[life.word] || life.word : "not readable");
+
+/** A span up to now, in words: "since 12:01:05, 2 h". */
+export const since = (at, now = Date.now()) => (at === null || at === undefined ? "–" : `${clock(at, now)}, ${seconds(Math.max(0, Math.round(now / 1000 - at)))}`);
 
 /** A list of names and values. */
 export const facts = (pairs) =>
@@ -146,15 +175,17 @@ export function chart(element, title, xs, series, { height = 180, x = "step", ma
       u.ctx.restore();
     }
   };
+  // Without a pointer the legend has the values of the newest step.
+  const newest = (u) => u.setLegend({ idx: xs.length - 1 });
   const plot = new window.uPlot({
     width: Math.max(240, box.clientWidth || element.clientWidth || 600), height,
     scales: { x: { time: false } },
-    axes: [{ ...axis, label: x, labelSize: 16, size: 34, incrs: WHOLE }, { ...axis, size: 60, values: (u, ticks) => ticks.map((tick) => (series[0].unit || compact)(tick)) }],
-    series: [{ label: x }, ...series.map((one, at) => ({
+    axes: [{ ...axis, label: xs.some((one) => clocks.has(one)) ? `${x}, and when it ended` : x, labelSize: 16, size: 50, space: 80, incrs: WHOLE, values: (u, ticks) => ticks.map((tick) => [number(tick), clock(clocks.get(tick))].filter(Boolean).join("\n")) }, { ...axis, size: 60, values: (u, ticks) => ticks.map((tick) => (series[0].unit || compact)(tick)) }],
+    series: [{ label: x, value: (u, value) => (value === null || value === undefined ? "–" : stepText(value).replace(/^step /, "")) }, ...series.map((one, at) => ({
       label: one.label, stroke: () => colour(COLOURS[at % COLOURS.length]), width: 2, dash: dashes[at % dashes.length],
       points: { show: xs.length < 40 }, value: (u, value) => (value === null || value === undefined ? "–" : (one.unit || number)(value)),
     }))],
-    hooks: { drawAxes: [drawMarks] },
+    hooks: { drawAxes: [drawMarks], ready: [newest], setCursor: [(u) => { if (u.cursor.idx === null || u.cursor.idx === undefined) newest(u); }] },
   }, [xs, ...series.map((one) => one.values)], box);
   const watcher = new ResizeObserver(() => {
     if (!box.isConnected) { watcher.disconnect(); plot.destroy(); }

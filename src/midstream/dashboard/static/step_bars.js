@@ -1,6 +1,6 @@
 // A bar for each step, as long as it took, in the colours of its phases; a line where the trigger's interval ends.
 
-import { h, number, s, seconds } from "./lib.js";
+import { h, number, s, seconds, stepText } from "./lib.js";
 
 const WIDTH = 1000;
 const HEIGHT = 200;
@@ -24,8 +24,8 @@ export function stepBars(times, phases) {
       shown.map((one, at) => bar(one, phases, LEFT + at * wide, wide, tall)),
       interval ? s("line", { class: "interval", x1: LEFT, x2: WIDTH, y1: ends, y2: ends }) : null,
       s("text", { x: LEFT - 6, y: 12, "text-anchor": "end" }, seconds(most)), s("text", { x: LEFT - 6, y: HEIGHT, "text-anchor": "end" }, "0"),
-      s("text", { x: LEFT, y: HEIGHT + 15 }, `step ${shown[0].step}`),
-      s("text", { x: Math.min(WIDTH, LEFT + shown.length * wide), y: HEIGHT + 15, "text-anchor": "end" }, shown.length > 12 ? `step ${shown.at(-1).step}` : "")));
+      s("text", { x: LEFT, y: HEIGHT + 15 }, stepText(shown[0].step)),
+      s("text", { x: Math.min(WIDTH, LEFT + shown.length * wide), y: HEIGHT + 15, "text-anchor": "end" }, shown.length > 12 ? stepText(shown.at(-1).step) : "")));
 }
 
 function bar(one, phases, x, wide, tall) {
@@ -37,6 +37,6 @@ function bar(one, phases, x, wide, tall) {
   });
   const text = phases.filter((name) => one.phases[name]).map((name) => `${name}: ${seconds(one.phases[name])}`);
   return s("g", { class: "step-bar", "data-step": one.step },
-    s("title", {}, [`Step ${one.step}: ${seconds(one.seconds)}`, ...text].join("\n")),
+    s("title", {}, [`${stepText(one.step).replace("step", "Step")}: ${seconds(one.seconds)}`, ...text].join("\n")),
     s("rect", { class: "whole", x: x + wide * 0.1, y: HEIGHT - tall(one.seconds), width: wide * 0.8, height: tall(one.seconds) }), parts);
 }

@@ -1,10 +1,10 @@
 // What happened step by step, as marks on lines: each kind has a shape of its own, so that colour alone tells nothing.
 
-import { h, s } from "./lib.js";
+import { h, s, stepText } from "./lib.js";
 
 const WIDTH = 1000;
 const HEIGHT = 30;
-const LEFT = 92;
+const LEFT = 124;
 const SHAPES = {
   stay: (x, y) => `M${x - 3} ${y}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z`,
   suggest: (x, y) => `M${x} ${y - 7}l7 7l-7 7l-7 -7z`,
@@ -31,8 +31,8 @@ export function timeLine(marks, label) {
           s("line", { class: "rail", x1: LEFT, x2: WIDTH, y1: at * HEIGHT + 16, y2: at * HEIGHT + 16 }),
         ]),
         marks.map((one) => mark(one, place(one.at), rows.indexOf(one.row) * HEIGHT + 16)),
-        s("text", { x: LEFT, y: tall - 4 }, `step ${first}`),
-        last > first ? s("text", { x: WIDTH, y: tall - 4, "text-anchor": "end" }, `step ${last}`) : null)));
+        s("text", { x: LEFT, y: tall - 4 }, stepText(first)),
+        last > first ? s("text", { x: WIDTH, y: tall - 4, "text-anchor": "end" }, stepText(last)) : null)));
 }
 
 function mark(one, x, y) {

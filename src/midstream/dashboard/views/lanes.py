@@ -106,4 +106,4 @@ def _ring(reading: JobReading, name: str) -> dict[str, Any]:
     }
 
 
-VIEW = DashboardView("lanes", "Ring and lanes", lanes, order=50)
+VIEW = DashboardView("lanes", "Lanes and nodes", lanes, order=50)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from midstream.dashboard.reading import JobReading
-from midstream.dashboard.view import DashboardView
+from midstream.dashboard.view import DashboardView, times_written
 from midstream.model.step_time import StepTime, time_summary
 
 STEPS_SHOWN = 200
@@ -22,11 +22,10 @@ def steps(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
     the status. `work`, by step, of all steps that events are remembered of: `steps`, `rows_in`, `rows_out`,
     `comparisons`, `state_rows`.
     """
-    log = reading.checkpoint.folders.times
-    found = log.newest(reading.manifest.time_line, reading.step, STEPS_SHOWN)
+    found = reading.times(STEPS_SHOWN)
     done = reading.events_of("step_done")[-STEPS_SHOWN:]
     return {
-        "times": [_time(one) for one in found],
+        "times": [time_values(one) for one in found],
         "phases": list(dict.fromkeys(name for one in found for name in one.phases)),
         "summary": time_summary(found),
         "work": {
@@ -39,7 +38,8 @@ def steps(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _time(one: StepTime) -> dict[str, Any]:
+def time_values(one: StepTime) -> dict[str, Any]:
+    """Return a step's times as JSON values, with the rows and results a second of the step's own time."""
     rows = sum(one.rows.values())
     return {
         "step": one.step,
@@ -59,9 +59,4 @@ def _time(one: StepTime) -> dict[str, Any]:
     }
 
 
-def _written(reading: JobReading) -> str:
-    # Times are written some seconds after the steps.
-    return reading.checkpoint.folders.times.version()
-
-
-VIEW = DashboardView("steps", "Steps", steps, order=20, also=_written)
+VIEW = DashboardView("steps", "Steps", steps, order=20, also=times_written)

@@ -93,8 +93,8 @@ function shown(data, context) {
     table([
       { title: "plan", value: (each) => h("code", { class: "plan" }, each.plan) },
       { title: "cost", number: true, value: (each) => cost(each.cost, data) },
-      { title: "of the dearest", value: (each) => h("meter", { min: 0, max: most || 1, value: each.cost, "aria-label": `cost of ${each.plan}` }) },
-      { title: "surely between", number: true, value: (each) => (each.low === each.high ? "–" : `${cost(each.low, data)} and ${cost(each.high, data)}`) },
+      { title: "of the highest cost", value: (each) => h("meter", { min: 0, max: most || 1, value: each.cost, "aria-label": `cost of ${each.plan}` }) },
+      { title: "cost range", number: true, value: (each) => (each.low === each.high ? "–" : `${cost(each.low, data)} to ${cost(each.high, data)}`) },
       { title: "state", number: true, value: (each) => bytes(each.memory) },
       { title: "of the running plan's", number: true, value: (each) => percent(each.share) }, { title: "why", value: (each) => each.why },
       { title: "", value: (each) => (each.plan === data.plan ? "runs" : commandButton(context, "Migrate", () => ({ command: "migrate", query: data.query, plan: each.plan, strategy: document.getElementById("plan-strategy").value }))) },

@@ -8,7 +8,7 @@ const SIZE = 260;
 
 export function render(element, data, context) {
   redraw(element, [
-    h("h2", {}, `Ring and lanes: ${count(data.lanes, "lane")}`),
+    h("h2", {}, `Lanes and nodes: ${count(data.lanes, "lane")}`),
     review(data.lane_review, context),
     data.groups.map((one) => group(one)),
     left(data.groups_left_out, "lane group"),

@@ -24,7 +24,7 @@ export function render(element, data, context) {
   lines(charts, data);
 }
 
-const waits = (backlog) => Object.entries(backlog).map(([stream, waiting]) => `${stream}: ${number(waiting)}`).join(", ") || "not told";
+const waits = (backlog) => Object.entries(backlog).map(([stream, waiting]) => `${stream}: ${number(waiting)}`).join(", ") || "not known";
 
 const slowest = (data) => table([
   { title: "step", number: true, value: (one) => one.step }, { title: "took", number: true, value: (one) => seconds(one.seconds) },

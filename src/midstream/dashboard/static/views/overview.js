@@ -1,0 +1,79 @@
+// How each job stands, and of the chosen one what its steps take and bring, its streams, its queries and its faults.
+
+import { badge, chart, compact, count, facts, h, number, percent, redraw, seconds, since, stepText, table, time } from "../lib.js";
+
+export function render(element, data, context) {
+  const charts = h("div", { class: "charts" });
+  redraw(element, [
+    h("h2", {}, context.jobs.length === 1 ? "The job" : `${number(context.jobs.length)} jobs`),
+    jobs(context),
+    data.queries ? one(data, context, charts) : h("p", { class: "empty" }, `There is nothing more to see yet: ${context.overview.pending}.`),
+  ], String(context.index));
+  if (data.queries) lines(charts, data.times);
+}
+
+/** What a step takes beside the time between two of them. */
+const pace = (taken) => (!taken?.seconds && taken?.seconds !== 0 ? "–" : taken.interval
+  ? `${seconds(taken.seconds)} of ${seconds(taken.interval)} (${percent(taken.seconds / taken.interval)})` : seconds(taken.seconds));
+
+const jobs = (context) => table([
+  { title: "job", value: (job) => h("button", { type: "button", title: job.url, "aria-current": job.index === context.index ? "true" : null, onclick: () => context.go({ index: job.index }) }, job.name) },
+  { title: "state", value: (job) => badge(job.life) },
+  { title: "since", brief: true, value: (job) => since(job.life?.since) },
+  { title: "step", number: true, value: (job) => job.step },
+  { title: "a step takes", brief: true, value: (job) => pace(job.time) },
+  { title: "rows a second", number: true, value: (job) => number(job.time?.rows_per_second && Math.round(job.time.rows_per_second)) },
+  { title: "newest event is behind the clock", number: true, value: (job) => seconds(job.time?.behind) },
+  { title: "watermark lag", number: true, value: (job) => seconds(job.time?.watermark_lag) },
+  { title: "late rows", number: true, value: (job) => job.late }, { title: "dead letters", number: true, value: (job) => job.rejected },
+  { title: "queries", number: true, value: (job) => job.queries },
+  { title: "to do", value: (job) => [job.error, job.life?.reason, job.proposals ? `${number(job.proposals)} to decide` : "", job.migrating ? `${number(job.migrating)} migrating` : ""].filter(Boolean).join("; ") },
+], context.jobs.map((job, index) => ({ ...job, index })), { caption: "Jobs" });
+
+function one(data, context, charts) {
+  const { life } = context.overview;
+  const plan = (query) => h("button", { type: "button", onclick: () => context.go({ view: "plan", query: query.name }) }, query.name);
+  return [
+    h("p", { class: "standing-of", id: "life" }, badge(life), h("span", {}, `since ${since(life.since)}`), life.process ? h("span", { class: "quiet" }, life.process) : null),
+    life.reason ? h("div", { class: "problem", role: "alert" }, h("p", {}, life.reason)) : null,
+    freshness(data, context),
+    faults(data),
+    charts,
+    table([
+      { title: "query", value: plan }, { title: "plan", value: (query) => h("code", {}, query.plan) },
+      { title: "optimizer", value: (query) => query.mode },
+      { title: "what it says", value: (query) => [query.waits ? h("strong", {}, "waits for your answer. ") : null, query.migrating ? h("strong", {}, "is migrating. ") : null, query.says || "nothing yet"] },
+      { title: "rows out", number: true, value: (query) => query.rows_out }, { title: "rows held", number: true, value: (query) => query.state_rows },
+      { title: "dead letters", number: true, value: (query) => query.rejected },
+    ], data.queries, { caption: "Queries", empty: "This job has no query yet." }),
+    data.queries_left_out ? h("p", { class: "empty" }, `${number(data.queries_left_out)} more are in the view of queries.`) : null,
+    table([
+      { title: "stream", value: (stream) => stream.name }, { title: "rows", number: true, value: (stream) => stream.rows },
+      { title: "late", number: true, value: (stream) => stream.late }, { title: "dead letters", number: true, value: (stream) => stream.rejected },
+      { title: "newest event", value: (stream) => time(stream.greatest) }, { title: "watermark", value: (stream) => time(stream.watermark) },
+      { title: "holds back", value: (stream) => (stream.holds_back.length ? `${stream.holds_back.join(", ")}: ${stream.since}` : "") },
+    ], data.streams, { caption: "Streams", empty: "This job reads no stream yet." }),
+  ];
+}
+
+const freshness = (data, context) => facts([
+  ["a step takes", pace(data.summary)], ["rows a second", number(data.summary.rows_per_second && Math.round(data.summary.rows_per_second))],
+  ["newest event is behind the clock", seconds(data.summary.behind)], ["watermark lag", seconds(data.summary.watermark_lag)],
+  ["last step", data.times.length ? stepText(data.times.at(-1).step) : stepText(context.overview.step)],
+  ["waits at the sources", Object.entries(data.summary.backlog || {}).map(([stream, waiting]) => `${stream}: ${number(waiting)}`).join(", ") || "not known"],
+]);
+
+function faults(data) {
+  const found = [...data.refused.map((query) => ({ text: `query ${query.name} is refused: ${query.reason}` })), ...data.faults];
+  return h("section", { "aria-labelledby": "faults" }, h("h3", { id: "faults" }, found.length ? `What went wrong lately: ${count(found.length, "report")}` : "Nothing has gone wrong lately"),
+    found.length ? h("ul", { class: "faults" }, found.map((each) => h("li", {}, each.step === undefined ? each.text : `${stepText(each.step)}: ${each.text}`))) : null);
+}
+
+function lines(element, times) {
+  if (times.length < 2) return;
+  const own = (name) => times.map((each) => each[name]);
+  const steps = own("step");
+  const interval = times.some((each) => each.interval !== null) ? [{ label: "interval", values: own("interval"), unit: seconds }] : [];
+  chart(element, "What a step takes", steps, [{ label: "a step", values: own("seconds"), unit: seconds }, ...interval]);
+  chart(element, "Rows and results a second", steps, [{ label: "rows", values: own("rows_per_second"), unit: compact }, { label: "results", values: own("results_per_second"), unit: compact }]);
+}
