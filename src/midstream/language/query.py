@@ -166,8 +166,11 @@ class LogicalNode(Tagged, tag="node", brief=True, group=LOGICAL_NODES):
     """Whether each answer over one source is of one row, and comes with it."""
     has_one_plan: ClassVar[bool] = False
     """Whether all plans of its join are one, however they are written."""
-    not_spread: ClassVar[str]
-    """Why a join below it cannot be spread over nodes."""
+
+    @property
+    @abstractmethod
+    def not_spread(self) -> str:
+        """Why a join below it cannot be spread over nodes."""
 
     @property
     def form(self) -> str:
@@ -254,7 +257,18 @@ class Aggregate(LogicalNode):
 
     at_instants: ClassVar[bool] = True
     keeps_rows: ClassVar[bool] = True
-    not_spread: ClassVar[str] = "an aggregate cannot be spread over nodes: its groups would lie at several of them"
+
+    @property
+    @override
+    def not_spread(self) -> str:
+        if self.relation:
+            why = "the results in the windows would lie at several of them"
+            return f"{self.relation.upper()} cannot be spread over nodes: {why}"
+        if self.over is not None:
+            return "OVER cannot be spread over nodes: the rows of a frame would lie at several of them"
+        if self.top is not None:
+            return "the first rows of groups cannot be spread over nodes: a group's rows would lie at several of them"
+        return "an aggregate cannot be spread over nodes: its groups would lie at several of them"
 
     @property
     @override
@@ -314,7 +328,11 @@ class Difference(LogicalNode):
 
     at_instants: ClassVar[bool] = True
     has_one_plan: ClassVar[bool] = True
-    not_spread: ClassVar[str] = "an EXCEPT cannot be spread over nodes"
+
+    @property
+    @override
+    def not_spread(self) -> str:
+        return "an EXCEPT cannot be spread over nodes: none of them knows of all rows that match one"
 
     @property
     @override
@@ -353,9 +371,10 @@ class OuterJoin(LogicalNode):
     condition: Expression | None = None
     until: tuple[tuple[Column, int], ...] = ()
 
-    not_spread: ClassVar[str] = (
-        "an outer, semi or anti join cannot be spread over nodes: none of them knows of all partners of a row"
-    )
+    @property
+    @override
+    def not_spread(self) -> str:
+        return "an outer, semi or anti join cannot be spread over nodes: none of them knows of all partners of a row"
 
     @override
     def renamed(self, rename: Rename, names: Mapping[str, str]) -> OuterJoin:
@@ -426,7 +445,11 @@ class Lookups(LogicalNode):
     kept_if: tuple[Expression, ...] = ()
 
     by_row: ClassVar[bool] = True
-    not_spread: ClassVar[str] = "a query over one stream has no join to spread"
+
+    @property
+    @override
+    def not_spread(self) -> str:
+        return "a query over one stream has no join to spread"
 
     @property
     @override

@@ -214,6 +214,20 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "SELECT COUNT(*) AS n FROM A, B WHERE A.x = B.x WINDOW 20 SECONDS EVERY 5 SECONDS",
         {"spread": "psp"}, "an aggregate cannot be spread",
     ),
+    ("DSTREAM(SELECT A.x FROM A, B WHERE A.x = B.x WINDOW 9 SECONDS)", {"spread": "psp"}, "DSTREAM cannot be spread"),
+    (
+        "RSTREAM(SELECT A.x FROM A, B WHERE A.x = B.x WINDOW 9 SECONDS EVERY 2 SECONDS)",
+        {"spread": "psp"}, "RSTREAM cannot be spread",
+    ),
+    (
+        "SELECT A.x, COUNT(*) OVER (ORDER BY A.ts) AS n FROM A, B WHERE A.x = B.x WINDOW 9 SECONDS",
+        {"spread": "psp"}, "OVER cannot be spread",
+    ),
+    (
+        "SELECT A.x FROM A, B WHERE A.x = B.x WINDOW 9 SECONDS "
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY A.x ORDER BY B.y) <= 3 EVERY 10 SECONDS",
+        {"spread": "psp"}, "the first rows of groups cannot be spread",
+    ),
     ("SELECT A.x FROM A [RANGE 5 SECONDS] EXCEPT ON (x) B [RANGE 5 SECONDS]", {"spread": "psp"}, "an EXCEPT cannot"),
     ("SELECT A.x FROM A", {"spread": "psp"}, "no join to spread"),
 ]  # fmt: skip
