@@ -1,9 +1,12 @@
 """The audit of the optimizer: every policy that is discovered has its conformance cases, its figure and its scenarios.
 
-A new policy is found without being listed anywhere, and fails here until it has all three.
+On Spark it has a job whose driver is killed as well. A new policy is found without being listed anywhere, and fails
+here until it has all four.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -12,6 +15,7 @@ from benchmarks.optimizer.scenarios import SCENARIOS
 from midstream.lab.figure import figures
 from midstream.optimizer.policies.base import policies
 from tests.optimizer import test_policies as conformance
+from tests.spark import test_decisions_replay as on_spark
 
 SECTION_B = {"static", "random", "eddy", "sel_lambda_chart", "lambda_chart", "adaptive"}
 """What OM compares, and ours: the systems page's section B."""
@@ -28,9 +32,19 @@ def drawn(name: str) -> list[str]:
 
 def cases(name: str) -> int:
     """How many random cases the conformance suite draws for a policy."""
-    marked = conformance.test_it_keeps_every_answer_and_to_what_is_allowed.pytestmark
-    names = next(list(mark.args[1]) for mark in marked if mark.name == "parametrize")
-    return conformance.CASES if name in names else 0
+    return conformance.CASES if name in named(conformance.test_it_keeps_every_answer_and_to_what_is_allowed) else 0
+
+
+def kills(name: str) -> int:
+    """How often the driver of a job on Spark is killed while a policy decides."""
+    return (
+        len(on_spark.KILLS) if name in named(on_spark.test_every_policy_decides_the_same_wherever_it_is_killed) else 0
+    )
+
+
+def named(test: Any) -> list[str]:
+    """What a test is called with."""
+    return next(list(mark.args[1]) for mark in test.pytestmark if mark.name == "parametrize")
 
 
 def kinds(name: str) -> set[str]:
@@ -45,6 +59,11 @@ def test_the_field_s_policies_are_all_there() -> None:
 @audited
 def test_it_has_conformance_cases(name: str) -> None:
     assert cases(name) > 0
+
+
+@audited
+def test_a_job_on_spark_is_killed_while_it_decides(name: str) -> None:
+    assert kills(name) > 0
 
 
 @audited
@@ -70,4 +89,4 @@ def test_every_kind_of_scenario_is_there_and_says_so() -> None:
 
 def test_the_audit_can_fail() -> None:
     """Of a policy that has nothing, everything is missed."""
-    assert (cases("oracle"), drawn("oracle"), kinds("oracle")) == (0, [], set())
+    assert (cases("oracle"), kills("oracle"), drawn("oracle"), kinds("oracle")) == (0, 0, [], set())

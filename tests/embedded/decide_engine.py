@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,20 @@ BAD = "((A B) C)"
 SETTINGS = {"mode": "auto", "review": "2 seconds", "effort": 1.0, "allow": ["(A (B C))", "hybmig"]}
 OPTIONS = {"reviews": 2}
 STEPS = 16
+
+OF_ANY_POLICY = {"mode": "auto", "review": "2 seconds", "horizon": "1 hour", "effort": 1.0, "allow": ["hybmig", "cacq"]}
+"""Settings under which every policy moves the query, by migrations that last where its plans are trees."""
+
+
+def policy_file(root: Path) -> Path:
+    """Where a test names the policy that decides."""
+    return root / "policy"
+
+
+def settings(root: Path) -> dict[str, Any]:
+    """Return the settings of the policy that the folder names, or else of `adaptive` with two plans to choose from."""
+    named = policy_file(root)
+    return OF_ANY_POLICY | {"policy": named.read_text()} if named.exists() else SETTINGS | OPTIONS
 
 
 def the_engine(root: Path) -> ms.Engine:
@@ -28,7 +43,7 @@ def the_engine(root: Path) -> ms.Engine:
 def main(root: Path, steps: int = STEPS) -> None:
     with the_engine(root) as engine:
         if engine.manifest.step < 0:
-            engine.optimize("q", **SETTINGS, **OPTIONS)  # type: ignore[arg-type]
+            engine.optimize("q", **settings(root))
         for number in range(engine.manifest.step + 1, steps):
             engine.push(rows(number, BAD_FIRST, rate=60))
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.spark.session import local_session
-from tests.embedded.decide_engine import BAD, OPTIONS, SETTINGS
+from tests.embedded.decide_engine import BAD, OPTIONS, settings
 from tests.optimizer.drifting import BAD_FIRST, COLUMNS, query, rows
 from tests.oracle.spec import StreamSpec
 from tests.spark.drive import SHORT_LIVED, Place, finish, job
@@ -28,7 +28,9 @@ def the_job(spark: SparkSession, root: Path) -> ms.Job:
     """The job, the same whenever it is started."""
     streams = [StreamSpec(name, COLUMNS, "ts") for name in "ABC"]
     made = job(spark, Place(root), streams, {"q": query("ABC", window=3)}, {"q": BAD}, lanes=1)
-    return made.optimize("q", **SETTINGS, options=OPTIONS)
+    given = settings(root)
+    options = {name: given.pop(name) for name in OPTIONS if name in given}
+    return made.optimize("q", **given, options=options)
 
 
 def main(root: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.job.crash_points import POINTS
+from midstream.optimizer.policies.base import policies
 from tests.embedded import decide_lanes_engine
-from tests.embedded.decide_engine import answers, main
+from tests.embedded.decide_engine import answers, main, policy_file
 from tests.embedded.test_decisions_replay import LANES, decisions
 from tests.spark import decide_lanes_job
 from tests.spark.decide_job import STEPS, feed, the_job
@@ -39,6 +40,33 @@ def test_it_decides_the_same_wherever_it_is_killed(spark: SparkSession, drivers:
         assert Place(killed).manifest().step == (step if committed else step - 1)
     finish(the_job(spark, killed))
     assert decisions(killed) == expected
+    assert answers(Place(killed).answers("q")) == answers(undisturbed / "answers") != []
+
+
+KILLS = (("before_manifest", 0), ("amid_tasks", 0), ("after_manifest", 0), ("amid_tasks", 1))
+"""Where a driver is killed: a point, and how many steps after the decision."""
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("policy", policies())
+def test_every_policy_decides_the_same_wherever_it_is_killed(
+    spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path, policy: str
+) -> None:
+    """Amid the step in which it moves the query, right after, and amid the next one; answers are as embedded."""
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    for root in (undisturbed, killed):
+        root.mkdir()
+        policy_file(root).write_text(policy)
+    main(undisturbed, STEPS)
+    expected = decisions(undisturbed)
+    decided = next(event["step"] for event in expected if event.get("decision") == "switch")
+    assert 0 < decided < STEPS - 3
+    feed(killed)
+    for point, later in KILLS:
+        drivers.kill("tests.spark.decide_job", killed, f"{point}:{decided + later}")
+    finish(the_job(spark, killed))
+    assert decisions(killed) == expected
+    assert {event["policy"] for event in expected if event["event"] == "plan_reviewed"} == {policy}
     assert answers(Place(killed).answers("q")) == answers(undisturbed / "answers") != []
 
 
