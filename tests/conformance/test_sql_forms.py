@@ -24,6 +24,7 @@ JOINED = "A, B, C WHERE A.k = B.k AND B.n = C.n"
 ITEMS = "A.u AS u, B.u AS v, C.u AS w"
 BY = "OVER (PARTITION BY A.k ORDER BY"
 TUMBLED = "TABLE(TUMBLE(TABLE {0}, DESCRIPTOR(ts), INTERVAL '3' SECONDS))"
+HOPPED = "TABLE(HOP(TABLE {0}, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '2' SECONDS))"
 FORMS = {
     "OVER": f"SELECT {ITEMS}, SUM(B.n) {BY} A.ts RANGE INTERVAL 2 SECONDS PRECEDING) AS s FROM {JOINED}",
     "LAG and LEAD": f"SELECT {ITEMS}, LAG(C.u) {BY} _ts) AS l, LEAD(A.u, 2) {BY} _ts) AS n FROM {JOINED}",
@@ -40,6 +41,9 @@ FORMS = {
     "B, C WHERE A.rn = 1 AND A.k = B.k AND B.n = C.n",
     "joined windows": f"SELECT {ITEMS} FROM {TUMBLED.format('A')} A JOIN {TUMBLED.format('B')} B "
     "ON A.k = B.k AND A.window_start = B.window_start JOIN C ON B.n = C.n",
+    "joined sliding windows": f"SELECT {ITEMS} FROM {HOPPED.format('A')} A JOIN {HOPPED.format('B')} B "
+    f"ON A.k = B.k AND A.window_end = B.window_end JOIN {HOPPED.format('C')} C ON B.n = C.n "
+    "AND B.window_start = C.window_start",
 }
 PLANS = (
     "((A B) C)",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import reduce
 from random import Random
 from typing import Any
 
@@ -257,6 +258,103 @@ def window_join(rng: Random) -> tuple[str, str]:
     if kind == "JOIN" and rng.random() < 0.3:
         cql = f"SELECT {items} FROM {left} AS L, {right} AS R WHERE {tie} AND {same}"
     return cql, f"SELECT {ITEMS}, make_timestamp(COALESCE({ends})) AS e FROM A {kind} B ON {meant} AND {near}"
+
+
+@form
+def sliding_window_join(rng: Random) -> tuple[str, str]:
+    """Rows in several windows: DuckDB makes each row's windows one by one, and joins these."""
+    step, count, moved = rng.choice((1, 2, 5)), rng.choice((1, 2, 3)), rng.choice((0, 0, 1))
+    hops = rng.random() < 0.6
+    size = step * count + (rng.choice((0, 0, 1)) if hops else 0)
+    spelt = rng.choice(
+        (
+            "TABLE({3}(TABLE {0}, DESCRIPTOR(ts), INTERVAL '{1}' SECONDS, INTERVAL '{2}' SECONDS{4}))",
+            "(SELECT * FROM TABLE({3}(TABLE {0}, DESCRIPTOR(ts), INTERVAL '{1}' SECONDS, INTERVAL '{2}' SECONDS{4})))",
+            "{3}({0}, ts, INTERVAL {1} SECONDS, INTERVAL {2} SECONDS{4})",
+        )
+    )
+    offset = f", INTERVAL {moved} SECONDS" if moved else ""
+    left, right, third = (spelt.format(n, step, size, "HOP" if hops else "CUMULATE", offset) for n in "ABC")
+    a, b, c = (rows_in_windows(n, step * SECOND, size * SECOND, moved * SECOND, hops=hops) for n in "ABC")
+    same = "L.window_start = R.window_start AND L.window_end = R.window_end"
+    if hops:
+        same = rng.choice((same, same, "R.window_end = L.window_end", "L.window_start = R.window_start"))
+        if rng.random() < 0.2:
+            right, same = f"TUMBLE(B, ts, INTERVAL {step} SECONDS{offset})", "L.window_end = R.window_end"
+            b = rows_in_windows("B", step * SECOND, step * SECOND, moved * SECOND, hops=True)
+    tie = rng.choice(("L.k = R.k", "L.s = R.s AND L.n <= R.n", "TRUE"))
+    kind = rng.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "IN", "EXISTS", "three", "one"))
+    items = "L.u AS u, R.u AS w, COALESCE(L.window_end, R.window_end) AS e"
+    if kind == "EXISTS":
+        no = rng.choice(("", "NOT "))
+        text = "SELECT L.u, L.window_start AS w FROM {} L WHERE "
+        text += f"{no}EXISTS (SELECT 1 FROM {{}} R WHERE {tie} AND {same})"
+    elif kind == "IN":
+        text = f"SELECT L.u, L.window_end AS e FROM {{}} AS L WHERE L.k IN (SELECT k FROM {{}} AS R WHERE {same})"
+    elif kind == "one":
+        text = "SELECT u, k, window_start, window_end FROM {}" + rng.choice(("", " AS L", " WHERE n > 0"))
+    elif kind == "three":
+        third_kind = rng.choice(("JOIN", "LEFT JOIN"))
+        text = f"SELECT {items}, M.u AS m FROM {{}} L {rng.choice(('JOIN', 'LEFT JOIN'))} {{}} R ON {tie} AND {same} "
+        text += f"{third_kind} {{}} M ON L.k = M.k AND L.window_end = M.window_end AND L.window_start = M.window_start"
+    else:
+        text = f"SELECT {items} FROM {{}} L {kind} {{}} R ON {tie} AND {same}"
+        if kind == "JOIN" and rng.random() < 0.3:
+            text = f"SELECT {items} FROM {{}} AS L, {{}} AS R WHERE {tie} AND {same}"
+    return text.format(left, right, third), text.format(a, b, c)
+
+
+def rows_in_windows(name: str, step: int, size: int, moved: int, *, hops: bool) -> str:
+    """DuckDB's subquery of a stream's rows, once for each window that it is in."""
+    if hops:
+        first = f"(__ts - {moved}) // {step} * {step} + {moved}"
+        bounds = f"{first} - i * {step} AS b, {first} - i * {step} + {size} AS e"
+    else:
+        first = f"(__ts - {moved}) // {size} * {size} + {moved}"
+        bounds = f"{first} AS b, {first} + (i + 1) * {step} AS e"
+    numbers = f"unnest(generate_series(0, {size // step})) AS t(i)"
+    columns = "k, n, s, d, m, day, ok, u, __ts, make_timestamp(b) AS window_start, make_timestamp(e) AS window_end"
+    within = "b <= __ts AND __ts < e" + ("" if hops else f" AND e <= b + {size}")
+    return f"(SELECT {columns} FROM (SELECT *, {bounds} FROM {name}, {numbers}) WHERE {within})"
+
+
+@form
+def joined_groups_of_windows(rng: Random) -> tuple[str, str]:
+    """Groups of windows, joined by the bounds of these, which need no other window: those of sessions, too."""
+    kind, size = rng.choice(("TUMBLE", "HOP", "SESSION")), rng.choice((1, 3))
+    call = {
+        "TUMBLE": f"TUMBLE(TABLE {{0}}, DESCRIPTOR(ts), INTERVAL '{size}' SECONDS)",
+        "HOP": f"HOP(TABLE {{0}}, DESCRIPTOR(ts), INTERVAL '{size}' SECONDS, INTERVAL '{2 * size}' SECONDS)",
+        "SESSION": f"SESSION(TABLE {{0}} PARTITION BY k, DESCRIPTOR(ts), INTERVAL '{size}' SECONDS)",
+    }[kind]
+    grouped = (
+        "(SELECT k, COUNT(*) AS n, MIN(u) AS u, window_start, window_end FROM {0} GROUP BY k, window_start, window_end)"
+    )
+    rows = [
+        in_sessions(name, size * SECOND)
+        if kind == "SESSION"
+        else rows_in_windows(name, size * SECOND, size * SECOND * (2 if kind == "HOP" else 1), 0, hops=True)
+        for name in "AB"
+    ]
+    side = rng.choice(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "EXISTS", "NOT EXISTS"))
+    same = rng.choice(
+        ("L.window_start = R.window_start AND L.window_end = R.window_end", "R.window_end = L.window_end")
+    )
+    tie = rng.choice(("L.k = R.k", "L.n <= R.n", "L.k = R.k AND L.n <> R.n"))
+    text = f"SELECT L.u AS u, R.u AS w, L.n AS n, R.n AS m FROM {{}} L {side} {{}} R ON {tie} AND {same}"
+    if side.endswith("EXISTS"):
+        text = f"SELECT L.u, L.n FROM {{}} L WHERE {side} (SELECT 1 FROM {{}} R WHERE {tie} AND {same})"
+    calls = (grouped.format(f"TABLE({call.format(name)})") for name in "AB")
+    return text.format(*calls), text.format(*map(grouped.format, rows))
+
+
+def in_sessions(name: str, gap: int) -> str:
+    """DuckDB's subquery of a stream's rows with the bounds of their sessions by `k`."""
+    by = "OVER (PARTITION BY k ORDER BY __ts, u)"
+    begun = f"SELECT *, CASE WHEN __ts - lag(__ts) {by} <= {gap} THEN 0 ELSE 1 END AS begins FROM {name}"
+    numbered = f"SELECT *, sum(begins) {by} AS g FROM ({begun})"
+    bounds = f"make_timestamp(min(__ts) OVER s) AS window_start, make_timestamp(max(__ts) OVER s + {gap}) AS window_end"
+    return f"(SELECT k, u, {bounds} FROM ({numbered}) WINDOW s AS (PARTITION BY k, g))"
 
 
 @form
@@ -824,7 +922,8 @@ def check(rng: Random, declared: tuple[StreamSpec, ...], steps: list[Step], aske
             aliases = list(query_of(engine.manifest.queries[name := rng.choice(able)]).aliases)
             rng.shuffle(aliases)
             with suppress(ms.StrategyError):  # It runs so already.
-                engine.migrate(name, plan=f"({' '.join(aliases)})", strategy=rng.choice(("moving_state", "jisc")))
+                plan = reduce("({} {})".format, aliases)
+                engine.migrate(name, plan=plan, strategy=rng.choice(("moving_state", "jisc")))
         if chance.random() < 0.2:
             engine = restarted(engine, step, crash=chance.random() < 0.5)
         for name, answers in engine.push(dict(step)).items():

@@ -24,6 +24,8 @@ SCHEMA = pa.schema(
 )
 STREAMS = tuple(StreamSpec(name, SCHEMA) for name in "AB")
 RATES = pa.table({"k": [0, 0, 1], "rate": [1, 2, 3], "since": pa.array([0, 5 * SECOND, 0], pa.timestamp("us"))})
+HOP = "(SELECT * FROM TABLE(HOP(TABLE {}, DESCRIPTOR(ts), INTERVAL '2' SECONDS, INTERVAL '4' SECONDS)))"
+CUMULATE = "TABLE(CUMULATE(TABLE {}, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '3' SECONDS))"
 QUERIES = {
     "lists": "SELECT A.u, B.u AS w FROM A JOIN B ON A.tags = B.tags WINDOW 3 SECONDS",
     "structs": "SELECT A.u, B.u AS w FROM A LEFT JOIN B ON A.info = B.info WINDOW 3 SECONDS",
@@ -31,6 +33,10 @@ QUERIES = {
     "windows": "SELECT L.u, R.u AS w, L.window_start "
     "FROM TABLE(TUMBLE(TABLE A, DESCRIPTOR(ts), INTERVAL '5' SECOND)) L "
     "JOIN TUMBLE(B, ts, INTERVAL 5 SECONDS) R ON L.k = R.k AND L.window_start = R.window_start",
+    "sliding": f"SELECT L.u, R.u AS w, L.window_end FROM {HOP.format('A')} L FULL JOIN {HOP.format('B')} R "
+    "ON L.k = R.k AND L.window_start = R.window_start AND L.window_end = R.window_end",
+    "cumulated": f"SELECT L.u, L.window_start FROM {CUMULATE.format('A')} L WHERE EXISTS (SELECT 1 FROM "
+    f"{CUMULATE.format('B')} R WHERE L.k = R.k AND L.u < R.u AND L.window_end = R.window_end)",
     "first": "SELECT u FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS rn FROM A [RANGE 2 SECONDS]) "
     "WHERE rn = 1",
     "lateral": "SELECT A.u, x.u AS w FROM A LEFT JOIN LATERAL (SELECT u FROM B WHERE B.k = A.k AND B.ts < A.ts "

@@ -11,6 +11,7 @@ from sqlglot import exp
 from midstream.language.coerce import name as name_of
 from midstream.language.dialect import CqlText
 from midstream.language.expression import TIME_COLUMN, Column, is_result_time
+from midstream.language.implied_windows import near_times
 from midstream.language.moments import marked, time_told
 from midstream.language.parts import Statement
 from midstream.language.query import Query
@@ -76,7 +77,8 @@ def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mappin
             )
     given = first.columns.names
     names = [_free(TIME_SHOWN, given) if name == TIME_COLUMN else name for name in given]
-    fields = marked([pa.field(name, kind) for name, kind in zip(names, types, strict=True)], of_time)
+    near = {} if others else {n: how for n, how in near_times(first.query, streams).items() if n != place}
+    fields = marked([pa.field(name, kind) for name, kind in zip(names, types, strict=True)], of_time, near)
     if place is None:
         place = len(fields)
         fields.append(pa.field(_free(TIME_SHOWN, names), time, metadata=NOT_STARRED))

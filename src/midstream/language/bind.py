@@ -51,6 +51,7 @@ _WORDS = "comparisons, AND, OR, NOT, arithmetic, BETWEEN, LIKE, IN (list), IS NU
 
 _CLOCKS = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.CurrentDatetime, exp.Localtimestamp)
 _CLOCK_NAMES = frozenset({"now", "today", "getdate", "proctime", "transaction_timestamp", "get_current_timestamp"})
+_OWN_NAMES = frozenset({"hop_ends", "cumulate_ends"})  # Functions that no other system has.
 _CLOCK_NAMES |= frozenset({"current_timestamp", "current_date", "current_time", "unix_timestamp", "localtimestamp"})
 
 
@@ -372,11 +373,13 @@ class Binder:
             raise _of_a_clock(node)
         if name in brought_functions():
             return self._brought(name, node.expressions)
+        if name in _OWN_NAMES:
+            return self.call(name, *(self.bind(argument) for argument in node.expressions))
         # Who only reads a checkpoint loads no package for it.
         own = user_predicate(name) is not None if self.scope.registered else is_declared(name)
         if not own and (other := other_name(node)) is not None:
             return self.bind(other)
-        # No name of the catalogue stands for itself in a query, and none can be a user's.
+        # No other name of the catalogue stands for itself in a query, and none can be a user's.
         if name in CATALOGUE or (self.scope.registered and not own):
             raise self._unknown(node.name)
         arguments = tuple(self.bind(argument) for argument in node.expressions)

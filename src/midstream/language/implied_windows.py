@@ -19,7 +19,7 @@ import pyarrow as pa
 from midstream.language.duration import MICROSECONDS
 from midstream.language.expression import TIME_COLUMN, Call, Column, Expression, Literal
 from midstream.language.linear import DAY, linear, widens
-from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Source
+from midstream.language.query import BandPredicate, EquiPredicate, Lookups, Predicate, Query, Source
 from midstream.language.types import TIMES, family
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
@@ -71,10 +71,10 @@ def gaps_of(sources: Sequence[Source], predicates: Sequence[Predicate], streams:
         by_time = first.window is not None and first.window.kind == "range"
         size = first.window.size if first.window is not None and by_time else inf
         gaps[first.alias, second.alias] = 0.0 if first is second else size
-    times = {source.alias: streams[source.stream].timestamp for source in sources}
+    known = {at: near for source in sources for at, near in _near_columns(source, streams[source.stream]).items()}
     for condition in predicates:
         left, right, low, high = _bounds(condition)
-        one, other = _near_time(left, times), _near_time(right, times)
+        one, other = _near_time(left, known), _near_time(right, known)
         if one is None or other is None:
             continue
         if high is not None:  # left - right <= high
@@ -116,16 +116,50 @@ _FARTHEST_ZONE = 16 * MICROSECONDS["hour"]
 """No zone of time is, or was, farther from UTC."""
 
 
-def _near_time(term: Expression | None, times: Mapping[str, str]) -> _NearTime | None:
+_Known = Mapping[tuple[str, str], _NearTime]
+
+_NEAR = "near time"
+"""What a field of the answers of a query says of itself, before the least and the most microseconds by which its values
+lie after the event time of their rows.
+"""
+
+
+def _near_columns(source: Source, stream: StreamSchema) -> dict[tuple[str, str], _NearTime]:
+    """The columns of a source's rows that lie near their event times, this among them."""
+    found = {(source.alias, TIME_COLUMN): _NearTime(source.alias)}
+    if family(stream.columns.field(stream.timestamp).type) in TIMES:
+        found[source.alias, stream.timestamp] = _NearTime(source.alias)
+    for field in stream.columns:
+        if bounds := (field.metadata or {}).get(b"midstream", b"").decode().partition(_NEAR)[2]:
+            least, most = bounds.split()
+            found[source.alias, field.name] = _NearTime(source.alias, int(least), int(most))
+    return found
+
+
+def near_times(query: Query, streams: Mapping[str, StreamSchema]) -> dict[int, str]:
+    """What the fields of a query's answers say of themselves, by place, that lie near the event times of these."""
+    if query.timed is not None:
+        return {}
+    known = {("", TIME_COLUMN): _NearTime("")}
+    if query.by_row:
+        known |= _near_columns(query.sources[0], streams[query.sources[0].stream])
+    for lookup in query.on_top.lookups if isinstance(query.on_top, Lookups) else ():
+        match lookup.items:
+            case Call(_, "hop_ends" | "cumulate_ends", (moment, _, Literal(value=size), _)):
+                if (near := _near_time(moment, known)) is not None:
+                    known[lookup.alias, lookup.titles[0]] = near.moved(1, size // timedelta(microseconds=1))
+    found = ((place, _near_time(output.expression, known)) for place, output in enumerate(query.outputs))
+    return {place: f"{_NEAR} {near.least} {near.most}" for place, near in found if near is not None}
+
+
+def _near_time(term: Expression | None, known: _Known) -> _NearTime | None:
     """Return how far a term lies from the event time of a source's row; None for a term that has no such bounds."""
     match term:
-        case Column(_, alias, name) if times.get(alias) == name and family(term.type) in TIMES:
-            return _NearTime(alias)
-        case Column(_, alias, name) if name == TIME_COLUMN and alias in times:
-            return _NearTime(alias)
+        case Column(_, alias, name):
+            return known.get((alias, name))
         case Call(_, "microseconds" | "moment", (inner,)):
-            return _near_time(inner, times)
-        case Call(kind, "cast", (inner,)) if (found := _near_time(inner, times)) is not None:
+            return _near_time(inner, known)
+        case Call(kind, "cast", (inner,)) if (found := _near_time(inner, known)) is not None:
             if widens(term):
                 return found
             # A DATE begins its day; a coarser TIMESTAMP may be rounded either way.
@@ -133,17 +167,17 @@ def _near_time(term: Expression | None, times: Mapping[str, str]) -> _NearTime |
                 return found.moved(1 - DAY, 0)
             return found.moved(-_SECOND, _SECOND) if family(kind) == "timestamp" else None
         case Call(_, "date_trunc", (Literal(value=unit), inner)) if unit in _MOST_OF_UNIT:
-            found = _near_time(inner, times)
+            found = _near_time(inner, known)
             return None if found is None else found.moved(1 - _MOST_OF_UNIT[unit], 0)
         case Call(_, "time_bucket", (Literal(value=width), inner, _)):
-            found = _near_time(inner, times)
+            found = _near_time(inner, known)
             return None if found is None else found.moved(1 - width // timedelta(microseconds=1), 0)
-        case Call(_, "at_time_zone", (_, inner)) if (found := _near_time(inner, times)) is not None:
+        case Call(_, "at_time_zone", (_, inner)) if (found := _near_time(inner, known)) is not None:
             return found.moved(-_FARTHEST_ZONE, _FARTHEST_ZONE)
         case Call(_, "add" | "sub" as sign, (left, right)):
             if isinstance(left, Literal) and sign == "add":
                 left, right = right, left
-            found, shift = _near_time(left, times), linear(right)
+            found, shift = _near_time(left, known), linear(right)
             if found is None or shift is None or shift.terms:
                 return None
             days = family(left.type) == "date" and family(right.type) == "integer"

@@ -21,7 +21,7 @@ from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
 
-SAYS_TIME = {"midstream": "says time"}
+_SAYS_TIME = "says time"
 """What a field of the answers of a query says of itself where its values are equal only at equal times."""
 
 _MOMENT = Window("range", 0)
@@ -33,8 +33,8 @@ def columns_of_time(stream: StreamSchema) -> frozenset[str]:
     >>> columns_of_time(StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts"))
     frozenset({'ts'})
     """
-    marked = (f.name for f in stream.columns if f.metadata and f.metadata.get(b"midstream") == b"says time")
-    return frozenset((stream.timestamp, *marked))
+    told = ((f.name, (f.metadata or {}).get(b"midstream", b"").decode()) for f in stream.columns)
+    return frozenset((stream.timestamp, *(name for name, said in told if said.startswith(_SAYS_TIME))))
 
 
 def moments(
@@ -96,6 +96,10 @@ def time_told(query: Query, expression: Expression, streams: Mapping[str, Stream
     return ("timestamp", stream.unit or "") if shown.name == stream.timestamp else (source.stream, shown.name)
 
 
-def marked(fields: Sequence[pa.Field], places: Container[int]) -> list[pa.Field]:
-    """The fields, those at these places marked as saying the time."""
-    return [f.with_metadata(SAYS_TIME) if n in places and not f.metadata else f for n, f in enumerate(fields)]
+def marked(fields: Sequence[pa.Field], places: Container[int], more: Mapping[int, str]) -> list[pa.Field]:
+    """The fields, those at these places marked as saying the time, and with what `more` says of them by place."""
+    found = list[pa.Field]()
+    for n, field in enumerate(fields):
+        said = [*([_SAYS_TIME] if n in places else []), *([more[n]] if n in more else [])]
+        found.append(field.with_metadata({"midstream": " ".join(said)}) if said and not field.metadata else field)
+    return found

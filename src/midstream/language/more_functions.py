@@ -15,7 +15,19 @@ from midstream.language.kernels import bits, json, letters, moments, number, pat
 from midstream.language.kernels.datum import Datum, lift
 from midstream.language.rules import Rule, counted
 from midstream.language.shaped_rules import bits as of_bits
-from midstream.language.shaped_rules import bucket, cut_to, groups, rewritten, separated, shaped, signs, tests, zoned
+from midstream.language.shaped_rules import (
+    bucket,
+    cut_to,
+    groups,
+    growing_windows,
+    rewritten,
+    separated,
+    shaped,
+    signs,
+    tests,
+    windows,
+    zoned,
+)
 from midstream.language.types import BOOLEAN, DOUBLE, INT64, TEXT, TIMESTAMP, TIMESTAMPTZ
 
 _REALS = {
@@ -63,6 +75,8 @@ _TEXTS: dict[str, Function] = {
 _TIMES: dict[str, Function] = {
     "date_trunc": fixed(2, cut_to(moments.UNITS), moments.truncated),
     "time_bucket": fixed(3, bucket, moments.bucketed),
+    "hop_ends": Function(counted(3, 4, windows), moments.hop_ends),
+    "cumulate_ends": Function(counted(3, 4, growing_windows), moments.cumulate_ends),
     "date_diff": fixed(3, cut_to(moments.COUNTED), moments.difference),
     "timestampdiff": fixed(3, cut_to(moments.COUNTED), moments.whole_units),
     "at_time_zone": fixed(2, zoned, moments.at_zone),

@@ -206,6 +206,11 @@ class _Finder:
             below = None if source is None else source.this
             if isinstance(below, exp.Subquery) and isinstance(below.this, exp.Query):
                 below.set("this", self._inner(below.this, below.alias or "part"))
+        where = select.args.get("where")
+        for asked in where.find_all(exp.Exists, exp.In) if where is not None else ():
+            inner = asked.this if isinstance(asked, exp.Exists) else asked.args.get("query")
+            if inner is not None and isinstance(inner.unnest(), exp.Select):
+                self._sources(inner.unnest())
 
     def _inner(self, tree: exp.Expr, name: str) -> exp.Expr:
         """What stands in the place of a query in brackets."""

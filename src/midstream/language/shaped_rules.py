@@ -13,7 +13,7 @@ from midstream.language.expression import Expression, Literal
 from midstream.language.kernels import pattern
 from midstream.language.kernels.moments import known_zone
 from midstream.language.rules import Arguments, Rule, need, whole_number, written, wrong
-from midstream.language.types import BOOLEAN, DOUBLE, INT64, TEXT, TIMES, TIMESTAMP, TIMESTAMPTZ, family
+from midstream.language.types import BOOLEAN, DOUBLE, DURATION, INT64, TEXT, TIMES, TIMESTAMP, TIMESTAMPTZ, family
 
 Kind = OneOf["text", "whole", "real", "moment", "word", "pattern"]
 """What an argument is: a text, a whole number, a DOUBLE, a date or timestamp; or a constant text, or one that is a
@@ -111,6 +111,33 @@ def bucket(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         raise wrong("buckets that begin at no constant time", remedy)
     kind = pa.timestamp("us", moment.type.tz)
     return kind, (width, cast(moment, kind), cast(cast(origin, TIMESTAMP), kind))
+
+
+MOST_WINDOWS = 10_000
+"""How many windows of HOP or CUMULATE a row may be in, for each of which it is kept once."""
+
+
+def windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A moment, the constant step and size of windows, and perhaps how far they are moved; the result is a list."""
+    moment, *given = _moment(arguments[0]), *arguments[1:]
+    durations = [one for one in given if isinstance(one, Literal) and family(one.type) == "duration"]
+    none, lengths = timedelta(0), [one.value for one in durations]
+    if len(lengths) < len(given) or min(lengths[:2]) <= none or any(moved < none for moved in lengths[2:]):
+        raise wrong("windows of no fixed length", "write INTERVAL '10' MINUTES, the step before the size")
+    if (count := lengths[1] // lengths[0]) > MOST_WINDOWS:
+        raise wrong(f"{count:,} windows that a row is in", f"write a longer step: it may be in {MOST_WINDOWS:,}")
+    kind = pa.timestamp("us", moment.type.tz)
+    moved = durations[2:] or [Literal(DURATION, none)]
+    return pa.large_list(kind), (cast(moment, kind), *durations[:2], *moved)
+
+
+def growing_windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A moment, and the step and size of windows that cumulate."""
+    type, fitted = windows(arguments)
+    step, size = (one.value for one in fitted[1:3] if isinstance(one, Literal))
+    if size % step:
+        raise wrong("CUMULATE of a size that is no multiple of its step", "make it one")
+    return type, fitted
 
 
 def zoned(arguments: Arguments) -> tuple[pa.DataType, Arguments]:

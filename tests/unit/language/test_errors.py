@@ -67,10 +67,21 @@ CASES = [
         "first rows of keys need a window, A [RANGE 1 HOUR]",
     ),
     (
-        "SELECT * FROM HOP(A, ts, INTERVAL 1 DAY, INTERVAL 2 DAYS)",
-        "of HOP, by which nothing",
-        "line 1, column 15",
-        "TUMBLE",
+        "SELECT * FROM TABLE(SESSION(TABLE A PARTITION BY k, DESCRIPTOR(ts), INTERVAL 1 DAY))",
+        "rows with their sessions",
+        "line 1, column 21",
+        "join what subqueries GROUP BY",
+    ),
+    ("SELECT * FROM HOP(A, ts, INTERVAL 1 DAY)", "without a size", "line 1, column 15", "slide"),
+    ("SELECT * FROM HOP(A, ts, INTERVAL 1 SECOND, INTERVAL 1 DAY)", "86,400 windows", "line 1, column 15", "longer"),
+    ("SELECT * FROM HOP(A, ts, INTERVAL 0 DAYS, INTERVAL 1 DAY)", "no length", "line 1, column 15", "above zero"),
+    ("SELECT * FROM CUMULATE(A, ts, INTERVAL 2 DAYS, INTERVAL 3 DAYS)", "no multiple", "line 1, column", "make it"),
+    (
+        "SELECT k FROM TUMBLE(A, ts, INTERVAL 1 DAY) L JOIN (SELECT * FROM HOP(B, ts, INTERVAL 1 DAY, '2 days')) "
+        "R ON L.window_start = R.window_start AND R.window_end = L.window_end",
+        "differ in size",
+        "line 1, column",
+        "one size",
     ),
     ("SELECT * FROM TUMBLE(A, ts)", "without a size", "line 1, column 15", "DESCRIPTOR(ts)"),
     (

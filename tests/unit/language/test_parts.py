@@ -31,7 +31,7 @@ def parts(text: str) -> dict[str, str]:
             ["x", "y"],
         ),
         (f"SELECT k FROM ({COUNTED}) WHERE k > 1", ["part"]),
-        (f"SELECT k FROM B WHERE k IN (SELECT k FROM ({COUNTED}) x)", []),
+        (f"SELECT k FROM B WHERE k IN (SELECT k FROM ({COUNTED}) x)", ["x"]),
         (f"WITH x AS ({COUNTED}) SELECT k FROM x", ["x"]),
         (f"SELECT k FROM A UNION ALL SELECT k FROM ({COUNTED}) x", ["x", "union", "union"]),
         ("SELECT k, ts FROM A INTERSECT SELECT k, ts FROM B", ["intersect", "intersect"]),

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from midstream.language.kernels.cast import cast, cut
-from midstream.language.kernels.datum import Datum, Values, lift, restore, storage, values
+from midstream.language.kernels.datum import Datum, Values, column_of, lift, restore, storage, values
 from midstream.language.kernels.strftime import folded, unfolded, written
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
@@ -41,6 +41,57 @@ def bucketed(type: pa.DataType, width: Datum, moment: Datum, origin: Datum) -> D
     """
     size, first = storage(width).as_py(), storage(origin).as_py()
     return lift(lambda words: (words - first) // size * size + first, type, moment)
+
+
+def hop_ends(type: pa.DataType, moment: Datum, step: Datum, size: Datum, moved: Datum) -> Datum:
+    """The ends of the windows of a size that a moment is in, of which one starts at each step; in order.
+
+    >>> us, times = pa.duration("us"), pa.array([7, None], pa.timestamp("us"))
+    >>> found = hop_ends(pa.list_(times.type), times, pa.scalar(5, us), pa.scalar(10, us), pa.scalar(0, us))
+    >>> found.flatten().cast(pa.int64()).to_pylist(), pc.list_value_length(found).to_pylist()
+    ([10, 15], [2, None])
+    """
+    slide, length, first = (storage(duration).as_py() for duration in (step, size, moved))
+
+    def ends(words: Values) -> tuple[Values, Values]:
+        begin = (words - length - first) // slide * slide + slide + first
+        return begin + length, ((words - first) // slide * slide + first - begin) // slide + 1
+
+    return _lists(type, moment, slide, -(-length // slide), ends)
+
+
+def cumulate_ends(type: pa.DataType, moment: Datum, step: Datum, size: Datum, moved: Datum) -> Datum:
+    """The ends of the windows that a moment is in: they start at each multiple of the size, and grow by the step."""
+    slide, length, first = (storage(duration).as_py() for duration in (step, size, moved))
+
+    def ends(words: Values) -> tuple[Values, Values]:
+        begin = (words - first) // length * length + first
+        end = begin + ((words - begin) // slide + 1) * slide
+        return end, (begin + length - end) // slide + 1
+
+    return _lists(type, moment, slide, length // slide, ends)
+
+
+def _lists(
+    type: pa.DataType, moment: Datum, step: int, most: int, ends: Callable[[Values], tuple[Values, Values]]
+) -> Datum:
+    """Lists of moments that are a step apart, of which the first and the number are known; NULL where the moment is."""
+    one = not isinstance(moment, pa.Array)
+    moments = column_of(moment, 1)
+    with np.errstate(all="ignore"):
+        first, counts = ends(values(moments))
+    # A time at the end of all times has no windows beyond these.
+    counts = np.clip(counts, 0, most)
+    if moments.null_count:
+        counts = np.where(np.asarray(pc.is_valid(moments)), counts, 0)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    items = np.repeat(first, counts) + step * (np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts))
+    array = pa.LargeListArray if is_.is_large_list(type) else pa.ListArray
+    width = pa.int64() if is_.is_large_list(type) else pa.int32()
+    within = restore(pa.array(items, pa.int64()), type.value_type)
+    mask = pc.is_null(moments) if moments.null_count else None
+    found = array.from_arrays(pa.array(offsets, width), within, mask=mask)
+    return found[0] if one else found
 
 
 def known_zone(name: str) -> bool:
