@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from midstream.checkpoint.report_values import (
     ChainReport,
@@ -22,7 +21,7 @@ from midstream.checkpoint.running import lanes_of_group, rows_by_slice, running_
 from midstream.language.query import query_of
 from midstream.model.codec import decode
 from midstream.model.ids import StateId
-from midstream.model.manifest import ChunkRef, Manifest, QueryEntry, StateListing, StreamProgress
+from midstream.model.manifest import ChunkRef, Manifest, MigrationRecord, QueryEntry, StateListing, StreamProgress
 from midstream.model.words import rough_span_text, time_text
 from midstream.operators.user_operator import OperatorSpec
 from midstream.optimizer.decayed_mean import DecayedMean
@@ -36,9 +35,8 @@ from midstream.step.reviewing.plan_group import PlanGroup, plan_groups
 from midstream.step.spreading.sharing import mates_of
 from midstream.step.unit import Unit
 
-_OWN = {"strategy", "old", "plan", "begun", "comparisons", "phase", "progress", "old_serves", "new_serves",
-        "predicted_end", "detail"}  # fmt: skip
-"""What the record of a migration in a manifest says under the names of `MigrationReport`."""
+_NAMED = frozenset({"phase", "progress", "old_serves", "new_serves", "predicted_end"})
+"""The figures of a strategy that are fields of `MigrationReport`."""
 
 
 def report(manifest: Manifest) -> Report:
@@ -145,10 +143,13 @@ def _migrations(manifest: Manifest, unit: Unit) -> tuple[MigrationReport, ...]:
     return tuple(sorted(found, key=lambda one: one.begun))
 
 
-def _migration(query: str, queries: tuple[str, ...], mark: str, record: Mapping[str, Any]) -> MigrationReport:
-    own = {name: value for name, value in record.items() if name in _OWN}
-    figures = {name: value for name, value in record.items() if name not in _OWN}
-    return MigrationReport(query=query, queries=queries, mark=mark, figures=figures, **own)
+def _migration(query: str, queries: tuple[str, ...], mark: str, record: MigrationRecord) -> MigrationReport:
+    named = {name: value for name, value in record.figures.items() if name in _NAMED}
+    figures = {name: value for name, value in record.figures.items() if name not in _NAMED}
+    return MigrationReport(
+        query, queries, mark, record.strategy, record.old, record.plan, record.begun, record.comparisons,
+        figures=figures, detail=record.detail, **named,
+    )  # fmt: skip
 
 
 def _optimizer(one: PlanGroup) -> OptimizerReport:

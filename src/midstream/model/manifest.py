@@ -186,11 +186,33 @@ class BoundQuery(Tagged, EncodedOnce, tag="bound", brief=True):
 
 
 @dataclass(frozen=True)
+class MigrationRecord:
+    """A migration under way: by which strategy, from plan to plan, since which step, at what cost so far.
+
+    `detail` is what was foreseen when it began. `figures` are what its strategy says of it, as JSON values: the phase,
+    the progress from 0 to 1, the plans that serve, and more; of several lanes those of the slowest.
+    """
+
+    strategy: str
+    old: str
+    plan: str
+    begun: int
+    comparisons: int = 0
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def serves_nothing(self) -> bool:
+        """Whether the plan that it leaves has given up its states."""
+        return self.figures.get("old_serves") == "nothing"
+
+
+@dataclass(frozen=True)
 class QueryEntry(EncodedOnce):
     """A running query, bound: its plan, since which step it sees rows, its lane group and where its results go.
 
     Queries of one group spread their rows over lanes by the same keys; those of the group `single` have one lane.
-    `plan` is the plan the query moves to; `migrations` has those under way by their mark, with what they cost so far.
+    `plan` is the plan the query moves to; `migrations` has those under way by their mark.
     `operator` is the user's operator on top, or the one the query moves to.
 
     A query that shares states runs in a `chain`; `demands` says by label what it reads of them. It entered its chain,
@@ -209,7 +231,7 @@ class QueryEntry(EncodedOnce):
     group: str = "single"
     sink: Mapping[str, Any] | None = None
     counters: Counters = Counters()
-    migrations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    migrations: Mapping[str, MigrationRecord] = field(default_factory=dict)
     operator: Mapping[str, Any] | None = None
     chain: str = ""
     demands: Mapping[str, Demand] = field(default_factory=dict)

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 from math import prod
-from typing import Any
 
 from midstream.language.query import Query, query_of
 from midstream.model.errors import QueryError, StrategyError
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import Manifest, MigrationRecord
 from midstream.model.sharing import Chain
 from midstream.sharing.coverage import lineage_of
 from midstream.sharing.partition import MOST_JOINS, count_partitions
@@ -82,13 +81,13 @@ def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[M
     return left.with_query(name, replace(entry, plan=plan, chain=own_name, migrations={})), own_name
 
 
-def reworded(migrations: Mapping[str, Mapping[str, Any]], query: Query, other: Query) -> dict[str, Mapping[str, Any]]:
+def reworded(migrations: Mapping[str, MigrationRecord], query: Query, other: Query) -> dict[str, MigrationRecord]:
     """Rewrite the records of a query's migrations in the aliases of another text of the same join."""
 
     def own(plan: str) -> str:
         return own_plan(other, canonical_plan(query, plan))
 
-    return {mark: {**of, "old": own(of["old"]), "plan": own(of["plan"])} for mark, of in migrations.items()}
+    return {mark: replace(of, old=own(of.old), plan=own(of.plan)) for mark, of in migrations.items()}
 
 
 def united(manifest: Manifest) -> Manifest:

@@ -8,7 +8,7 @@ from typing import Any
 
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, MigrationProgressed
 from midstream.model.ids import LaneId
-from midstream.model.manifest import QueryEntry
+from midstream.model.manifest import MigrationRecord, QueryEntry
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan
 from midstream.step.unit_step import mark_of
@@ -32,23 +32,24 @@ def account(
     boxes = [output.state.boxes[unit] for output in outputs.values() if unit in output.state.boxes]
     alive = {mark for box in boxes for mark in under_way(box)}
     alive |= {mark for o in outputs.values() for mark, did in o.migrations.get(unit, {}).items() if did.get("going")}
-    going: dict[str, Mapping[str, Any]] = {}
+    going: dict[str, MigrationRecord] = {}
     events: list[Event] = []
     for mark, record in known.items():
         did = [o.migrations[unit][mark] for o in outputs.values() if mark in o.migrations.get(unit, {})]
-        record = {**record, "comparisons": record["comparisons"] + sum(d["comparisons"] for d in did)}
+        record = replace(record, comparisons=record.comparisons + sum(d["comparisons"] for d in did))
         pieces = [piece for d in did for piece in d.get("pieces", {}).values()]
         if mark in alive:
             if pieces:
-                record = {**record, **summary(pieces)}
-                detail = {k: record[k] for k in REPORTED}
-                events.append(MigrationProgressed(step, name, record["strategy"], record["phase"], detail))
+                record = replace(record, figures={**record.figures, **summary(pieces)})
+                figures = {"comparisons": record.comparisons, **record.figures}
+                detail = {k: figures[k] for k in REPORTED}
+                events.append(MigrationProgressed(step, name, record.strategy, figures["phase"], detail))
             going[mark] = record
         else:
-            ended = {"begun": record["begun"], "steps": step - record["begun"] + 1, **record["detail"]}
-            if record["begun"] != step and (cause := _cut_short(plan, unit)):
+            ended = {"begun": record.begun, "steps": step - record.begun + 1, **record.detail}
+            if record.begun != step and (cause := _cut_short(plan, unit)):
                 ended["finished_by"] = cause
-            events.append(MigrationEnded(step, name, record["strategy"], record["plan"], record["comparisons"], ended))
+            events.append(MigrationEnded(step, name, record.strategy, record.plan, record.comparisons, ended))
     return replace(entry, migrations=going), events
 
 
@@ -75,7 +76,7 @@ def summary(pieces: list[Mapping[str, Any]]) -> dict[str, Any]:
     return {**slowest, "predicted_end": max(ends) if ends else None}
 
 
-def _begun(plan: StepPlan, name: str, unit: str) -> dict[str, Mapping[str, Any]]:
+def _begun(plan: StepPlan, name: str, unit: str) -> dict[str, MigrationRecord]:
     # By mark; in a chain others' commands may have begun more.
     if unit not in plan.migrations:
         return {}
@@ -83,9 +84,8 @@ def _begun(plan: StepPlan, name: str, unit: str) -> dict[str, Mapping[str, Any]]
     commands = enumerate(plan.migrations.get(unit, ()))
     begun = {at: next(own) for at, command in commands if command.query == name}
     return {
-        mark_of(unit, event.step, at): {
-            "strategy": event.strategy, "old": event.old, "plan": event.new, "begun": event.step, "comparisons": 0,
-            "detail": dict(event.detail),
-        }
+        mark_of(unit, event.step, at): MigrationRecord(
+            event.strategy, event.old, event.new, event.step, detail=dict(event.detail)
+        )
         for at, event in begun.items()
-    }  # fmt: skip
+    }

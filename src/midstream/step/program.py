@@ -64,7 +64,7 @@ def unit_of(manifest: Manifest, name: str) -> Unit:
 def observed(manifest: Manifest, name: str) -> Observed:
     """Compile a running query as the optimizer observes it: its plan and those it is on its way from."""
     entry, unit = manifest.queries[name], unit_of(manifest, name)
-    plans = dict.fromkeys([entry.plan, *(record["old"] for record in entry.migrations.values())])
+    plans = dict.fromkeys([entry.plan, *(record.old for record in entry.migrations.values())])
     if entry.shares:
         plans = dict.fromkeys(canonical_plan(query_of(entry), plan) for plan in plans)
     operators = {op.id: op for plan in plans for root in unit.box(plan).roots for op in root.walk()}
