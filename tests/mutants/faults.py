@@ -359,6 +359,25 @@ FAULTS = (
         ("tests/unit/state/test_keys.py::test_keys_of_two_columns",),
     ),
     Fault(
+        "dead-rows-of-a-large-chunk-match",
+        "operators/match.py",
+        "    mask = run.living(places)\n",
+        "    mask = None\n",
+        "a small step compares with the dead rows of a large chunk",
+        ("tests/property/test_large_states.py::test_small_steps_beside_large_states",),
+    ),
+    Fault(
+        "dead-counted-late",
+        "state/combinations.py",
+        "return self.before + int(self.soon.searchsorted(bound))",
+        'return self.before + int(self.soon.searchsorted(bound, "right"))',
+        "a row of a large chunk counts as dead one unit before it is",
+        (
+            "tests/unit/state/test_join_state.py::test_many_steps_against_a_list",
+            "tests/property/test_large_states.py",
+        ),
+    ),
+    Fault(
         "row-numbers-shift-at-a-cut",
         "state/base_state.py",
         "left = RowRun(first.first + dead, _without",

@@ -110,9 +110,12 @@ class StateListing(EncodedOnce):
     known: ClassVar[tuple[Keeps, Sequence[Any]] | None] = None
     """A store, and what this process has put the chunks into it from, in their order; no part of the value."""
 
-    def made_of(self, runs: Sequence[Any], store: Keeps) -> StateListing:
-        """Remember what the chunks were put into a store from, so that few rows need not be read again."""
-        if self.live <= MOST_KNOWN and (not self.chunks or self.chunks[-1].name in store.in_memory):
+    def made_of(self, runs: Sequence[Any], store: Keeps, *, always: bool = False) -> StateListing:
+        """Remember what the chunks were put into a store from, so that few rows need not be read again.
+
+        `always`: also of many rows, because `runs` take no memory beside the store's.
+        """
+        if (always or self.live <= MOST_KNOWN) and (not self.chunks or self.chunks[-1].name in store.in_memory):
             object.__setattr__(self, "known", (store, runs))
         return self
 

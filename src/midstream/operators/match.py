@@ -77,7 +77,7 @@ class Matched:
     """
 
     def __init__(self, lane: Lane, rows: Rows, on: JoinCondition, pairs: Pairs) -> None:
-        self._lane, self._rows, self._on, self._pairs = lane, rows, on, pairs
+        self._lane, self._rows, self._on, self._pairs = lane, rows, on, [*pairs]
         self.pieces: list[Combinations] = []
         self.found, self.compared, self.tested = [0] * len(pairs), [0] * len(pairs), 0
         self.codes: list[CodesTaken] | None = [] if on.index == "hash" else None
@@ -88,7 +88,14 @@ class Matched:
         for place, (left, right) in enumerate(self._pairs):
             if not left.combinations.count or not right.combinations.count:
                 continue
+            own, other = left, right
+            if type(own) is not SortedRun or type(other) is not SortedRun:
+                left, right = self._pairs[place] = own.to_probe(len(other)), other.to_probe(len(own))
             for left_at, right_at in _candidates(on, left, right):
+                if left is not own:
+                    left_at, right_at = _living(own, left_at, left_at, right_at)
+                if right is not other:
+                    left_at, right_at = _living(other, right_at, left_at, right_at)
                 if on.verify:
                     left_at, right_at = _verified(self._lane, self._rows, on, left, left_at, right, right_at)
                 count = len(left_at)
@@ -180,6 +187,15 @@ def _candidates(on: JoinCondition, left: SortedRun, right: SortedRun) -> Iterabl
             return few_equal_pairs(left.codes, right.codes)
         return equal_pairs(left.codes, right.codes)
     return band_pairs(left.codes, right.codes, on.low, on.high)
+
+
+def _living(run: SortedRun, places: Words, left_at: Words, right_at: Words) -> tuple[Words, Words]:
+    """The candidates that are alive in a run, of which they are at these places."""
+    mask = run.living(places)
+    if mask is None:
+        return left_at, right_at
+    at = indices(mask)
+    return left_at.take(at), right_at.take(at)
 
 
 def _verified(

@@ -31,7 +31,8 @@ def is_beyond(on: JoinCondition, pairs: Sequence[RunPair], most: int) -> bool:
     """Whether a join of these runs compares more than so many pairs of rows."""
     if sum(len(one) * len(other) for one, other in pairs) <= most:
         return False
-    return sum(count_candidates(on, *pair) for pair in pairs) > most
+    # Dead rows count here: to leave them out would take longer than to join what is alive.
+    return sum(count_candidates(on, one.to_probe(len(other)), other.to_probe(len(one))) for one, other in pairs) > most
 
 
 def pieces(

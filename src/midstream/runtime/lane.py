@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from midstream.runtime.piece_writer import Pour
 from midstream.runtime.watermark import StepClock
 from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
+from midstream.state.compaction import PACE, Pace
 from midstream.state.join_state import JoinState
 from midstream.state.lineage import LINEAGE, Lineage
 from midstream.state.rows import BaseRows, RowRun, one_batch
@@ -83,6 +84,9 @@ class Lane:
     With `midstream.runtime.checks` turned on a call out of its phase, and a run that breaks the contract of its state,
     raise a `ContractError`.
     """
+
+    pace: ClassVar[Pace] = PACE
+    """How much of large states a step may touch; a subclass may have another one."""
 
     def __init__(
         self, name: LaneId, state: LaneState, inputs: Mapping[str, pa.RecordBatch], clock: StepClock, store: ChunkStore
@@ -226,7 +230,9 @@ class Lane:
         if found is None:
             self._check(self._bounds is not None, "states are loaded after the lane is bound")
             listing, bounds = self._before.states.get(spec.id, _UNLISTED), self.bounds(spec.id)
-            found = self._bases[spec.id] = BaseState.load(spec, listing, bounds, self._store, self.clock.step)
+            found = self._bases[spec.id] = BaseState.load(
+                spec, listing, bounds, self._store, self.clock.step, self.pace
+            )
         return found
 
     def unread(self, ids: Iterable[StateId]) -> set[StateId]:
@@ -246,9 +252,9 @@ class Lane:
             self._check(self._bounds is not None, "states are loaded after the lane is bound")
             listing, bounds = self._before.states[spec.id], self.bounds(spec.id)
             if spec.lineage is None or listing.lineage == spec.lineage.digest:
-                found = JoinState.load(spec, listing, bounds, self._store)
+                found = JoinState.load(spec, listing, bounds, self._store, self.pace)
             else:
-                found = JoinState.load(spec, listing, before_relived(bounds), self._store)
+                found = JoinState.load(spec, listing, before_relived(bounds), self._store, self.pace)
                 found = self._relived(found, spec.lineage)
             self._joins[spec.id] = found
         return found

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from midstream.language.evaluate import all_hold
-from midstream.model.manifest import StateListing
+from midstream.model.manifest import MOST_KNOWN, StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
-from midstream.state.combinations import Combinations, Words, empty, heading_of
-from midstream.state.compaction import is_sparse, rows_to_merge
+from midstream.state.combinations import Combinations, Deaths, Words, empty, heading_of
+from midstream.state.compaction import PACE, Pace, is_sparse, rows_to_merge
 from midstream.state.gather import POOL
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
@@ -57,16 +57,24 @@ class BaseState:
     `relived` says that with this step lifetimes are reckoned by another lineage than before.
     """
 
-    def __init__(self, spec: RowsSpec, old: Sequence[RowRun], next_row: int, live: int) -> None:
+    def __init__(
+        self, spec: RowsSpec, old: Sequence[RowRun], next_row: int, live: int, dying: int = PACE.dying
+    ) -> None:
         self.spec, self.live_before = spec, live
         self.old, self.next_row = list(old), next_row
         self.rows: BaseRows | None = None
         self.relived = False
+        self._dying = dying
         self._masks: dict[int, tuple[RowRun, Mask | None]] = {}
 
     @staticmethod
     def load(
-        spec: RowsSpec, listing: StateListing, bounds: Mapping[Clock, int], store: ChunkStore, step: int = -1
+        spec: RowsSpec,
+        listing: StateListing,
+        bounds: Mapping[Clock, int],
+        store: ChunkStore,
+        step: int = -1,
+        pace: Pace = PACE,
     ) -> BaseState:
         """Load the state as a manifest lists it, without the chunks at its front that are dead as a whole.
 
@@ -82,7 +90,7 @@ class BaseState:
             runs = [RowRun(ref.first, store.get(ref), ref) for ref in listing.chunks[dead:]]
         else:
             runs = list(known[dead:])
-        state = BaseState(spec, runs, listing.next_row, listing.live)
+        state = BaseState(spec, runs, listing.next_row, listing.live, pace.dying)
         if spec.lineage is not None and changed:
             state.old, state.relived = [state._relived(run, spec.lineage, step) for run in runs], True
         return state
@@ -146,10 +154,31 @@ class BaseState:
             total += run.batch.num_rows
             for clock in bounds:
                 if clock not in lifetimes or lifetimes[clock][0] < bounds[clock]:
-                    mask = self._alive(run, bounds)
-                    total -= 0 if mask is None else len(mask) - len(mask.nonzero()[0])
+                    total -= self._count_dead(run, bounds)
                     break
         return total
+
+    def _count_dead(self, run: RowRun, bounds: Mapping[Clock, int]) -> int:
+        passed = self._passed(run, bounds)
+        if passed is None:
+            mask = self._alive(run, bounds)
+            return 0 if mask is None else len(mask) - len(mask.nonzero()[0])
+        clock, bound = passed
+        known = [deaths for on, deaths in run.deaths if on == clock]
+        found = known[0].before_bound(bound) if known else None
+        if found is None:
+            # Most of what is counted from now on is counted without a look at all rows.
+            run.deaths[:] = [(clock, Deaths.of(self.combinations(run.batch, run.first).ends_on(clock), bound))]
+            found = run.deaths[0][1].before
+        return found
+
+    def _passed(self, run: RowRun, bounds: Mapping[Clock, int]) -> tuple[Clock, int] | None:
+        # The bound by which rows of a large run die; None where there are several, or the run is small.
+        if run.ref is None or run.batch.num_rows < self._dying:
+            return None
+        ends = run.ref.lifetimes
+        passed = [(clock, at) for clock, at in bounds.items() if clock not in ends or ends[clock][0] < at]
+        return passed[0] if len(passed) == 1 else None
 
     def finish(self, store: ChunkStore, name: str, live: int, bounds: Mapping[Clock, int]) -> StateListing:
         """Store the step's rows, compact, and list the chunks; `live` counts the rows alive, new ones included."""
@@ -164,7 +193,9 @@ class BaseState:
         runs = [run if run.ref else self._stored(store, f"{name}-{at}", run) for at, run in enumerate(runs)]
         chunks = tuple([run.ref for run in runs if run.ref is not None])
         lineage = self.spec.lineage.digest if self.spec.lineage else ""
-        return StateListing(chunks, live, new.end, 0, lineage).made_of(runs, store)
+        # Of many rows nothing is kept but what their batch has, so that they take no more memory.
+        light = [run if run.held is None or run.batch.num_rows <= MOST_KNOWN else run.without_held() for run in runs]
+        return StateListing(chunks, live, new.end, 0, lineage).made_of(light, store, always=True)
 
     def _alive(self, run: RowRun, bounds: Mapping[Clock, int]) -> Mask | None:
         # None when all rows are alive.
@@ -211,6 +242,8 @@ class BaseState:
         first = runs[0]
         if first.is_numbered or (first.ref is not None and is_alive(first.ref, bounds)):
             return runs
+        if self._passed(first, bounds) and 2 * self._count_dead(first, bounds) <= first.batch.num_rows:
+            return runs  # What is cut off are dead rows, and there are too few of them.
         mask = self._alive(first, bounds)
         if mask is None:
             return runs

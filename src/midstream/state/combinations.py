@@ -14,6 +14,7 @@ from midstream.model.window import Clock
 from midstream.state.gather import all_of, extremes
 
 Words = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 Selector = npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice
 
 
@@ -21,6 +22,56 @@ MANY = 1 << 18
 """So many combinations joined of pieces are not copied into one block at once: memory of that size is given back to the
 system as soon as it is free, and what replaces it has to be zeroed first.
 """
+
+
+class Deaths(NamedTuple):
+    """When the next of many lifetimes end, so that those that have ended are counted without a look at all of them.
+
+    `before` of them end before `since`; `soon` are the ends from there on and before `until`, ascending.
+
+    >>> ends = np.array([5, 1, 9, 5, 7])
+    >>> deaths = Deaths.of(ends, 2)
+    >>> deaths.before, deaths.soon.tolist(), [deaths.before_bound(bound) for bound in (1, 2, 5, 6)]
+    (1, [5, 5], [None, 1, 1, 3])
+    """
+
+    since: int
+    until: int
+    before: int
+    soon: Words
+
+    @staticmethod
+    def of(ends: Words, bound: int) -> Deaths:
+        """Look at all ends once, for the bounds from this one on that about a 32nd of those alive outlives."""
+        some = ends[:: max(len(ends) >> 10, 1)]
+        some = np.sort(some[some >= bound])
+        until = (int(some[len(some) >> 5]) if len(some) else max(bound, int(ends.max()))) + 1
+        near = ends[indices(ends < until)]
+        ahead = near >= bound
+        return Deaths(bound, until, len(near) - int(np.count_nonzero(ahead)), np.sort(near[indices(ahead)]))
+
+    def before_bound(self, bound: int) -> int | None:
+        """Count the lifetimes that end before a bound; None for one that was not looked at."""
+        if not self.since <= bound <= self.until:
+            return None
+        return self.before + int(self.soon.searchsorted(bound))
+
+
+class StillAlive:
+    """Which of many combinations end at or after a bound on a clock; found when it is asked for."""
+
+    def __init__(self, stored: Combinations, clock: Clock, bound: int) -> None:
+        self.stored, self._clock, self._bound = stored, clock, bound
+
+    @cached_property
+    def places(self) -> Words:
+        """The places of all that are alive."""
+        return indices(self.stored.ends_on(self._clock) >= self._bound)
+
+    def among(self, places: Words) -> Mask | None:
+        """Mark the living ones at some places; None for all."""
+        alive: Mask = self.stored.ends_on(self._clock).take(places) >= self._bound
+        return None if not alive.size or all_of(alive) else alive
 
 
 class Heading:
@@ -68,7 +119,18 @@ class Combinations:
     many that were joined of pieces, of which each column is put together by itself as long as no block is asked for.
     """
 
-    __slots__ = ("count", "heading", "is_block", "pieces", "refs", "valid_from", "valid_to", "words")
+    __slots__ = (
+        "count",
+        "deaths",
+        "heading",
+        "is_block",
+        "living",
+        "pieces",
+        "refs",
+        "valid_from",
+        "valid_to",
+        "words",
+    )
 
     count: int
     is_block: bool
@@ -79,6 +141,12 @@ class Combinations:
 
     heading: Heading
     """What the rows of `words` are."""
+
+    living: StillAlive
+    """Of many combinations some, which are copied when one of their columns is asked for."""
+
+    deaths: tuple[Clock, Deaths]
+    """When the next of them die, on the clock that this was last asked for."""
 
     words: Words
     """The block of all columns, one a row."""
@@ -104,10 +172,21 @@ class Combinations:
         made.heading, made.pieces, made.count, made.is_block = heading, pieces, count, False
         return made
 
+    @staticmethod
+    def chosen(living: StillAlive, count: int) -> Combinations:
+        """Choose the living ones of some combinations, which are so many."""
+        made = _new(Combinations)
+        made.heading, made.living, made.count, made.is_block = living.stored.heading, living, count, False
+        made.pieces = ()
+        return made
+
     def __getattr__(self, name: str) -> Any:
         # Called for what is not there yet: of columns the block, or of a block its columns.
-        if name in ("refs", "valid_from", "valid_to", "words") and not self.is_block and self.pieces:
+        if name in _COLUMNS and not self.is_block and self.pieces:
             self._of_pieces(name)
+        elif name in _COLUMNS and not self.is_block and hasattr(self, "living"):
+            self.words, self.is_block = self.living.stored.at(self.living.places).words, True
+            return getattr(self, name)
         elif name in ("heading", "words"):
             self.heading = heading_of(tuple(self.refs), tuple(self.valid_from), tuple(self.valid_to))
             columns = [*self.refs.values(), *self.valid_from.values(), *self.valid_to.values()]
@@ -187,6 +266,22 @@ class Combinations:
             {clock: words.take(places) for clock, words in self.valid_to.items()},
         )
 
+    def ends_on(self, clock: Clock) -> Words:
+        """Return when each ends on a clock; of a block without making all its columns."""
+        if not self.is_block:
+            return self.valid_to[clock]
+        ends: Words = self.words[self.heading.until + self.heading.ends.index(clock)]
+        return ends
+
+    def count_dead(self, clock: Clock, bound: int) -> int:
+        """Count those that end before a bound; what is learned of their ends is kept for greater bounds."""
+        known = getattr(self, "deaths", None)
+        found = known[1].before_bound(bound) if known is not None and known[0] == clock else None
+        if found is None:
+            self.deaths = clock, Deaths.of(self.ends_on(clock), bound)
+            found = self.deaths[1].before
+        return found
+
     def alive(self, bounds: Mapping[Clock, int]) -> npt.NDArray[np.bool_] | None:
         """Test which combinations a later row can still join; None when all of them."""
         mask: npt.NDArray[np.bool_] | None = None
@@ -230,6 +325,8 @@ class _Joined(Mapping[Any, Words]):
     def __len__(self) -> int:
         return len(self._rows)
 
+
+_COLUMNS = ("refs", "valid_from", "valid_to", "words")
 
 _new = object.__new__
 

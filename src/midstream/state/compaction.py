@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -11,6 +12,11 @@ MOST_CHUNKS = 8
 
 MOST_BYTES = 1 << 30
 """Compaction makes no chunk of more bytes: Arrow counts the bytes of a column of texts in 31 bits."""
+
+MOST_ROWS = 1 << 18
+"""Compaction makes no chunk of base rows that has more of them: so many are copied within a push. A probe does not
+search them, so that many such chunks do no harm.
+"""
 
 SMALL, MOST_SMALL = 2_048, 3
 """Up to so many rows a chunk is small, and of more small neighbours than that one chunk is made: it costs less to write
@@ -22,6 +28,16 @@ MOST_OF_ROWS, AT_ONCE = 12, 5
 """Chunks of base rows, which no probe searches, are compacted when they are more, and as many at once where that can
 be: a batch made of five takes hardly longer than one of two, and is made a fourth as often.
 """
+
+
+class Pace(NamedTuple):
+    """How many rows of a large state a step may touch that its own rows do not ask for."""
+
+    dying: int = 1 << 14
+    """Of chunks of fewer rows the dead ones are taken out in each step; in larger ones they are passed over."""
+
+
+PACE = Pace()
 
 
 def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] | None:
@@ -41,15 +57,19 @@ def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] |
     return choose_neighbours(sizes, most)
 
 
-def rows_to_merge(batches: Sequence[pa.RecordBatch]) -> tuple[int, int] | None:
-    """Choose the half-open range of chunks of base rows to merge, of at most `MOST_BYTES`, by their numbers of rows."""
+def rows_to_merge(batches: Sequence[pa.RecordBatch], limit: int = MOST_ROWS) -> tuple[int, int] | None:
+    """Choose the half-open range of chunks of base rows to merge, of at most `MOST_BYTES`, by their numbers of rows.
+
+    The merged chunk has at most `limit` rows. Chunks of more than half of that do not count as many.
+    """
     if len(batches) <= MOST_OF_ROWS:
         return None
     rows = [batch.num_rows for batch in batches]
-    found = choose_neighbours(rows, MOST_OF_ROWS, least=AT_ONCE) or choose_neighbours(rows, MOST_OF_ROWS)
+    most = MOST_OF_ROWS + len([1 for count in rows if 2 * count > limit])
+    found = choose_neighbours(rows, most, least=AT_ONCE, limit=limit) or choose_neighbours(rows, most, limit=limit)
     if found is None or _at_most(MOST_BYTES, batches[slice(*found)]):
         return found
-    return choose_neighbours(rows, MOST_OF_ROWS, sizes_in_bytes=[batch.nbytes for batch in batches])
+    return choose_neighbours(rows, most, sizes_in_bytes=[batch.nbytes for batch in batches], limit=limit)
 
 
 def _at_most(limit: int, batches: Sequence[pa.RecordBatch]) -> bool:
@@ -60,14 +80,19 @@ def _at_most(limit: int, batches: Sequence[pa.RecordBatch]) -> bool:
 
 
 def choose_neighbours(
-    sizes: Sequence[int], most: int = MOST_CHUNKS, sizes_in_bytes: Sequence[int] = (), least: int = 2
+    sizes: Sequence[int],
+    most: int = MOST_CHUNKS,
+    sizes_in_bytes: Sequence[int] = (),
+    least: int = 2,
+    limit: int | None = None,
 ) -> tuple[int, int] | None:
     """Choose the half-open range of neighbours to merge into one chunk, or None while there are few enough.
 
     Takes the balanced run, of `least` neighbours at least, with the fewest rows. In a balanced run no chunk has more
     than half of the rows, so each row's chunk at least doubles and a row is rewritten at most log2(n) times; where no
     run is balanced, sizes grow geometrically and there are at most about log2(n) chunks too many. Where
-    `sizes_in_bytes` are known, a run has at most `MOST_BYTES`: of so many bytes there may be any number of chunks.
+    `sizes_in_bytes` are known, a run has at most `MOST_BYTES`: of so many bytes there may be any number of chunks. With
+    a `limit` it has at most so many rows.
 
     >>> choose_neighbours([40, 10, 10, 10, 10, 10, 10, 10, 90])
     (1, 3)
@@ -88,7 +113,7 @@ def choose_neighbours(
                 greatest = sizes[end - 1]
             if end < start + least:
                 continue
-            if best is not None and rows > best[0]:
+            if (best is not None and rows > best[0]) or (limit is not None and rows > limit):
                 break
             if sizes_in_bytes and sum(sizes_in_bytes[start:end]) > MOST_BYTES:
                 break

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from midstream.model.manifest import StateListing
 from midstream.model.window import Clock
 from midstream.state.combinations import Combinations
-from midstream.state.compaction import is_sparse, to_merge
+from midstream.state.compaction import PACE, Pace, is_sparse, to_merge
 from midstream.state.gather import extremes
 from midstream.state.lineage import Lineage
-from midstream.state.sorted_run import SortedRun, from_batch, is_dead, merge_runs, purge_run, purge_runs
+from midstream.state.sorted_run import DyingRun, SortedRun, from_batch, is_dead, merge_runs, purge_run, purge_runs
 from midstream.state.specs import StateSpec
 from midstream.state.store.base import ChunkStore, store_chunk
 
@@ -42,14 +42,16 @@ class JoinState:
         self.left_out = left_out + sum([run.left_out for run in old])
 
     @staticmethod
-    def load(spec: StateSpec, listing: StateListing, bounds: Mapping[Clock, int], store: ChunkStore) -> JoinState:
+    def load(
+        spec: StateSpec, listing: StateListing, bounds: Mapping[Clock, int], store: ChunkStore, pace: Pace = PACE
+    ) -> JoinState:
         """Load the state as a manifest lists it, without the rows that have died since."""
         known = listing.known_from(store)
         if known is None:
             refs = [ref for ref in listing.chunks if not is_dead(ref, bounds)]
-            runs = [purge_run(from_batch(store.get(ref), spec, ref), bounds) for ref in refs]
+            runs = [purge_run(from_batch(store.get(ref), spec, ref), bounds, pace.dying) for ref in refs]
         else:
-            runs = purge_runs(known, bounds)
+            runs = purge_runs(known, bounds, pace.dying)
         return JoinState(spec, runs, listing.live - sum([run.combinations.count for run in runs]), listing.left_out)
 
     @property
@@ -148,9 +150,11 @@ class JoinState:
 
     def _listing(self, runs: Sequence[SortedRun], store: ChunkStore) -> StateListing:
         lineage = self.spec.lineage.digest if self.spec.lineage else ""
-        live = sum([run.combinations.count for run in runs])
         chunks = tuple([run.ref for run in runs if run.ref is not None])
-        return StateListing(chunks, live, 0, self.left_out, lineage).made_of(runs, store)
+        live = sum([run.combinations.count for run in runs])
+        listing = StateListing(chunks, live, 0, self.left_out, lineage)
+        # What a chunk with dead rows was made of is not what is alive of it now.
+        return listing if [1 for run in runs if type(run) is DyingRun] else listing.made_of(runs, store)
 
 
 def _parts(runs: Sequence[tuple[SortedRun, int]], length: int) -> list[list[SortedRun]]:
@@ -191,4 +195,4 @@ def _listed(store: ChunkStore, name: str, run: SortedRun, clock: Clock | None, a
         if ref.born is not None and ref.slice == slice and ref.alive == alive:
             return run
         ref = ref.listed_as(slice, born_in(run, clock), alive)
-    return SortedRun(run.codes, run.combinations, ref)
+    return run.listed_as(ref)

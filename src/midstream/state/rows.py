@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from midstream.model.errors import InputError
+from midstream.model.frozen import revised
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import Clock
-from midstream.state.combinations import Combinations, Words
+from midstream.state.combinations import Combinations, Deaths, Words
 from midstream.state.compaction import MOST_BYTES
 from midstream.state.gather import POOL, is_word, taken
 
@@ -39,6 +40,8 @@ class RowRun:
     lifetimes: Lifetimes | None = None
     held: Combinations | None = field(default=None, compare=False, repr=False)
     """Its rows as combinations of one, where they are known."""
+    deaths: list[tuple[Clock, Deaths]] = field(default_factory=list, init=False, compare=False, repr=False)
+    """When the next of its rows die, on the clock that this was last asked for."""
     _columns: dict[str, pa.Array] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
@@ -69,6 +72,10 @@ class RowRun:
         if self.is_numbered:
             return np.asarray(self.batch.column(NUMBER).to_numpy(zero_copy_only=True), np.int64)
         return np.arange(self.first, self.end, dtype=np.int64)
+
+    def without_held(self) -> RowRun:
+        """Forget its combinations; they are made again when they are asked for."""
+        return revised(self, held=None)
 
     def among(self, mask: npt.NDArray[np.bool_]) -> RowRun:
         """Select the rows under a mask, with their numbers."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from typing_extensions import override
 
 from midstream.language.expression import Expression
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME, Clock
-from midstream.state.combinations import Combinations, Selector, Words, concatenate, indices
+from midstream.state.combinations import Combinations, Mask, Selector, StillAlive, Words, concatenate, indices
+from midstream.state.compaction import PACE
 from midstream.state.gather import all_of, column_of
 from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
@@ -50,6 +52,55 @@ class SortedRun:
         at = indices(which) if isinstance(which, np.ndarray) else which
         return SortedRun(None if self.codes is None else self.codes[at], self.combinations.take(at))
 
+    def listed_as(self, ref: ChunkRef) -> SortedRun:
+        """Describe the run by another listing of its chunk."""
+        return SortedRun(self.codes, self.combinations, ref)
+
+    def to_probe(self, others: int) -> SortedRun:
+        """Return what so many others are best matched with: the run, or its chunk as it is stored.
+
+        Rows of the chunk that `living` does not mark are dead and match nothing.
+        """
+        return self
+
+    def living(self, places: Words) -> Mask | None:
+        """Mark the living rows at some places of the chunk that `to_probe` returned; None for all."""
+        return None
+
+
+class DyingRun(SortedRun):
+    """A run in a large chunk of which some rows are dead; it is copied only where all its rows are asked for.
+
+    A small step does not ask for them. It counts the dead by their next ends, and takes them out of what it has found.
+    """
+
+    def __init__(self, stored: SortedRun, living: StillAlive, count: int, ref: ChunkRef | None) -> None:
+        """Describe the living rows of a stored run, which are so many."""
+        # Set at once, for the fields are frozen and `codes` is found when it is asked for.
+        own = {"combinations": Combinations.chosen(living, count), "ref": ref, "left_out": stored.left_out}
+        self.__dict__.update(own, _stored=stored, _living=living)
+
+    _stored: SortedRun
+    _living: StillAlive
+
+    @cached_property
+    def codes(self) -> Codes | None:
+        """The codes of the living rows."""
+        codes = self._stored.codes
+        return None if codes is None else codes.take(self._living.places)
+
+    @override
+    def listed_as(self, ref: ChunkRef) -> SortedRun:
+        return DyingRun(self._stored, self._living, len(self), ref)
+
+    @override
+    def to_probe(self, others: int) -> SortedRun:
+        return self._stored if others <= len(self) >> 3 else self
+
+    @override
+    def living(self, places: Words) -> Mask | None:
+        return self._living.among(places)
+
 
 def sort_run(codes: Codes | None, combinations: Combinations, left_out: int = 0, *, in_runs: bool = False) -> SortedRun:
     """Sort combinations by their codes into a run; `in_runs`: the codes consist of ascending runs already."""
@@ -71,15 +122,26 @@ def _joined(codes: Sequence[Codes]) -> Codes:
     return joined.view(np.int64) if joined.dtype == np.int64 else joined.view(np.float64)
 
 
-def purge_run(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
-    """Select the rows of a run that are alive; looks inside only where the chunk's lifetimes straddle a bound."""
+def purge_run(run: SortedRun, bounds: Mapping[Clock, int], dying: int = PACE.dying) -> SortedRun:
+    """Select the rows of a run that are alive; looks inside only where the chunk's lifetimes straddle a bound.
+
+    Dead rows in chunks of at least `dying` rows are only counted, where one clock says which they are.
+    """
     ref = run.ref
     if ref is not None and is_alive(ref, bounds):
         return run
-    return _purged(run, bounds)
+    return _purged(run, bounds, dying)
 
 
-def _purged(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
+def _purged(run: SortedRun, bounds: Mapping[Clock, int], dying: int) -> SortedRun:
+    if run.ref is not None and run.codes is not None and run.combinations.count >= dying:
+        ends = run.ref.lifetimes
+        passed = [(clock, bound) for clock, bound in bounds.items() if clock in ends and ends[clock][0] < bound]
+        if len(passed) == 1:
+            (clock, bound) = passed[0]
+            dead = run.combinations.count_dead(clock, bound)
+            living = StillAlive(run.combinations, clock, bound)
+            return DyingRun(run, living, run.combinations.count - dead, run.ref) if dead else run
     mask = run.combinations.alive(bounds)
     if mask is None:
         return run
@@ -88,7 +150,7 @@ def _purged(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
     return SortedRun(codes, run.combinations.at(at), run.ref, run.left_out)
 
 
-def purge_runs(runs: Sequence[SortedRun], bounds: Mapping[Clock, int]) -> list[SortedRun]:
+def purge_runs(runs: Sequence[SortedRun], bounds: Mapping[Clock, int], dying: int = PACE.dying) -> list[SortedRun]:
     """Select the living rows of several runs, without a call for chunks of which none has died."""
     left = []
     for run in runs:
@@ -100,7 +162,7 @@ def purge_runs(runs: Sequence[SortedRun], bounds: Mapping[Clock, int]) -> list[S
                     break
                 straddled = True
         else:
-            left.append(_purged(run, bounds) if straddled else run)
+            left.append(_purged(run, bounds, dying) if straddled else run)
     return left
 
 

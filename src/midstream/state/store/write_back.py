@@ -128,7 +128,7 @@ def _listing(lanes: Mapping[LaneId, LaneState], others: dict[str, ChunkRef]) -> 
             return written
         store, runs = listing.known
         renamed = [run if run.ref is ref else revised(run, ref=ref) for run, ref in zip(runs, chunks, strict=True)]
-        return written.made_of(renamed, store)
+        return written.made_of(renamed, store, always=True)
 
     return {
         name: replace(lane, states={id: with_others(listing) for id, listing in lane.states.items()})

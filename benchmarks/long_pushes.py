@@ -1,0 +1,99 @@
+"""How much longer the longest pushes take than the others: `python -m benchmarks.long_pushes`.
+
+Three streams are joined by a key; pushes of 300 rows follow each other while the state holds so many rows. One table
+measures states from which rows die as others come, one those that only grow. For each push the processor time of the
+process and the clock are taken: other load on the machine moves the one less than the other. `--causes` prints what the
+longest pushes spent their time on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+import midstream as ms
+from benchmarks.table import table
+
+ROWS_OF_PUSH, BETWEEN = 300, 3_000
+"""The rows of a push, and the microseconds of stream time from one push to the next."""
+
+STREAMS = ("A", "B", "C")
+STATES = {"30,000": 30_000, "1.5 million": 1_500_000, "15 million": 15_000_000}
+
+
+def filled(rows: int, *, dying: bool) -> tuple[ms.Engine, int]:
+    """An engine whose state holds `rows` rows, and the number of the next push; all but few came in large pushes."""
+    engine = ms.Engine()
+    for name in STREAMS:
+        engine.create_stream(name, "k BIGINT, ts TIMESTAMP, v BIGINT", timestamp="ts")
+    pushes = rows // ROWS_OF_PUSH
+    window = f"[RANGE {pushes * (1 if dying else 100) * BETWEEN // 1000} MILLISECONDS]"
+    engine.add_query(
+        "join", f"SELECT A.k FROM {', '.join(f'{s} {window}' for s in STREAMS)} WHERE A.k = B.k AND B.k = C.k"
+    )
+    number, last = 0, pushes + 400
+    while number < last:
+        # Towards the end pushes get smaller, so that chunks of every size are there.
+        at_once = max(1, min((last - number) // 8, 2_000))
+        engine.push(_tables(number, at_once, rows))
+        number += at_once
+    return engine, number
+
+
+def _tables(number: int, pushes: int, rows: int) -> Mapping[str, pa.Table]:
+    random, made = np.random.default_rng([7, number]), {}
+    for name in STREAMS:
+        count = pushes * ROWS_OF_PUSH // len(STREAMS)
+        times = np.sort(random.integers(number * BETWEEN, (number + pushes) * BETWEEN, count))
+        keys = random.integers(0, rows, count)
+        made[name] = pa.table({"k": keys, "ts": pa.array(times, pa.timestamp("us", "UTC")), "v": keys})
+    return made
+
+
+def measured(rows: int, pushes: int, *, dying: bool) -> tuple[list[float], list[float]]:
+    """The seconds of the processor and of the clock for each push."""
+    engine, number = filled(rows, dying=dying)
+    processor, clock = [], []
+    for push in range(number, number + pushes):
+        given = _tables(push, 1, rows)
+        began, worked = time.perf_counter(), time.process_time()
+        engine.push(given)
+        processor.append(time.process_time() - worked)
+        clock.append(time.perf_counter() - began)
+    engine.close()
+    return processor, clock
+
+
+def shown(name: str, times: Sequence[float]) -> Iterator[str]:
+    """The cells of a row: median, 99th percentile, greatest, and how often the median these are."""
+    middle, most, worst = np.quantile(times, [0.5, 0.99, 1.0])
+    yield name
+    yield from (f"{1e3 * one:.2f}" for one in (middle, most, worst))
+    yield from (f"{one / middle:.1f}" for one in (most, worst))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pushes", type=int, default=2_000)
+    parser.add_argument("--state", action="append", choices=STATES, help="only this size (may be repeated)")
+    parser.add_argument("--quick", action="store_true", help="show that it runs; its times mean nothing")
+    options = parser.parse_args(arguments)
+    pushes, states = (3, ["30,000"]) if options.quick else (options.pushes, options.state or [*STATES])
+    heading = ("rows of state", "median, ms", "99th", "worst", "99th / median", "worst / median")
+    for dying in (True, False):
+        rows = []
+        for state in states:
+            processor, clock = measured(STATES[state], pushes, dying=dying)
+            rows.append(tuple(shown(f"{state}, processor", processor)))
+            rows.append(tuple(shown(f"{state}, clock", clock)))
+        print("Rows die as others come:" if dying else "Rows stay:")
+        print(table(heading, "lrrrrr", rows), flush=True)
+
+
+if __name__ == "__main__":
+    main()
