@@ -6,6 +6,7 @@ must answer is one text of DuckDB over the rows that were not late. Two rows far
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -500,6 +501,32 @@ def lag_and_lead(rng: Random) -> tuple[str, str]:
         )
     window, whole = rng.choice(((f" [RANGE {size} SECONDS]", ""), ("", f" WINDOW {size} SECONDS")))
     return f"SELECT u, {', '.join(written)} FROM A{window}{whole}", f"SELECT u, {', '.join(asked)} FROM A"
+
+
+@over_form
+def lag_and_lead_of_known_values(rng: Random) -> tuple[str, str]:
+    """IGNORE NULLS: the rows before or behind that are near enough, without those of which the value is NULL."""
+    keys, size = rng.choice(PARTITIONS), rng.choice((0, 1, 4, 9))
+    by, same = partitioned(keys)
+    written, asked = list[str](), list[tuple[str, str, str]]()
+    for at in range(rng.choice((1, 2))):
+        lags, value, step = rng.random() < 0.5, rng.choice(("n", "s", "d", "n + 1")), rng.choice((1, 1, 2, 3, 0))
+        default = ("'none'" if value == "s" else "-1") if rng.random() < 0.4 else ""
+        arguments = value + (f", {step}" if step != 1 or default else "") + (f", {default}" if default else "")
+        call = f"{'LAG' if lags else 'LEAD'}({arguments}{{}}) {{}}".format(
+            *rng.choice(((" IGNORE NULLS", ""), ("", "IGNORE NULLS ")))
+        )
+        written.append(f"{call}OVER ({by}ORDER BY ts, u) AS c{at}")
+        near = f"y.p {'<' if lags else '>'} x.p AND abs(y.__ts - x.__ts) <= {size * SECOND}"
+        own = re.sub(r"\b([nsd])\b", r"y.\1", value)
+        values = f"list({own} ORDER BY y.p {'DESC' if lags else ''}) FILTER (WHERE {own} IS NOT NULL)"
+        found = f"({values})[{step}]"
+        if not step:
+            near, found = "y.p = x.p", f"any_value({own})"
+        elif default:
+            found = f"CASE WHEN count({own}) < {step} THEN {default} ELSE {found} END"
+        asked.append((f"{found}{{}}", "", near))
+    return f"SELECT u, {', '.join(written)} FROM A [RANGE {size} SECONDS]", in_frames("A", asked, same)
 
 
 @over_form

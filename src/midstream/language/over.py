@@ -18,8 +18,10 @@ from midstream.language.coerce import literal, plain
 from midstream.language.dialect import CqlText
 from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN, Call, Column, Expression
+from midstream.language.functions import call as called
 from midstream.language.group_window import duration
 from midstream.language.moments import columns_of_time
+from midstream.language.nested import part_of
 from midstream.language.place import place, word_at
 from midstream.language.query import GROUPED, Aggregate, AggregateCall, Frame, Output, Source
 from midstream.language.scope import Scope, find_name
@@ -139,29 +141,41 @@ class _Over:
         return bound.name if isinstance(bound, Column) else ""
 
     def neighbour(self, node: exp.Window, inside: exp.Expr) -> Expression:
-        """LAG and LEAD: the first of a frame of one row, or the default where there is none."""
-        name = (inside.this if isinstance(inside, exp.IgnoreNulls) else inside).key.upper()
-        if isinstance(inside, exp.IgnoreNulls):
-            frame = "1 PRECEDING" if name == "LAG" else "UNBOUNDED FOLLOWING"
-            other = "LAST_VALUE" if name == "LAG" else "FIRST_VALUE"
-            begin = "UNBOUNDED PRECEDING" if name == "LAG" else "1 FOLLOWING"
-            remedy = f"write {other}(v IGNORE NULLS) OVER (... ROWS BETWEEN {begin} AND {frame})"
-            raise error_at(self.text, node, f"IGNORE NULLS after {name}", remedy)
+        """LAG and LEAD: the first of a frame of one row, or the default where there is none.
+
+        With IGNORE NULLS the frame has all rows before or behind, without those whose value is NULL.
+        """
+        call = inside.this if isinstance(inside, exp.IgnoreNulls) else inside
+        name = call.key.upper()
         if node.args.get("spec") is not None:
             raise error_at(self.text, node, f"a frame of {name}", f"leave it out; {_BOUNDED}")
-        offset = inside.args.get("offset")
+        offset = call.args.get("offset")
         by = offset.name if isinstance(offset, exp.Literal) and not offset.is_string else "1" if offset is None else ""
         if not by.isdigit() or int(by) > _ALL:
             raise error_at(self.text, node, f"{name} by what is no number of rows", f"write {name}(v, 2)")
-        bound = self.bound(node, name)
-        at = int(by) if name == "LEAD" else -int(by)
-        frame_ = Frame(bound, 0, (at, at)) if name == "LAG" else Frame(0, bound, (at, at))
-        value = self.column(AggregateCall("first", plain(self.inner.bind(inside.this)), frame=frame_))
-        default = inside.args.get("default")
+        bound, ahead, count = self.bound(node, name), name == "LEAD", int(by)
+        argument, near = plain(self.inner.bind(call.this)), (0, bound) if ahead else (bound, 0)
+        if isinstance(inside, exp.IgnoreNulls) and count:
+            frame_ = Frame(*near, (1, _ALL) if ahead else (-_ALL, -1))
+            value, rows = self.known(argument, count, frame_, ahead=ahead), argument
+        else:
+            at = count if ahead else -count
+            frame_, count, rows = Frame(*near, (at, at)), 1, None
+            value = self.column(AggregateCall("first", argument, frame=frame_))
+        default = call.args.get("default")
         if default is None:
             return value
-        there = self.outer.call("gt", self.column(AggregateCall("count", None, frame=frame_)), literal(0))
+        found = self.column(AggregateCall("count", rows, frame=frame_))
+        there = self.outer.call("ge", found, literal(count))
         return self.outer.call("case", there, value, self.outer.bind(default))
+
+    def known(self, argument: Expression, count: int, frame: Frame, *, ahead: bool) -> Expression:
+        """The value of the row that is the `count`th from the row asked, of those whose value is not NULL."""
+        is_known = called("not", called("is_null", argument))
+        if count == 1:
+            return self.column(AggregateCall("first" if ahead else "last", argument, condition=is_known, frame=frame))
+        values = self.column(AggregateCall("array_agg", argument, condition=is_known, frame=frame))
+        return part_of(values, literal(count if ahead else -count))
 
     def bound(self, node: exp.Expr, what: str) -> int:
         """How far rows may be apart that have no frame in time: the window of the stream."""
