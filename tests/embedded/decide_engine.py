@@ -22,14 +22,16 @@ OF_ANY_POLICY = {"mode": "auto", "review": "2 seconds", "horizon": "1 hour", "ef
 
 
 def policy_file(root: Path) -> Path:
-    """Where a test names the policy that decides."""
+    """Where a test names the policy that decides, and its options: `lambda_chart cost=om`."""
     return root / "policy"
 
 
 def settings(root: Path) -> dict[str, Any]:
     """Return the settings of the policy that the folder names, or else of `adaptive` with two plans to choose from."""
-    named = policy_file(root)
-    return OF_ANY_POLICY | {"policy": named.read_text()} if named.exists() else SETTINGS | OPTIONS
+    if not policy_file(root).exists():
+        return SETTINGS | OPTIONS
+    policy, *options = policy_file(root).read_text().split()
+    return OF_ANY_POLICY | {"policy": policy} | dict(one.split("=") for one in options)
 
 
 def the_engine(root: Path) -> ms.Engine:

@@ -161,6 +161,13 @@ def test_nothing_is_looked_at_in_quiet_hours() -> None:
         ({"allow": ["m_join", "((A C) B)"]}, "no strategy that is allowed carries query 'q'"),
         ({"wits": 3}, "unknown option of adaptive 'wits'"),
         ({"margin": "wide"}, "'margin' is 'wide'"),
+        ({"cost": "om"}, "unknown option of adaptive 'cost'"),
+        ({"policy": "lambda_chart", "cost": "oms"}, "option of lambda_chart 'cost' is 'oms'.*use one of: own, om"),
+        ({"policy": "sel_lambda_chart", "estimates": 3}, "'estimates' is 3.*use one of: live, om"),
+        ({"policy": "lambda_chart", "estimates": ["om"]}, "'estimates' is .'om'"),
+        ({"policy": "lambda_chart", "cost": "om", "w_r": -1}, "'w_r' is -1.*at least 0"),
+        ({"policy": "lambda_chart", "cost": "om", "w_r": 0, "w_m": 0}, "w_r and w_m are 0.*give one of them a weight"),
+        ({"policy": "lambda_chart", "decay": "fast"}, "'decay' is 'fast'"),
     ],
 )
 def test_what_cannot_be_is_refused_and_the_query_runs_on(wrong: dict[str, object], message: str) -> None:

@@ -70,6 +70,10 @@ def test_a_table_without_a_mode_takes_that_of_the_job() -> None:
         ('[optimizer]\nmode = "never"', r"unknown mode 'never' \(at \[optimizer\]\)"),
         ("[queries.q.optimizer]\npace = 3", r"unknown setting 'pace' \(at \[queries.q.optimizer\]\)"),
         ("optimizer = 3", "optimizer is 3"),
+        (
+            '[optimizer]\npolicy = "lambda_chart"\noptions = { cost = "oms" }',
+            r"option of lambda_chart 'cost' is 'oms' \(at \[optimizer\]\).*use one of: own, om",
+        ),
     ],
 )
 def test_what_cannot_be_names_its_place(text: str, message: str) -> None:

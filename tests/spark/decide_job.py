@@ -8,8 +8,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.optimizer.policies.base import policies
 from midstream.spark.session import local_session
-from tests.embedded.decide_engine import BAD, OPTIONS, settings
+from tests.embedded.decide_engine import BAD, settings
 from tests.optimizer.drifting import BAD_FIRST, COLUMNS, query, rows
 from tests.oracle.spec import StreamSpec
 from tests.spark.drive import SHORT_LIVED, Place, finish, job
@@ -29,7 +30,8 @@ def the_job(spark: SparkSession, root: Path) -> ms.Job:
     streams = [StreamSpec(name, COLUMNS, "ts") for name in "ABC"]
     made = job(spark, Place(root), streams, {"q": query("ABC", window=3)}, {"q": BAD}, lanes=1)
     given = settings(root)
-    options = {name: given.pop(name) for name in OPTIONS if name in given}
+    known = policies()[given.get("policy", "adaptive")].options
+    options = {name: given.pop(name) for name in known if name in given}
     return made.optimize("q", **given, options=options)
 
 

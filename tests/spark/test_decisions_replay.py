@@ -43,12 +43,14 @@ def test_it_decides_the_same_wherever_it_is_killed(spark: SparkSession, drivers:
     assert answers(Place(killed).answers("q")) == answers(undisturbed / "answers") != []
 
 
+CHARTS = [name for name, one in policies().items() if "estimates" in one.options]
+
 KILLS = (("before_manifest", 0), ("amid_tasks", 0), ("after_manifest", 0), ("amid_tasks", 1))
 """Where a driver is killed: a point, and how many steps after the decision."""
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("policy", policies())
+@pytest.mark.parametrize("policy", [*policies(), *(f"{name} estimates=om cost=om" for name in CHARTS)])
 def test_every_policy_decides_the_same_wherever_it_is_killed(
     spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path, policy: str
 ) -> None:
@@ -66,7 +68,7 @@ def test_every_policy_decides_the_same_wherever_it_is_killed(
         drivers.kill("tests.spark.decide_job", killed, f"{point}:{decided + later}")
     finish(the_job(spark, killed))
     assert decisions(killed) == expected
-    assert {event["policy"] for event in expected if event["event"] == "plan_reviewed"} == {policy}
+    assert {event["policy"] for event in expected if event["event"] == "plan_reviewed"} == {policy.split()[0]}
     assert answers(Place(killed).answers("q")) == answers(undisturbed / "answers") != []
 
 

@@ -71,7 +71,7 @@ def optimize(
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", metavar="NAME=NUMBER", help="An option of the policy; may be repeated."),
+        typer.Option("--option", metavar="NAME=VALUE", help="An option of the policy; may be repeated."),
     ] = None,
     wait: WaitSeconds = None,
     as_json: AsJson = False,

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from midstream.lab.costs.om import OmCost, OmOperator, OmWeights, left_deep_cost, pipeline_cost
 from midstream.lab.costs.om_heuristics import OmStream, om_plan
 from midstream.lab.om_streams import Traffic
 from midstream.optimizer.charts.chart import PARTITIONS, Axis, Chart, ChartCourse, Points, make_chart
+from midstream.optimizer.cost.om import OmCost, OmOperator, OmWeights, left_deep_cost, pipeline_cost
 from midstream.optimizer.decayed_mean import decayed_means
 from midstream.optimizer.policies.adaptive import Adaptive
 from midstream.optimizer.policies.base import Review, SwitchCost, WeighedPlan

@@ -43,7 +43,7 @@ class OptimizerSettings:
     effort: float = 0.03
     horizon: int | None = None
     quiet: tuple[tuple[int, int], ...] = ()
-    options: Mapping[str, float] = field(default_factory=dict)
+    options: Mapping[str, float | str] = field(default_factory=dict)
     lanes: Mode | None = None
     units: Mapping[str, float] = field(default_factory=dict)
 

@@ -100,7 +100,7 @@ class PolicyCourse:
                 "allow": allow,
                 "review": STEP,
                 "effort": 1.0,
-                **{name: rng.choice((0, default, 2 * default)) for name, default in policy.options.items()},
+                **{name: _option(rng, policy, name) for name in policy.options},
             },
             frozenset({rng.randrange(STEPS)} if rng.random() < 0.15 else ()),
             frozenset({rng.randrange(STEPS)} if rng.random() < 0.2 else ()),
@@ -181,6 +181,11 @@ def _keeps_to(course: PolicyCourse, events: Sequence[Event]) -> None:
             approved = isinstance(cause, ProposalClosed) and cause.state == "approved" and cause.plan == event.new
             assert decided or approved, f"nobody decided to move to {event.new}"
             assert event.strategy in by, f"it moved by {event.strategy}, which is not allowed"
+
+
+def _option(rng: Random, policy: Policy, name: str) -> float | str:
+    default = policy.options[name]
+    return rng.choice(policy.words[name]) if isinstance(default, str) else rng.choice((0, default, 2 * default))
 
 
 def _table(rng: Random, step: int, keys: int) -> pa.Table:

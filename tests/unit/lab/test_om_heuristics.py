@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.lab.costs.om import OmOperator, OmWeights, left_deep_cost, pipeline_cost
 from midstream.lab.costs.om_heuristics import OmStream, grouped, om_plan
 from midstream.lab.om_rounds import Q1, Q2, WEIGHTS, OmQuery
+from midstream.optimizer.cost.om import OmOperator, OmWeights, left_deep_cost, pipeline_cost
 
 W, TPR = 1.0, 3000.0
 SELECTIONS = st.lists(st.builds(OmOperator, st.just("s"), st.floats(0.01, 1), st.floats(1e3, 1e6)), max_size=3)

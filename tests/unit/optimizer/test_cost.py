@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pytest import approx
 
-from midstream.lab.costs.om import OmOperator, OmWeights, Queueing, left_deep_cost, pipeline_cost
 from midstream.optimizer.cost.calibration import TimedWork, corrected, fitted, slowed, units_from_json, units_to_json
+from midstream.optimizer.cost.om import OmOperator, OmWeights, Queueing, left_deep_cost, pipeline_cost
 from midstream.optimizer.cost.plan_cost import CostModel
 from midstream.optimizer.cost.units import CostWeights, JoinUnitCosts
 from midstream.optimizer.estimate import Estimate

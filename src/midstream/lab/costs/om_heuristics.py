@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from math import prod
 
-from midstream.lab.costs.om import (
+from midstream.optimizer.cost.om import (
     OmCost,
     OmOperator,
     OmWeights,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.costs.om import OmOperator, OmWeights, Queueing, pipeline_cost
 from midstream.lab.drawing import bars
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.tidy import column, table
+from midstream.optimizer.cost.om import OmOperator, OmWeights, Queueing, pipeline_cost
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from midstream.optimizer.charts.chart import Numbers
+from midstream.optimizer.cost.om import JOIN_TPR, OmWeights, left_deep_costs
 from midstream.optimizer.cost.plan_cost import CostModel
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.statistics import Sources
-from midstream.plan.tree import Plan
+from midstream.plan.tree import Join, Leaf, Plan
 
 
 @dataclass(frozen=True)
@@ -57,3 +58,64 @@ def _products(plan: Plan, estimate: Estimate, cost: CostModel) -> dict[tuple[Sou
         for rows, matched, value in (*parts, (join.sources, joined, cost.weights.memory * join.memory)):
             found[rows, matched] = found.get((rows, matched), 0.0) + value
     return found
+
+
+@dataclass(frozen=True)
+class OmAtRates:
+    """What left-deep plans cost by OM's functions (§4.1), as factors of the present rates and selectivities.
+
+    `orders` has the sources of each plan, `shares` the pairs that match at each of its joins, `rates` rows a second. A
+    join processes as many rows a second as in the paper's experiments. Differs where nothing comes out, which costs
+    infinitely much in the paper: there the buffers alone count.
+    """
+
+    rates: Mapping[str, float]
+    orders: tuple[tuple[str, ...], ...]
+    shares: tuple[tuple[float, ...], ...]
+    window: float
+    weights: OmWeights
+
+    @staticmethod
+    def of(orders: Sequence[tuple[str, ...]], estimate: Estimate, weights: OmWeights) -> OmAtRates:
+        """Derive the cost functions of left-deep plans, by their orders of sources, from live figures."""
+        statistics = estimate.statistics
+        rates = {alias: source.rate for alias, source in statistics.sources.items()}
+        shares = tuple(tuple(_matches(estimate, order)) for order in orders)
+        return OmAtRates(rates, tuple(orders), shares, statistics.window, weights)
+
+    def values(self, rates: Mapping[str, Numbers], selectivities: Mapping[str, Numbers]) -> Numbers:
+        """Compute what each plan costs, a row for each point; sources that are not named stay as they are."""
+        points = max((len(factors) for factors in (*rates.values(), *selectivities.values())), default=1)
+        one = np.ones(points)
+        flows = {alias: rate * rates.get(alias, one) for alias, rate in self.rates.items()}
+        found = np.zeros((points, len(self.orders)))
+        for column, (order, shares) in enumerate(zip(self.orders, self.shares, strict=True)):
+            matches = [share * selectivities.get(alias, one) for share, alias in zip(shares, order[1:], strict=True)]
+            matches[0] = matches[0] * selectivities.get(order[0], one)
+            c_r, c_m = left_deep_costs([flows[alias] for alias in order], matches, self.window, JOIN_TPR)
+            some = np.where(c_r > 0, c_r, 1.0)
+            found[:, column] = np.where(c_r > 0, self.weights.w_r / some, 0.0) + self.weights.w_m * c_m
+        return found
+
+
+def left_deep_order_of(plan: Plan) -> tuple[str, ...] | None:
+    """Return the order in which a tree joins its sources one by one; None where it is no such tree.
+
+    >>> left_deep_order_of(Join(Leaf("A"), Join(Leaf("B"), Leaf("C")))), left_deep_order_of(Leaf("A"))
+    (('B', 'C', 'A'), ('A',))
+    """
+    match plan:
+        case Leaf():
+            return plan.aliases()
+        case Join(rest, Leaf() as last) | Join(Leaf() as last, rest):
+            order = left_deep_order_of(rest)
+            return None if order is None else (*order, *last.aliases())
+    return None
+
+
+def _matches(estimate: Estimate, order: Sequence[str]) -> Iterator[float]:
+    # The share of pairs that match, of what is joined already and the next source.
+    for place in range(1, len(order)):
+        left, right = frozenset(order[:place]), frozenset({order[place]})
+        pairs = estimate.rows(left).value * estimate.rows(right).value
+        yield min(estimate.rows(left | right).value / pairs, 1.0) if pairs else 0.0

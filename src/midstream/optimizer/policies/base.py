@@ -72,7 +72,7 @@ class Review:
     real: float | None = None
     seed: int = 0
     step: int = 0
-    options: Mapping[str, float] = field(default_factory=dict)
+    options: Mapping[str, float | str] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
     at_rates: Callable[[Sequence[str]], CostAtRates] | None = None
     weigh: Callable[[str], float | None] | None = None
@@ -106,8 +106,11 @@ class Policy(ABC):
     """
 
     name: ClassVar[str]
-    options: ClassVar[Mapping[str, float]] = {}
-    """The names of its options, each with its default value; all are numbers of zero or more."""
+    options: ClassVar[Mapping[str, float | str]] = {}
+    """The names of its options, each with its default value: numbers of zero or more, except for those of `words`."""
+
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """The options that are one of a few words, with these."""
 
     greatest: ClassVar[float] = 1000.0
     """No option may be greater: a policy that waits for ever decides nothing."""
@@ -120,9 +123,17 @@ class Policy(ABC):
         """List plans over these sources to weigh besides those that a search finds."""
         return ()
 
+    def refusal(self, options: Mapping[str, float | str]) -> tuple[str, str] | None:
+        """Say what is wrong with options that are right one by one, and the remedy; None if nothing is."""
+        return None
+
     def option(self, review: Review, name: str) -> float:
-        """Return the value of one of the policy's options."""
-        return review.options.get(name, self.options[name])
+        """Return the value of one of the policy's numbers."""
+        return float(review.options.get(name, self.options[name]))
+
+    def word(self, review: Review, name: str) -> str:
+        """Return the value of one of the policy's options that are words."""
+        return str(review.options.get(name, self.options[name]))
 
 
 @lru_cache(maxsize=1)

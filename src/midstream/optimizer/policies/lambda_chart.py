@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from typing_extensions import override
 
 from midstream.optimizer.charts.chart import Axis
@@ -19,6 +21,6 @@ class LambdaChart(ChartPolicy):
         return (tuple(source.rate for source in review.statistics.sources.values()),)
 
     @override
-    def dimensions(self, review: Review) -> tuple[tuple[Axis, ...], ...]:
-        sources = review.statistics.sources.items()
-        return (tuple(Axis("rate", alias, 0.0, AROUND * source.rate) for alias, source in sources),)
+    def dimensions(self, review: Review, points: Sequence[Sequence[float]]) -> tuple[tuple[Axis, ...], ...]:
+        rates = zip(review.statistics.sources, points[0], strict=True)
+        return (tuple(Axis("rate", alias, 0.0, AROUND * rate) for alias, rate in rates),)

@@ -7,6 +7,8 @@ on whose stream moved farthest since the last round.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from typing_extensions import override
 
 from midstream.optimizer.charts.chart import Axis
@@ -28,8 +30,8 @@ class SelLambdaChart(ChartPolicy):
         return tuple((selectivity(estimate, alias), source.rate) for alias, source in sources.items())
 
     @override
-    def dimensions(self, review: Review) -> tuple[tuple[Axis, ...], ...]:
-        pairs = zip(review.statistics.sources, self.points(review), strict=True)
+    def dimensions(self, review: Review, points: Sequence[Sequence[float]]) -> tuple[tuple[Axis, ...], ...]:
+        pairs = zip(review.statistics.sources, points, strict=True)
         return tuple(
             (Axis("selectivity", alias, 0.0, AROUND * share), Axis("rate", alias, 0.0, AROUND * rate))
             for alias, (share, rate) in pairs

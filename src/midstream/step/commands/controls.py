@@ -144,7 +144,7 @@ class Controls(ABC, Generic[Receipt]):
         quiet: Sequence[str] = (),
         lanes: str | None = None,
         units: Mapping[str, float] | None = None,
-        **options: float,
+        **options: float | str,
     ) -> Receipt:
         """Set what the optimizer may do with a query, or with all that have no settings of their own.
 

@@ -17,7 +17,7 @@ from midstream.model.optimization import MODES, OptimizerSettings
 from midstream.optimizer.chooser import checked
 from midstream.optimizer.cost.calibration import units_to_json
 from midstream.optimizer.cost.units import JoinUnitCosts
-from midstream.optimizer.policies.base import policy
+from midstream.optimizer.policies.base import Policy, policy
 from midstream.plan.decompose import same_shape
 from midstream.plan.notation import default_plan, parse_plan
 from midstream.plan.tree import Plan
@@ -95,7 +95,7 @@ def check_settings(settings: OptimizerSettings, place: str) -> None:
     if settings.weights and not any(settings.weights.values()):
         raise _wrong("all weights are 0, so every plan costs the same", place, "give one of them a weight")
     _check_numbers(settings.units, tuple(units_to_json(JoinUnitCosts())), "unit cost", place)
-    _check_numbers(settings.options, tuple(chosen.options), f"option of {settings.policy}", place, chosen.greatest)
+    _check_options(settings.options, chosen, place)
     for name, span in (("review", settings.review), ("horizon", settings.horizon)):
         given = span is not None or name == "review"
         if given and (not isinstance(span, int) or isinstance(span, bool) or span <= 0):
@@ -194,6 +194,18 @@ def check_lanes_of_job(settings: OptimizerSettings, place: str) -> None:
     """Raise where settings for one query have a mode for lanes: those are all queries'."""
     if settings.lanes is not None:
         raise _wrong("lanes belong to the job", place, "set their mode where you name no query")
+
+
+def _check_options(given: Mapping[str, Any], chosen: Policy, place: str) -> None:
+    what = f"option of {chosen.name}"
+    for name, words in chosen.words.items():
+        if given.get(name, words[0]) not in words:
+            raise _wrong(f"{what} {name!r} is {given[name]!r}", place, f"use one of: {', '.join(words)}")
+    numbers = {name: value for name, value in given.items() if name not in chosen.words}
+    _check_numbers(numbers, tuple(chosen.options), what, place, chosen.greatest)
+    refused = chosen.refusal(given)
+    if refused is not None:
+        raise _wrong(f"{what}: {refused[0]}", place, refused[1])
 
 
 def _check_numbers(

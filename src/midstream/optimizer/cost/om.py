@@ -15,12 +15,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from midstream.optimizer.cost.units import Quantity
+
 
 class Queueing(Enum):
     """Which of the paper's two ways counts rates and buffers."""
 
     SECTION_4_1 = "4.1"
     EXAMPLE = "3.2"
+
+
+JOIN_TPR = 3e3
+"""Rows a second that an equi-join processes in the paper's experiments (§5.1)."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ class OmCost:
         return (weights.w_r / self.c_r if self.c_r > 0 else float("inf")) + weights.w_m * self.c_m
 
 
-def input_buffer(lambda_: float, w: float, tpr: float) -> float:
+def input_buffer(lambda_: Quantity, w: float, tpr: float) -> Quantity:
     """Compute c_inp: the rows that arrive while an operator works on a window (§4.1).
 
     >>> input_buffer(lambda_=500, w=1, tpr=500)
@@ -79,14 +85,16 @@ def aggregate_rate(c_omega: float, lambda_: float, w: float) -> float:
     return 1 / (c_omega * lambda_ * w)
 
 
-def join_rate(sel: float, lambda_l: float, lambda_r: float, w: float, c_l: float, c_r: float) -> float:
+def join_rate(sel: Quantity, lambda_l: Quantity, lambda_r: Quantity, w: float, c_l: float, c_r: float) -> Quantity:
     """Compute the output rate of a join; rows take `c_l` seconds with the left window, `c_r` with the right (§4.1).
 
     >>> round(join_rate(sel=0.01, lambda_l=10, lambda_r=10, w=1, c_l=0.1, c_r=0.1), 6)
     0.5
     """
     busy = c_l * lambda_l + c_r * lambda_r
-    return sel * lambda_l * lambda_r * w / busy if busy else 0.0
+    # Where nothing arrives nothing is busy, and nothing comes out.
+    rate: Quantity = sel * lambda_l * lambda_r * w / (busy + (busy == 0))
+    return rate
 
 
 def pipeline_cost(
@@ -123,9 +131,16 @@ def left_deep_cost(
     True
     """
     passed = [rate * sel for rate, sel in zip(rates, sel_in or [1.0] * len(rates), strict=True)]
-    here, buffered = passed[0], 0.0
-    for lambda_r, sel in zip(passed[1:], selectivities, strict=True):
-        buffered += input_buffer((here + lambda_r) / 2, w, tpr)
+    return OmCost(*left_deep_costs(passed, selectivities, w, tpr))
+
+
+def left_deep_costs(
+    rates: Sequence[Quantity], selectivities: Sequence[Quantity], w: float, tpr: float
+) -> tuple[Quantity, Quantity]:
+    """Compute C_r and C_m as `left_deep_cost` does, at one point or at many points at once."""
+    here, buffered = rates[0], rates[0] * 0.0
+    for lambda_r, sel in zip(rates[1:], selectivities, strict=True):
+        buffered = buffered + input_buffer((here + lambda_r) / 2, w, tpr)
         here = join_rate(sel, here, lambda_r, w, 1 / tpr, 1 / tpr)
-        buffered += here * w
-    return OmCost(here, buffered)
+        buffered = buffered + here * w
+    return here, buffered
