@@ -221,8 +221,8 @@ FAULTS = (
     Fault(
         "spread-ends-in-another-lane",
         "step/spreading/taken_over.py",
-        "lane_of = owners.astype(np.int64) % count",
-        "lane_of = owners.astype(np.int64) * count // 4096",
+        "slots(key, spec.stream, whole).astype(np.int64) % count",
+        "slots(key, spec.stream, whole).astype(np.int64) * count // 4096",
         "rows that come back from nodes lie in other lanes than those of their key that come later",
         (
             "tests/unit/engine/test_spread_changes.py::test_back_in_lanes_it_can_have_any_plan_and_spreads_with_the_lanes",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LANE, REFERENCE = "_lane", "ref:"
 INSTANT = pa.timestamp("us", "UTC")
-OWN = ("_slot", "_lineage", "code")
+OWN = ("_lineage", "code")
 """Columns that say something to the engine alone."""
 
 

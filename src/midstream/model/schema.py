@@ -34,7 +34,7 @@ def check_name(what: str, name: object) -> None:
 TIME_UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 """What an integer timestamp may count since 1970, in nanoseconds."""
 
-RESERVED = frozenset({"_ts", "_slot", "_watermark", "_reason"})
+RESERVED = frozenset({"_ts", "_watermark", "_reason"})
 """Names that midstream gives to columns of its own."""
 
 

@@ -17,7 +17,6 @@ from midstream.operators.aggregate import AggregateOperator, evaluated
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, with_time
-from midstream.state.base_state import SLOT
 from midstream.state.combinations import Combinations, Words
 
 
@@ -25,8 +24,8 @@ from midstream.state.combinations import Combinations, Words
 class OpenGroupsOperator(AggregateOperator):
     """Answers each group once the watermark has passed its end, at that time.
 
-    What is grouped and summed up for groups that go on is a table of its own, `content`, spread by the rows' slots, so
-    that lanes can be divided. `name` is the query's and the step it began with.
+    What is grouped and summed up for groups that go on is a table of its own, `content`, which has the
+    values that are grouped by, so that lanes can be divided. `name` is the query's and the step it began with.
     """
 
     name: str
@@ -35,14 +34,14 @@ class OpenGroupsOperator(AggregateOperator):
     @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         rows, dead = self.sorted_out(lane, deltas[0])
-        known, (begin, end) = lane.table(self._table), self.span(lane)
+        known, (begin, end) = lane.table(self.open_groups), self.span(lane)
         nothing = Answer(self.schema().empty_table(), np.zeros(0, np.int64), dead)
         if not len(rows) and (known is None or end <= begin):
             return nothing
         whole, ends = self.going_on(lane, rows, known)
         over = ends < end
         if len(rows) or over.any():
-            lane.keep(self._table, whole.filter(pa.array(~over)))
+            lane.keep(self.open_groups, whole.filter(pa.array(~over)))
         if not over.any():
             return nothing
         found = self._summed_up(self.closed(whole.filter(pa.array(over))), ends[over])
@@ -50,11 +49,12 @@ class OpenGroupsOperator(AggregateOperator):
 
     @override
     def tables(self, lane: Lane) -> frozenset[StateId]:
-        kept = lane.table(self._table)
-        return frozenset() if kept is None or not kept.num_rows else frozenset({self._table})
+        kept = lane.table(self.open_groups)
+        return frozenset() if kept is None or not kept.num_rows else frozenset({self.open_groups})
 
     @property
-    def _table(self) -> StateId:
+    def open_groups(self) -> StateId:
+        """The id of the lane's table of groups that are not answered yet."""
         return StateId(self.name, self.content, StateKind.HELD.value)
 
     @abstractmethod
@@ -68,11 +68,6 @@ class OpenGroupsOperator(AggregateOperator):
         return {name: rows.column(name) for name in rows.schema.names}
 
     def evaluated(self, lane: Lane, rows: Combinations) -> dict[str, pa.Array]:
-        """What is grouped and summed up of the step's rows, and their slots, if they have some."""
-        (label,) = self.rows
+        """What is grouped and summed up of the step's rows."""
         read = with_time(lane.reader(self.rows, rows), rows.valid_from[EVENT_TIME])
-        columns = evaluated(self.node, read, len(rows))
-        stored = lane.rows(self.rows[label])
-        if SLOT in stored.new.batch.schema.names:
-            columns[SLOT] = stored.fetch(SLOT, rows.refs[label])
-        return columns
+        return evaluated(self.node, read, len(rows))

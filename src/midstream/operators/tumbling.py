@@ -20,7 +20,6 @@ from midstream.operators.open_groups import OpenGroupsOperator
 from midstream.operators.result_compiler import Asked, ResultCompiler
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import ResultOperator
-from midstream.state.base_state import SLOT
 from midstream.state.combinations import Combinations, Words
 from midstream.state.rows import united
 
@@ -64,11 +63,10 @@ class TumblingOperator(OpenGroupsOperator):
         return self._by_group({**self.evaluated(lane, rows), _END: pa.array(ends)}, _begun)
 
     def _by_group(self, columns: Mapping[str, pa.Array], sums: Sum) -> pa.RecordBatch:
-        """A row for each window, group and slot, in order of window, then of the first row."""
+        """A row for each window and group, in order of window, then of the first row."""
         groups = [f"g{number}" for number in range(len(self.node.groups))]
-        keys = [*groups, *({SLOT} & columns.keys())]
-        numbers, first = group_numbers(columns[_END], [columns[key] for key in keys])
-        found = {key: columns[key].take(first) for key in (_END, *keys)}
+        numbers, first = group_numbers(columns[_END], [columns[group] for group in groups])
+        found = {key: columns[key].take(first) for key in (_END, *groups)}
         for number, call in enumerate(self.node.calls):
             argument, _, owner = parts_of(columns, number, numbers)
             found[f"{ARGUMENT}{number}"] = sums(call, argument, owner, len(first))

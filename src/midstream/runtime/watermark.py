@@ -145,9 +145,9 @@ def advance(
     for name, one in moved.items():
         if one.spoke_at is None:
             moved[name] = revised(one, spoke_at=clock)
-    for name, one in moved.items():
-        if one.parts:
-            moved[name] = _with_parts_held(streams[name], one, clock, before.get(name))
+    for name in {**before, **spoke}:
+        if moved[name].parts:
+            moved[name] = _with_parts_held(streams[name], moved[name], clock, before.get(name))
     watched = {name: schema for name, schema in streams.items() if schema.idle_timeout is not None}
     idle = {name for name, schema in watched.items() if _is_idle(schema, moved[name], clock)}
     for name in idle:

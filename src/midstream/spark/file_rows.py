@@ -98,15 +98,13 @@ class FileRows:
         columns = {name: as_declared(self.columns[name], kind) for name, _, kind in self.stream.columns}
         return pa.RecordBatch.from_pydict({**columns, TIME: self.times})
 
-    def share(self, rows: npt.NDArray[np.int64] | None, slots: Slots) -> Share:
+    def share(self, rows: npt.NDArray[np.int64] | None = None) -> Share:
         """Take some of the rows, or all, as a lane's share."""
         slotted = {slot: self.columns[name] for name, slot, _ in self.stream.columns if slot != TIME}
         if self._names_files:
             slotted[dict(self.stream.originals)[FILE]] = self.columns[FILE]
         batch = pa.RecordBatch.from_pydict({**slotted, TIME: self.times})
-        if rows is None:
-            return Share(self.stream, batch, slots)
-        return Share(self.stream, batch.take(pa.array(rows)), slots[rows])
+        return Share(self.stream, batch if rows is None else batch.take(pa.array(rows)))
 
 
 def _without_zones(table: pa.Table) -> pa.Table:
@@ -133,17 +131,20 @@ def shares_of_files(
             continue
         rows = FileRows(stream, files.of[stream.name])
         if counts_unread and not any(stream.name in group.streams for group in groups):
-            found[len(groups), 0, number] = rows.share(None, np.zeros(len(rows), np.int16))
+            found[len(groups), 0, number] = rows.share()
         found_slots: dict[int, Slots] = {}
         for group, lane in lanes:
             dealt = groups[group]
             if stream.name not in dealt.streams:
                 continue
+            if dealt.lanes == 1:
+                found[group, lane, number] = rows.share()
+                continue
             if group not in found_slots:
                 found_slots[group] = dealt.slots(stream.name, rows)
-            own = None if dealt.lanes == 1 else np.flatnonzero(found_slots[group] % dealt.lanes == lane)
-            if own is None or len(own):
-                found[group, lane, number] = rows.share(own, found_slots[group])
+            own = np.flatnonzero(found_slots[group] % dealt.lanes == lane)
+            if len(own):
+                found[group, lane, number] = rows.share(own)
     return {place: share for place, share in found.items() if share.rows.num_rows}
 
 

@@ -17,7 +17,7 @@ from midstream.model.manifest import ChunkRef, Manifest
 from midstream.model.schema import StreamSchema
 from midstream.runtime.lane_key import slots
 from midstream.runtime.result_operator import Answer
-from midstream.state.base_state import SLOT, TIME
+from midstream.state.base_state import TIME
 from midstream.state.store.base import ChunkStore, store_chunk
 from midstream.step.answers import AnswerTimes, rows_of
 
@@ -73,9 +73,8 @@ def no_answers(stream: StreamSchema) -> pa.RecordBatch:
 def own_share(
     rows: pa.RecordBatch, key: Mapping[str, Expression], stream: str, lane: int, lanes: int
 ) -> pa.RecordBatch:
-    """Select the rows of a stream that belong to a lane, with their slots."""
-    found = slots(key, stream, rows)
-    return rows.append_column(SLOT, pa.array(found)).filter(pa.array(found % lanes == lane))
+    """Select the rows of a stream that belong to a lane."""
+    return rows.filter(pa.array(slots(key, stream, rows) % lanes == lane))
 
 
 def even_share(rows: pa.RecordBatch, lane: int, lanes: int) -> pa.RecordBatch:

@@ -247,7 +247,7 @@ class StepTask:
         # Or the rows that go on to nodes from here.
         name, spread = self.groups[group], any(part.group == group for part in self.spreads)
         if self.kept is None:
-            return self._inputs(name, own, slotted=not (spread or is_single(name)))
+            return self._inputs(name, own)
         found = self._read(name, self.kept)
         if spread:
             return {stream: even_share(rows, lane, self.counts[group]) for stream, rows in found.items()}
@@ -259,22 +259,20 @@ class StepTask:
 
     def _read(self, group: str, kept: Mapping[str, tuple[ChunkRef, ...]]) -> dict[str, pa.RecordBatch]:
         program, store, streams = self.plan.program(group), self.writes.store, self.plan.manifest.streams
-        none = {stream.name: nothing(stream, self.counted, slotted=False) for stream in self.streams}
+        none = {stream.name: nothing(stream, self.counted) for stream in self.streams}
         none |= {stream.name: no_answers(stream) for stream in streams.values() if stream.answers_of}
         read = sorted({stream for unit in program.units for stream in unit.streams})
         return {stream: rows_from(store, kept.get(stream, ()), none[stream]) for stream in read}
 
-    def _inputs(
-        self, group: str, own: Mapping[str, tuple[Share, Mask | None]], *, slotted: bool
-    ) -> dict[str, pa.RecordBatch]:
+    def _inputs(self, group: str, own: Mapping[str, tuple[Share, Mask | None]]) -> dict[str, pa.RecordBatch]:
         read = {stream for unit in self.plan.program(group).units for stream in unit.streams}
         batches = {}
         for stream in self.streams:
             if stream.name in own:
                 share, entering = own[stream.name]
-                batches[stream.name] = share.inputs(entering, self.counted, slotted)
+                batches[stream.name] = share.inputs(entering, self.counted)
             elif stream.name in read:
-                batches[stream.name] = nothing(stream, self.counted, slotted)
+                batches[stream.name] = nothing(stream, self.counted)
         return batches
 
 
@@ -308,7 +306,7 @@ class TaskReport:
                 self._put_apart(JobOutput(DEAD_LETTERS, stream.name), share.dead(judged.dead, most))
             self.seen[stream.name] = self.seen.get(stream.name, Seen()) + judged.seen
             if stream.name in task.read_above:
-                rows = share.inputs(judged.entering, task.counted, slotted=False)
+                rows = share.inputs(judged.entering, task.counted)
                 store, step, number = task.writes.store, task.clock.step, len(self.kept)
                 self.kept.append(kept_rows(store, step, stream.name, self.partition, rows, number))
         return judged.entering

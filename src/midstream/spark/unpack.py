@@ -13,10 +13,9 @@ import pyarrow.types as pt
 
 from midstream.language.result_time import time_in
 from midstream.model.schema import StreamSchema
-from midstream.runtime.lane_key import SLOTS
 from midstream.spark.layout import ARRIVALS, StepLayout, arrivals_columns
-from midstream.spark.tag import TAG, TagFormat, Words
-from midstream.state.base_state import SLOT, TIME, count_column
+from midstream.spark.tag import TAG, TagFormat
+from midstream.state.base_state import TIME, count_column
 from midstream.state.rows import one_batch
 from midstream.step.admission.admit import Mask
 from midstream.step.admission.outputs import all_texts, dead_letters, late_rows, readable
@@ -64,17 +63,12 @@ class Share:
 
     stream: StreamSlots
     rows: pa.RecordBatch
-    tags: Words
 
-    def inputs(self, entering: Mask | None, counted: Sequence[str], slotted: bool) -> pa.RecordBatch:
-        """Make a lane's input: declared columns, `_ts`, `_slot` and arrival numbers of the rows that enter."""
-        rows, tags = self.rows, self.tags
-        if entering is not None:
-            rows, tags = rows.filter(pa.array(entering)), tags[entering]
+    def inputs(self, entering: Mask | None, counted: Sequence[str]) -> pa.RecordBatch:
+        """Make a lane's input: declared columns, `_ts` and arrival numbers of the rows that enter."""
+        rows = self.rows if entering is None else self.rows.filter(pa.array(entering))
         columns = self.stream.declared(rows)
         columns[TIME] = rows.column(TIME)
-        if slotted:
-            columns[SLOT] = pa.array((tags & (SLOTS - 1)).astype(np.int16))
         columns |= {count_column(stream): rows.column(name) for stream, name in arrivals_columns(counted).items()}
         return pa.RecordBatch.from_pydict(columns)
 
@@ -121,8 +115,7 @@ def shares(
     if table is None or not table.num_rows:
         return {}
     whole = one_batch(table, "rows of a task")
-    words = whole.column(TAG).to_numpy()
-    tags = format.decode(words)
+    tags = format.decode(whole.column(TAG).to_numpy())
     counts = np.array([lanes.get(g, 1) for g in range(int(tags.group.max()) + 1)], np.int32)
     code = format.encode(tags._replace(slot=tags.slot % counts[tags.group]))
     sizes = np.bincount(code)
@@ -136,7 +129,7 @@ def shares(
     for at, (group, stream, lane) in enumerate(zip(*(part.tolist() for part in format.decode(found)), strict=True)):
         rows = order[ends[at - 1] if at else 0 : ends[at]]
         chosen = whole if len(rows) == whole.num_rows else _take(whole, streams[stream], rows)
-        result[group, lane, stream] = Share(streams[stream], chosen, words if len(rows) == len(words) else words[rows])
+        result[group, lane, stream] = Share(streams[stream], chosen)
     return result
 
 
@@ -149,10 +142,10 @@ def as_declared(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values.cast(kind)
 
 
-def nothing(stream: StreamSlots, counted: Sequence[str], slotted: bool) -> pa.RecordBatch:
+def nothing(stream: StreamSlots, counted: Sequence[str]) -> pa.RecordBatch:
     """Make a lane's input for a stream that brought no row."""
     fields = [(name, kind) for name, _, kind in stream.columns] + [(TIME, pa.int64())]
-    fields += [(SLOT, pa.int16())] * slotted + [(count_column(other), pa.int64()) for other in counted]
+    fields += [(count_column(other), pa.int64()) for other in counted]
     return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for _, kind in fields], schema=pa.schema(fields))
 
 

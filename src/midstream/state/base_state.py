@@ -29,9 +29,6 @@ Mask = npt.NDArray[np.bool_]
 TIME = "_ts"
 """The internal column of event time, int64 microseconds."""
 
-SLOT = "_slot"
-"""The internal column of hash buckets of the lane key, int16; it decides the lane of a row."""
-
 
 def count_column(stream: str) -> str:
     """Name the internal column that counts the arrivals of a stream up to and including a row.

@@ -32,15 +32,19 @@ def conclude(
     outputs: Mapping[LaneId, LaneOutput],
     seen: Mapping[str, Seen],
     progress: Mapping[str, StreamProgress] | None = None,
+    marks: Mapping[str, int] | None = None,
 ) -> tuple[Manifest, tuple[Event, ...]]:
     """Compute the manifest after the step, and everything that happened in it.
 
     `before` is the manifest the step began from; `outputs` has those of all lanes, `progress` the result of
-    `progress_after`, if that is known already.
+    `progress_after` and `marks` the watermarks by it, if these are known already.
     """
     manifest, step = plan.manifest, plan.manifest.step
     progress = progress_after(plan, seen) if progress is None else progress
-    progress, doubtful = _doubtful(before, manifest, seen, progress)
+    marks = watermarks(manifest.streams, progress) if marks is None else marks
+    # Of many streams most are often silent.
+    spoke = {name: s for name, s in seen.items() if s.rows or s.late or s.rejected or s.greatest is not None}
+    progress, doubtful = _doubtful(before, manifest, spoke, progress)
     work, done_in_all = _work_of(outputs)
     queries, moved = dict[str, QueryEntry](), list[Event]()
     rows_out, refused = _rows_out(manifest, outputs), _rejected(outputs)
@@ -70,14 +74,13 @@ def conclude(
         done_in_all += Counters.sum(dropped.values())
         _add(operators, dropped)
     # An operator takes what the one below it gives: the sum over all of them is nothing that came in or went out.
-    came_in = sum([one.rows for name, one in seen.items() if not manifest.streams[name].answers_of])
+    came_in = sum([one.rows for name, one in spoke.items() if not manifest.streams[name].answers_of])
     went_out = sum([rows for name, rows in rows_out.items() if rows and not manifest.queries[name].part])
     totals = manifest.totals + revised(done_in_all, rows_in=came_in, rows_out=went_out)
     after = revised(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
     )
     after = concluded_arrangement(manifest, worked(after, outputs))
-    marks = watermarks(manifest.streams, progress)
     done = StepDone(
         step,
         {name: s.rows for name, s in seen.items()},
@@ -88,10 +91,10 @@ def conclude(
     )
     late = [
         RowsLate(step, name, s.late, watermarks(manifest.streams, before.progress)[name])
-        for name, s in seen.items()
+        for name, s in spoke.items()
         if s.late
     ]
-    rejected = [RowsRejected(step, name, s.rejected) for name, s in seen.items() if s.rejected]
+    rejected = [RowsRejected(step, name, s.rejected) for name, s in spoke.items() if s.rejected]
     failed = [ResultsRejected(step, name, rows) for name, rows in refused.items()]
     lanes = [event for output in outputs.values() for event in output.events]
     return after, (*plan.events, *moved, *lanes, *late, *doubtful, *rejected, *failed, done)

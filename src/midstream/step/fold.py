@@ -33,7 +33,7 @@ from midstream.step.levels import Executor, LevelOutput, conclude_levels, run_le
 from midstream.step.operators import result_columns
 from midstream.step.plan_step import Refuse, StepPlan, lanes_of, plan_step
 from midstream.step.program import Program
-from midstream.step.rescale import adopt
+from midstream.step.rescale import adopt, dealt_states
 from midstream.step.spreading.spread_step import spread_step
 from midstream.step.spreading.taken_over import returned, with_returned
 
@@ -136,7 +136,7 @@ class LaneExecutor(Executor):
             for group in plan.lane_groups(level)
             for program in [plan.program(group)]
             for stage in program.stages
-            for lane, share in spread(plan, group, program, stage, self._rows, self._silence, self._each).items()
+            for lane, share in spread(plan, group, program, stage, self._rows, self._each).items()
         ]
 
         def run(one: LaneShare) -> LaneOutput:
@@ -186,7 +186,8 @@ def state_of(plan: StepPlan, group: str, lane: LaneId, store: ChunkStore) -> Lan
     if old == new:
         return states.get(lane, LaneState())
     former = [states[name] for name in (LaneId(group, i) for i in range(old)) if name in states]
-    return adopt(former, lane.number, new, store, f"{lane}/{plan.manifest.step:08d}-adopted")
+    dealt = dealt_states(plan.program(group))
+    return adopt(former, dealt, lane.number, new, store, f"{lane}/{plan.manifest.step:08d}-adopted")
 
 
 def _check_streams(manifest: Manifest, batch: Mapping[str, pa.Table]) -> None:

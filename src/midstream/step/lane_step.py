@@ -62,8 +62,8 @@ def lane_step(
 ) -> LaneOutput:
     """Fold a step's rows into a lane.
 
-    `inputs` has for each stream the admitted rows, with `_ts`, with `_count:<stream>` where a ROWS window counts, and
-    with `_slot` where lanes may be rescaled. With `writer` answers of many rows go to it piece by piece, as far as
+    `inputs` has for each stream the admitted rows, with `_ts`, and with `_count:<stream>` where a ROWS window counts.
+    With `writer` answers of many rows go to it piece by piece, as far as
     that can be. Raises `CheckpointError` where base rows are missing or damaged.
     """
     lane = Lane(name, state, inputs, clock, store)

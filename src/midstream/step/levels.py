@@ -6,10 +6,11 @@ Queries over pushed streams are of level 0; a query that reads the answers of qu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from midstream.model.events import Event
+from midstream.model.frozen import revised
 from midstream.model.ids import LaneId
 from midstream.model.manifest import Manifest, StreamProgress
 from midstream.model.node_spread import NodeSpread
@@ -58,12 +59,15 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class StepOutputs:
-    """What all levels of a step give back; `progress` is that of the streams after it, if it is known."""
+    """What all levels of a step give back; `progress` is that of the streams after it, if it is known, and `marks` are
+    their watermarks then.
+    """
 
     lanes: Mapping[LaneId, LaneOutput]
     seen: Mapping[str, Seen]
     spreads: Mapping[str, NodeSpread] = field(default_factory=dict)
     progress: Mapping[str, StreamProgress] | None = None
+    marks: Mapping[str, int] | None = None
 
 
 def run_levels(plan: StepPlan, executor: Executor) -> StepOutputs:
@@ -80,21 +84,22 @@ def run_levels(plan: StepPlan, executor: Executor) -> StepOutputs:
             for stream in answering:
                 times = executor.answer(stream, lanes)
                 progress[stream.name], seen[stream.name] = answered(manifest, progress, stream, times, lanes)
-            clock = replace(clock, after=watermarks(streams, progress))
+            clock = revised(clock, after=watermarks(streams, progress))
         done = executor.run(level, clock)
         lanes.update(done.lanes)
         spreads.update(done.spreads)
         if done.seen is not None:
             seen = dict(done.seen)
             progress = progress_after(plan, seen)
-    return StepOutputs(lanes, seen, spreads, progress)
+            clock = revised(clock, after=watermarks(streams, progress))
+    return StepOutputs(lanes, seen, spreads, progress, None if progress is None else clock.after)
 
 
 def conclude_levels(
     before: Manifest, plan: StepPlan, outputs: StepOutputs, store: ChunkStore
 ) -> tuple[Manifest, tuple[Event, ...]]:
     """Return the manifest after a step and what happened in it. Raise if a chunk that it lists is not in the store."""
-    concluded, events = conclude(before, plan, outputs.lanes, outputs.seen, outputs.progress)
+    concluded, events = conclude(before, plan, outputs.lanes, outputs.seen, outputs.progress, outputs.marks)
     concluded = spread_on(concluded, outputs.spreads)
     validate(before, concluded, store)
     return concluded, events

@@ -6,34 +6,21 @@ every manifest that is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from midstream.language.expression import Column, Expression
-from midstream.model.ids import LaneId, StateId, StateKind
-from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
-from midstream.plan.signature import relabel
+from midstream.model.ids import LaneId
+from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.runtime.checks import are_on, require
-from midstream.runtime.lane_key import is_single, slots
+from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import BEGINNING, watermarks
-from midstream.state.base_state import SLOT
 from midstream.state.store.base import ChunkStore
 from midstream.step.plan_step import lanes_of
 from midstream.step.program import Program, compile_program
 from midstream.step.query_unit import QueryUnit
+from midstream.step.rescale import dealt_states
 from midstream.step.spreading.deployed import Deployed, as_before
 from midstream.step.spreading.partition import read
-from midstream.step.unit import Unit
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A state whose rows are dealt by a key, and the queries that it is kept for."""
-
-    id: StateId
-    stream: str
-    queries: tuple[str, ...]
-    key: Mapping[str, Expression]
 
 
 @dataclass(frozen=True)
@@ -81,46 +68,16 @@ def misplaced(manifest: Manifest, store: ChunkStore, known: Manifest | None = No
 def _in_lane(
     program: Program, lane: LaneId, lanes: int, state: LaneState, former: LaneState, store: ChunkStore
 ) -> Iterator[Misplaced]:
-    for kept, ref in _kept(program, state):
-        old, stream = former.states.get(kept.id, StateListing()), kept.stream
-        if stream not in kept.key or any(ref.name == one.name for one in old.chunks):
-            continue
-        batch = store.get(ref)
-        names = batch.schema.names
-        if not all(column.name in names for column in kept.key[stream].columns()):
-            continue  # The chunk is older than the column.
-        found = slots(kept.key, stream, batch)
-        wrong = found % lanes != lane.number
-        if SLOT in names:  # By it the row goes on when the lanes become more or fewer.
-            wrong |= batch.column(SLOT).to_numpy() != found
-        if wrong.any():
-            yield Misplaced(lane, kept.queries, stream, ref.name, int(wrong.sum()))
-
-
-def _kept(program: Program, state: LaneState) -> Iterator[tuple[Kept, ChunkRef]]:
-    # With what is known of each chunk.
-    key = program.stages[0].lane_key or {}
-    owners: dict[StateId, Kept] = {}
-    for unit in program.units:
-        for spec in unit.binding.rows().values():
-            names = owners[spec.id].queries if spec.id in owners else ()
-            owners[spec.id] = Kept(spec.id, spec.stream, (*names, *unit.queries), key)
-        for id in state.states:
-            if id.kind is StateKind.HELD and id.owner == f"{unit.name}.{unit.since}":
-                owners[id] = Kept(id, unit.streams[0], unit.queries, _key_in_groups(unit, key))
+    dealt = dealt_states(program)
     for id, listing in state.states.items():
-        if id in owners:
-            yield from ((owners[id], ref) for ref in listing.chunks)
-
-
-def _key_in_groups(unit: Unit, key: Mapping[str, Expression]) -> Mapping[str, Expression]:
-    # The values that are grouped by are kept as columns `g0, g1, ...`.
-    groups, (source, *others) = unit.query.groups, unit.query.sources
-    if groups is None or others:
-        return {}
-    texts = [relabel(group, {source.alias: source.stream}).text() for group in groups]
-    own = key[source.stream]
-    return {source.stream: Column(own.type, source.stream, f"g{texts.index(own.text())}")}
+        own, old = dealt.get(id), former.states.get(id, StateListing())
+        for ref in listing.chunks:
+            if own is None or any(ref.name == one.name for one in old.chunks):
+                continue
+            batch = store.get(ref)
+            wrong = own.lanes_of(batch, lanes) != lane.number
+            if wrong.any():
+                yield Misplaced(lane, own.queries, own.stream, ref.name, int(wrong.sum()))
 
 
 def _at_nodes(manifest: Manifest, group: str, program: Program, store: ChunkStore) -> Iterator[Misplaced]:

@@ -159,8 +159,8 @@ MOST_APART = 8
 
 
 # A lane that is a step of its own costs its part of the fixed work and lists chunks of its own. That pays where lanes
-# run side by side; lanes that would only run one after the other in a thread are held as one. Rows carry their slot, so
-# that shares are spread anew as lanes are.
+# run side by side; lanes that would only run one after the other in a thread are held as one. Rows keep what they are
+# dealt by, so that shares are spread anew as lanes are.
 def held_in(lanes: int, threads: int) -> int:
     """Compute the number of shares that so many lanes are held in by so many threads. 0 holds each lane by itself.
 

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from midstream.language.expression import Column
 from midstream.model.errors import CheckpointError
 from midstream.model.events import LanesRescaled, StateRebuilt
 from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import LaneState, StateListing
-from midstream.state.base_state import SLOT, TIME
+from midstream.runtime.lane_key import slots_of
+from midstream.state.base_state import TIME
 from midstream.state.store.base import store_chunk
 from midstream.state.store.memory import MemoryStore
-from midstream.step.rescale import adopt
+from midstream.step.rescale import DealtState, adopt
 from tests.unit.building import both, engine, table
 
 NAMES = StateId("A", "0123456789ab", "rows")
+DEALT = {NAMES: DealtState("A", ("q",), {stream: Column(pa.int64(), stream, "k") for stream in "AB"})}
 
 
 def lane(store: MemoryStore, name: str, *batches: list[tuple[int, int]]) -> LaneState:
-    """A lane whose base rows are chunks of (slot, time)."""
+    """A lane whose base rows are chunks of (key, time)."""
     refs = []
     for number, rows in enumerate(batches):
         batch = pa.RecordBatch.from_pydict(
             {
                 TIME: pa.array([ts for _, ts in rows], pa.int64()),
-                SLOT: pa.array([slot for slot, _ in rows], pa.int16()),
+                "k": pa.array([key for key, _ in rows], pa.int64()),
             }
         )
         ends = [ts + 5 for _, ts in rows]
@@ -40,40 +44,57 @@ def content(state: LaneState, store: MemoryStore) -> list[tuple[int, int]]:
     batches = [store.get(ref) for ref in listing.chunks]
     assert [ref.first for ref in listing.chunks] == [0] * len(batches)
     assert listing.live == listing.next_row == sum(b.num_rows for b in batches)
-    columns = [(b.column(SLOT).to_pylist(), b.column(TIME).to_pylist()) for b in batches]
-    return [pair for slots, times in columns for pair in zip(slots, times, strict=True)]
+    columns = [(b.column("k").to_pylist(), b.column(TIME).to_pylist()) for b in batches]
+    return [pair for keys, times in columns for pair in zip(keys, times, strict=True)]
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 3, 5, 4096])
-def test_each_row_is_in_the_lane_of_its_slot_in_order_of_time(lanes: int) -> None:
+def test_each_row_is_in_the_lane_of_its_key_in_order_of_time(lanes: int) -> None:
     store = MemoryStore()
     old = [lane(store, "x.0", [(0, 5), (4, 7)], [(2, 6)]), lane(store, "x.1", [(1, 3), (3, 9), (1, 1)])]
     rows = [(0, 5), (4, 7), (2, 6), (1, 3), (3, 9), (1, 1)]
-    for number in range(min(lanes, 6)):
-        found = adopt(old, number, lanes, store, f"x.{number}/00000009-adopted")
-        assert content(found, store) == sorted((r for r in rows if r[0] % lanes == number), key=lambda r: r[1])
+    slots = dict(zip(range(5), slots_of(np.arange(5)).tolist(), strict=True))
+    used = {slot % lanes for slot in slots.values()}
+    assert len(used) > 1 or lanes == 1
+    for number in sorted(used):
+        found = adopt(old, DEALT, number, lanes, store, f"x.{number}/00000009-adopted")
+        assert content(found, store) == sorted((r for r in rows if slots[r[0]] % lanes == number), key=lambda r: r[1])
         assert set(found.states) == {NAMES}, "states that can be computed again are left out"
         assert found.boxes == old[0].boxes
 
 
 def test_chunk_lifetimes_cover_the_rows() -> None:
     store = MemoryStore()
-    found = adopt([lane(store, "x.0", [(0, 5)], [(2, 60)])], 0, 2, store, "x.0/00000009-adopted")
+    found = adopt(
+        [lane(store, "x.0", [(0, 5)], [(0, 60)])],
+        DEALT,
+        int(slots_of(np.zeros(1, np.int64))[0]) % 2,
+        2,
+        store,
+        "x.0/00000009-adopted",
+    )
     assert found.states[NAMES].chunks[0].lifetimes == {"ts": (10, 65)}
 
 
 def test_nothing_can_be_adopted_too() -> None:
     store = MemoryStore()
-    assert adopt([], 0, 2, store, "x.0/00000009-adopted") == LaneState()
-    assert content(adopt([lane(store, "x.0", [(1, 5)])], 0, 2, store, "x.0/00000009-adopted"), store) == []
+    assert adopt([], DEALT, 0, 2, store, "x.0/00000009-adopted") == LaneState()
+    other = 1 - int(slots_of(np.ones(1, np.int64))[0]) % 2
+    found = adopt([lane(store, "x.0", [(1, 5)])], DEALT, other, 2, store, "x.0/00000009-adopted")
+    assert content(found, store) == []
 
 
-def test_rows_without_slots_cannot_be_spread() -> None:
+def test_states_that_nobody_needs_any_more_are_left_out() -> None:
+    store = MemoryStore()
+    assert not adopt([lane(store, "x.0", [(0, 5)])], {}, 0, 2, store, "x.0/00000009-adopted").states
+
+
+def test_rows_without_the_columns_of_their_key_cannot_be_spread() -> None:
     store = MemoryStore()
     batch = pa.RecordBatch.from_pydict({TIME: pa.array([1], pa.int64())})
     ref = store_chunk(store, "x.0/00000000-A", batch)
-    with pytest.raises(CheckpointError, match="without slots"):
-        adopt([LaneState({NAMES: StateListing((ref,), 1, 1)})], 0, 2, store, "x.0/00000009-adopted")
+    with pytest.raises(CheckpointError, match="without the columns"):
+        adopt([LaneState({NAMES: StateListing((ref,), 1, 1)})], DEALT, 0, 2, store, "x.0/00000009-adopted")
 
 
 QUERIES = {

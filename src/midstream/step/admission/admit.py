@@ -15,7 +15,7 @@ from midstream.model.errors import InputError
 from midstream.model.frozen import make_room
 from midstream.model.schema import StreamSchema, plain_type, without_runs
 from midstream.runtime.watermark import BEGINNING, FIRST_TIME, LAST_TIME, Seen
-from midstream.state.base_state import SLOT, TIME
+from midstream.state.base_state import TIME
 from midstream.state.rows import one_batch
 from midstream.step.admission.mixed import with_texts
 from midstream.step.admission.outputs import FILE, PARTITION, dead_letters, late_rows, readable
@@ -60,16 +60,12 @@ def judge(times: pa.Array, watermark: int, ceiling: int = LAST_TIME) -> Judged:
 
 @dataclass(frozen=True)
 class Admitted:
-    """A table sorted out: rows with `_ts`, late rows with their `_watermark`, dead letters with a `_reason`.
-
-    `slotted` are the rows with `_slot`, where there is none.
-    """
+    """A table sorted out: rows with `_ts`, late rows with their `_watermark`, dead letters with a `_reason`."""
 
     rows: pa.RecordBatch
     late: pa.Table
     dead: pa.Table
     seen: Seen
-    slotted: pa.RecordBatch | None = None
 
 
 def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING, ceiling: int = LAST_TIME) -> Admitted:
@@ -156,9 +152,8 @@ _REMEMBERED = 64
 def _nothing(schema: StreamSchema) -> Admitted:
     columns = schema.columns.empty_table()
     rows = one_batch(columns, f"stream {schema.name}").append_column(TIME, pa.array([], pa.int64()))
-    slotted = rows.append_column(SLOT, pa.array([], pa.int16()))
     late = late_rows(rows, 0, time_in([schema]))
-    return Admitted(rows, late, dead_letters(columns, []), Seen(), slotted)
+    return Admitted(rows, late, dead_letters(columns, []), Seen())
 
 
 def _dead(table: pa.Table, dead: Mask, schema: StreamSchema, reading: Reading, ceiling: int) -> pa.Table:

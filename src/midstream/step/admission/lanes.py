@@ -16,11 +16,9 @@ from midstream.model.ids import LaneId
 from midstream.operators.arrival import with_arrival_numbers
 from midstream.runtime.distribution import Stage
 from midstream.runtime.lane_key import slots
-from midstream.state.base_state import SLOT
 from midstream.state.gather import MANY
 from midstream.state.keys import stable_order
 from midstream.state.rows import taken_rows
-from midstream.step.admission.admit import Admitted
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
 
@@ -72,36 +70,23 @@ def spread(
     program: Program,
     stage: Stage,
     rows: Mapping[str, pa.RecordBatch],
-    nothing: Mapping[str, Admitted],
     each: Each = one_by_one,
 ) -> dict[LaneId, dict[str, pa.RecordBatch]]:
     """Deal the rows that a stage begins with to the lanes of a group, by lane and stream.
 
-    `nothing` is what is admitted of streams that are silent; `each` runs over the streams.
+    `each` runs over the streams.
     """
-    streams, key = program.streams, stage.lane_key
-    if key is None:
+    streams, key, lanes = program.streams, stage.lane_key, plan.lanes(group)
+    if key is None or lanes == 1:
         return {LaneId(group, 0): {s: rows[s] for s in streams}}
-    slotted = {s: one for s in streams if rows[s] is nothing[s].rows and (one := nothing[s].slotted) is not None}
-    for s in streams:
-        if s not in slotted:
-            slotted[s] = rows[s].append_column(_SLOT, _column(slots(key, s, rows[s])))
-    lanes = plan.lanes(group)
-    if lanes == 1:
-        return {LaneId(group, 0): slotted}
-    speaking = sorted(streams)
-    side_by_side = each if sum(len(slotted[s]) for s in streams) >= MANY else one_by_one
-    owned = side_by_side(lambda s: shared(slotted[s], np.asarray(slotted[s].column(SLOT)) % lanes, lanes), speaking)
-    shares = dict(zip(speaking, owned, strict=True))
+
+    def own(stream: str) -> list[pa.RecordBatch]:
+        batch = rows[stream]
+        return shared(batch, slots(key, stream, batch) % lanes, lanes) if batch.num_rows else [batch] * lanes
+
+    side_by_side = each if sum(rows[s].num_rows for s in streams) >= MANY else one_by_one
+    shares = dict(zip(streams, side_by_side(own, streams), strict=True))
     return {LaneId(group, lane): {s: shares[s][lane] for s in streams} for lane in range(lanes)}
-
-
-_SLOT = pa.field(SLOT, pa.int16())
-
-
-def _column(found: npt.NDArray[np.int16]) -> pa.Array:
-    # On the same memory, sooner than Arrow's conversion finds out what they are.
-    return pa.Array.from_buffers(_SLOT.type, len(found), [None, pa.py_buffer(found)])
 
 
 def shared(rows: pa.RecordBatch, owners: npt.NDArray[np.integer[Any]], lanes: int) -> list[pa.RecordBatch]:

@@ -48,7 +48,7 @@ def review(draft: Draft, store: ChunkStore) -> Draft:
     """Do the reviews that are due in a step, after the commands of users."""
     withdraw_of_other_groups(draft)
     draft.manifest, wanted = look(draft.manifest)
-    for candidate in in_turn(draft.manifest, wanted):
+    for candidate in in_turn(draft.manifest, wanted) if wanted else ():
         one, now = candidate.one, candidate.now
         if draft.migrations.get(draft.manifest.queries[one.lead].unit(one.lead)):
             continue

@@ -99,8 +99,8 @@ def groups_with_choice(manifest: Manifest) -> Sequence[tuple[str, ...]]:
 
 def query_time(manifest: Manifest, query: str) -> int | None:
     """Return the greatest event time of the streams that a query reads; others do not matter to it."""
-    streams = [source.stream for source in query_of(manifest.queries[query]).sources]
-    seen = [manifest.progress[name].greatest for name in streams if name in manifest.progress]
+    sources, progress = query_of(manifest.queries[query]).sources, manifest.progress
+    seen = [progress[source.stream].greatest for source in sources if source.stream in progress]
     return max([time for time in seen if time is not None], default=None)
 
 

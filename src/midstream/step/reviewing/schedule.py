@@ -17,7 +17,7 @@ from midstream.model.counters import Counters
 from midstream.model.frozen import revised
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
-from midstream.model.optimization import Optimization, ReviewBudget
+from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.window import SECOND
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.samples.reading import BUDGET
@@ -87,8 +87,7 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
             first = price(len(query_of(manifest.queries[lead]).sources), 0.0)
             seen[lead] = replace(kept, reviewed=now, reviewed_in=manifest.step, price=first, seen=now)
             continue
-        can_pay = _left(manifest, settings.effort) >= kept.price - kept.excess
-        over = can_pay and now - kept.reviewed >= settings.review
+        over = now - kept.reviewed >= settings.review and _can_pay(manifest, settings, kept)
         if not (kept.searched or over or _looks(manifest, lead, kept)):
             continue
         if any(manifest.queries[name].migrations for name in names) or manifest.queries[lead].since >= manifest.step:
@@ -97,7 +96,7 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
         if not one.is_reviewed or is_quiet(one.settings, now):
             continue
         after = seen[lead] = _looked(manifest, lead, kept, now)
-        risen = can_pay and after.plan and after.pace > RISEN * (after.spared or 0.0)
+        risen = after.plan and after.pace > RISEN * (after.spared or 0.0) and _can_pay(manifest, settings, kept)
         if after.searched or over or risen or after.excess > after.price:
             wanted.append(Candidate(replace(one, kept=after), now))
     return (revised(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest), wanted
@@ -151,6 +150,10 @@ def _any_step(manifest: Manifest) -> float:
         queries = [manifest.queries[names[0]] for names in groups_with_choice(manifest)]
         joined.append(sum(len(query_of(entry).sources) for entry in queries))
     return ANY_STEP + joined[0] * UNITS.operator_step
+
+
+def _can_pay(manifest: Manifest, settings: OptimizerSettings, kept: Optimization) -> bool:
+    return _left(manifest, settings.effort) >= kept.price - kept.excess
 
 
 def _left(manifest: Manifest, effort: float) -> float:

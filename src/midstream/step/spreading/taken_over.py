@@ -19,7 +19,7 @@ from midstream.ring.logical_slices import queries
 from midstream.ring.shared_queries import bits_of
 from midstream.runtime.lane_key import slots
 from midstream.sharing.shape import shape_of
-from midstream.state.base_state import SLOT, TIME
+from midstream.state.base_state import TIME
 from midstream.state.keys import Mask, stable_order
 from midstream.state.lineage import ARRIVED, LINEAGE, later
 from midstream.state.rows import united
@@ -202,10 +202,7 @@ def _in_lanes(
         whole = whole.take(pa.array(stable_order(times(whole))))
         lane_of = np.zeros(whole.num_rows, np.int64)
         if key is not None:
-            owners = slots(key, spec.stream, whole)
-            lane_of = owners.astype(np.int64) % count
-            whole = whole.append_column(SLOT, pa.array(owners))
-            whole = whole.select(sorted(whole.schema.names))
+            lane_of = slots(key, spec.stream, whole).astype(np.int64) % count
         for lane in range(count):
             own = whole if count == 1 else whole.filter(pa.array(lane_of == lane))
             chunk = f"{LaneId(unit.group, lane)}/{step:08d}-{spec.id}-taken"
