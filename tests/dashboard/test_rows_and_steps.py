@@ -147,3 +147,16 @@ def test_a_late_row_with_what_python_has_not_is_shown(tmp_path: Path) -> None:
             engine.push({"A": pa.table({"d": pa.array([days], pa.int32()).cast(pa.date32()), "ts": times})})
     (late,) = view(tmp_path / "ckpt", "rows")["samples"]
     assert late["rows"][0][late["columns"].index("d")] == "<value out of range: 2147483647>"
+
+
+def test_kept_rows_and_results_are_sampled(engine: ms.Engine, tmp_path: Path) -> None:
+    engine.add_query("filed", SQL, sink=ms.sinks.files(str(tmp_path / "filed")))
+    engine.push({"A": stream([9], [24], [HOSTILE]), "B": stream([9], [24])})
+    found = view(tmp_path / "ckpt", "rows", query="filed")
+    kept = {one["name"]: one for one in found["kept"]}
+    assert kept["A"]["rows"][-1][kept["A"]["columns"].index("k")] == "9"
+    assert (found["results"]["step"], found["results"]["rows"]) == (6, [["9"]])
+    assert view(tmp_path / "ckpt", "rows", query="q")["results"]["rows"] == [["9"]]
+    engine.add_query("printed", SQL, sink=lambda results, step, query: None)
+    engine.push({"A": stream([9], [25]), "B": stream([9], [25])})
+    assert view(tmp_path / "ckpt", "rows", query="printed")["results"]["elsewhere"]

@@ -218,7 +218,7 @@ class ManifestLog:
         """Read all kept manifests, in order of step, for the sweep; those this object has read or published cost
         little.
 
-        Raises `CheckpointError` where one of them is damaged; then nothing may be swept, for it may list anything.
+        Raises `CheckpointError` where one of them is damaged; then nothing may be swept, because it may list anything.
         """
         return self._settled(self._all)
 

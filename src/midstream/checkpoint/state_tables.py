@@ -140,7 +140,7 @@ def _resolved(lane: LaneState, listing: StateListing, known: _Known, store: Chun
         return None
     labels = [c.removeprefix(REFERENCE) for c in rows.column_names if c.startswith(REFERENCE)]
     if not labels:
-        return _for_people(rows)
+        return rows_for_people(rows)
     columns: dict[str, Any] = {}
     for label in labels:
         numbers = rows.column(f"{REFERENCE}{label}")
@@ -149,7 +149,7 @@ def _resolved(lane: LaneState, listing: StateListing, known: _Known, store: Chun
             columns[f"{label} row"] = numbers
             continue
         found = pc.index_in(numbers, value_set=_numbers(base))
-        plain = _for_people(_rows(base, store)).take(found)
+        plain = rows_for_people(_rows(base, store)).take(found)
         columns |= {f"{label}.{name}": plain.column(name) for name in plain.column_names}
     for name, shown in (("now:ts", TIME), ("until:ts", "_until")):
         if name in rows.column_names:
@@ -167,7 +167,8 @@ def _rows(listing: StateListing, store: ChunkStore) -> pa.Table | None:
     return pa.concat_tables(batches, promote_options="permissive") if batches else None
 
 
-def _for_people(rows: pa.Table) -> pa.Table:
+def rows_for_people(rows: pa.Table) -> pa.Table:
+    """Drop the columns that serve the engine alone, and show times as times."""
     shown = rows.drop_columns([name for name in OWN if name in rows.column_names])
     if TIME not in shown.column_names:
         return shown
@@ -177,7 +178,7 @@ def _for_people(rows: pa.Table) -> pa.Table:
 def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_integer(column.type):
         return column
-    # Beyond all times: rows that live for ever.
+    # Beyond all times: rows that live forever.
     ends = pc.greater_equal(pc.abs(column), 2**62)
     return pc.if_else(ends, pa.scalar(None, pa.int64()), column).cast(INSTANT)
 

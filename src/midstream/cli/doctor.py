@@ -21,7 +21,7 @@ def doctor(
 ) -> None:
     """Read everything of a checkpoint and its sinks, and say what is wrong, where, and how to mend it.
 
-    Exit code 0: nothing does harm (any more); 1: something does.
+    Exit code 0 says that nothing does harm, 1 that something does.
     """
     from midstream.job.doctor import examine
     from midstream.job.doctor.examination import CHECKS

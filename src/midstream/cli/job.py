@@ -85,7 +85,7 @@ def job_of(session: Any, file: JobFile) -> Job:
 
 
 def check_sources(file: JobFile) -> None:
-    """Raise an `InputError` where a stream is of a format, or has an option, that Spark may not be asked for."""
+    """Raise an `InputError` where a stream is of a format, or has an option, that a job file may not name."""
     for name, spec in file.streams.items():
         check_spec(name, spec)
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from inspect import getdoc
 from typing import Any
 from zlib import crc32
 
 from midstream.checkpoint.reader import Checkpoint, outcome_of
 from midstream.dashboard.reading import ANSWERS_KEPT, JobReading, JobReadings
+from midstream.dashboard.trial import answer, moved, planned
 from midstream.dashboard.view import nothing_else
 from midstream.dashboard.views import views
 from midstream.model.codec import encode
@@ -155,6 +156,24 @@ class Api:
         with fault_located(lambda: f"command {command.kind}"):
             number, command = checkpoint.send(command)
         return {"id": number, "since": since, **encode(command)}
+
+    def attempt(self, index: int, value: Any) -> JsonObject:
+        """Try something that changes nothing: an object with `of` and `sql`, or with `query` and `plan`.
+
+        `of` is `rows`, for SQL over the rows that are kept, or `plan`, for a query that the job might be given.
+        """
+        match value:
+            case {"of": "rows", "sql": str(sql)}:
+                tried = partial(answer, sql=sql)
+            case {"of": "plan", "sql": str(sql)}:
+                tried = partial(planned, sql=sql)
+            case {"of": "move", "query": str(query), "plan": str(plan)}:
+                tried = partial(moved, query=query, plan=plan)
+            case _:
+                raise QueryError("this cannot be tried", place="request", remedy="send sql, or a query and a plan")
+        readings = self._at(index)
+        with readings.lock:
+            return tried(readings.reading())
 
     def outcome(self, index: int, number: int, since: int) -> JsonObject:
         """Find out what became of a command that was sent after the step `since`.

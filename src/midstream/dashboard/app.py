@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.api import Api
-from midstream.dashboard.safety import HEADERS, READ_ONLY, TOKEN_HEADER, Access
+from midstream.dashboard.safety import HEADERS, READ_ONLY, TOKEN_HEADER, Access, is_loopback
 from midstream.explain.prometheus import CONTENT_TYPE, Measured, exposition
 from midstream.model.errors import MidstreamError, NoCheckpointError, QueryError, ReadError
 from midstream.model.extras import from_extra
@@ -45,6 +45,7 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
     | `GET /metrics` | the jobs for Prometheus; a label `checkpoint` tells several apart |
     | `POST /api/{index}/commands` | `Api.send`; the token is in a header |
     | `GET /api/{index}/commands/{id}?since=` | `Api.outcome` |
+    | `POST /api/{index}/trial` | `Api.attempt`, an error as its value; where others reach the page, with the token |
 
     What changes only as steps are done has an ETag: asked again with it, 304 and nothing is computed. An error is an
     object with `error`, `place` and `remedy`.
@@ -97,6 +98,17 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
         value = json.loads(await request.body())
         return JSONResponse(await run_in_threadpool(api.send, _number(request, "index"), value), status_code=201)
 
+    async def trial(request: Request) -> Response:
+        refusal = _too_long(request) if is_loopback(access.host) else _refused(request, access)
+        if refusal is not None:
+            return refusal
+        value = json.loads(await request.body())
+        try:
+            found = await run_in_threadpool(api.attempt, _number(request, "index"), value)
+        except MidstreamError as error:  # While somebody types, that is no failure of the page.
+            found = {"error": error.message, "place": error.place, "remedy": error.remedy}
+        return Response(json.dumps(found, default=str).encode(), media_type="application/json")
+
     async def outcome(request: Request) -> Response:
         since = int(request.query_params.get("since", -1))
         found = await run_in_threadpool(api.outcome, _number(request, "index"), _number(request, "id"), since)
@@ -112,6 +124,7 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
             Route("/api/{index:int}/views/{name}", view),
             Route("/api/{index:int}/commands", send, methods=["POST"]),
             Route("/api/{index:int}/commands/{id:int}", outcome),
+            Route("/api/{index:int}/trial", trial, methods=["POST"]),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         middleware=[Middleware(Guard, access=access)],
@@ -125,6 +138,10 @@ def _refused(request: Request, access: Access) -> Response | None:
         return failure(403, "control is off", "", READ_ONLY)
     if not access.controls(request.headers.get(TOKEN_HEADER, "")):
         return failure(403, "the token is wrong", TOKEN_HEADER, "open the address that the dashboard printed")
+    return _too_long(request)
+
+
+def _too_long(request: Request) -> Response | None:
     if int(request.headers.get("content-length") or LARGEST_COMMAND + 1) > LARGEST_COMMAND:
         return failure(413, "the command is too long", "", "shorten it")
     return None

@@ -1,4 +1,4 @@
-"""Samples of what is in no answer: rows that came too late or could not be read, and what of a query is rejected."""
+"""Samples of rows: late ones, those that could not be read, what of a query is rejected, kept rows, and results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
+from midstream.checkpoint.state_tables import rows_for_people
 from midstream.dashboard.reading import JobReading
+from midstream.dashboard.trial import kept_tables
 from midstream.model.codec import decode
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import ChunkRef
@@ -23,6 +25,9 @@ from midstream.step.admission.outputs import REASON, WATERMARK
 
 EVENT_OF = {LATE: "rows_late", DEAD_LETTERS: "rows_rejected", REJECTED: "results_rejected"}
 """The event that tells of rows of a kind."""
+
+FEW = 5
+"""So many kept rows of a stream, and results of a query, are a sample."""
 
 ROWS_SHOWN = 20
 """So many of the newest rows of a stream are a sample."""
@@ -74,6 +79,53 @@ def sample(reading: JobReading, kind: str, stream: str) -> dict[str, Any]:
         "late_by": [one["late_by"] for one in found],
         "read": read,
         "common": [{"reason": reason, "count": count} for reason, count in common.most_common(REASONS_SHOWN)],
+    }
+
+
+def kept_sample(reading: JobReading, stream: str) -> dict[str, Any]:
+    """Sample the newest kept rows of a stream: `columns`, and `rows` as lists of texts, none where none are kept."""
+    id, _, _ = kept_tables(reading.manifest).get(stream, (None, 0, 0))
+    listings = [
+        lane.states[id] for lane in reading.manifest.lane_states.values() if id is not None and id in lane.states
+    ]
+    chunks = [one.chunks[-1] for one in listings if one.chunks and one.chunks[-1].bytes <= LARGEST]
+    newest = max(chunks, key=lambda chunk: (chunk.born or (0, 0))[1], default=None)
+    if newest is None:
+        return _texts(pa.table({}))
+    store = FileStore(reading.checkpoint.folders.chunks.url)
+    rows = pa.Table.from_batches([store.get(newest)])
+    return _texts(rows_for_people(rows.slice(max(0, rows.num_rows - FEW))))
+
+
+def results_sample(reading: JobReading, query: str) -> dict[str, Any]:
+    """Sample the newest results of a query: `step`, `columns`, `rows`; `elsewhere` says where they are instead.
+
+    Only Parquet files are looked into.
+    """
+    sink = reading.report.query(query).sink
+    if "path" not in sink or sink.get("format", "parquet") != "parquet":
+        kind = sink.get("type") or sink.get("format")
+        return {"elsewhere": f"in the sink: {kind}" if kind else "with the program that pushes"}
+    done = [event for event in reading.events_of("step_done") if event["rows_out"].get(query)]
+    files, storage, line = FileSink(str(sink["path"])), storage_at(str(sink["path"])), reading.manifest.time_line
+    for event in reversed(done[-FILES_READ:]):
+        step = event["step"]
+        with suppress(FileNotFoundError, MidstreamError):
+            sizes = dict(storage.walk(f"step={step:08d}"))
+            stamped = files.files(
+                range(step, step + 1), lambda stamp: not stamp.job or line.has(stamp), one_by_one=True
+            )
+            for _, name in stamped:
+                if sizes.get(name, 0) <= LARGEST:
+                    return {"step": step, **_texts(parquet_rows(storage.read(name), name).slice(0, FEW))}
+    return {"elsewhere": f"not in {sink['path']} yet"}
+
+
+def _texts(rows: pa.Table) -> dict[str, Any]:
+    cells = [python_values(rows.column(name)) for name in rows.column_names]
+    return {
+        "columns": rows.column_names,
+        "rows": [[_text(column[at]) for column in cells] for at in range(rows.num_rows)],
     }
 
 

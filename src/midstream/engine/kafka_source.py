@@ -117,7 +117,7 @@ class _Places(NamedTuple):
 class KafkaSource(FileSource):
     """The messages of one topic, from all its partitions, those included that it gets while the job runs.
 
-    Of a backlog each partition gives the same share of a step, for the order of event times holds only within one.
+    Of a backlog each partition gives the same share of a step, because the order of event times holds only within one.
     """
 
     name = "kafka"

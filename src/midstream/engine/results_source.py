@@ -24,7 +24,7 @@ class ResultsSource(FileSource):
     What was read is known by the stamps that the files bear in their names. The sink commits one step after the other
     and never changes a file that is in place: so what is looked for begins with the newest step of which something was
     read, and with what this object has seen since. Raises `CheckpointError` where a step that was read has been given
-    up, for the other job went back.
+    up, because the other job went back.
     """
 
     name = OF_A_JOB

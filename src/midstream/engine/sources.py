@@ -140,7 +140,7 @@ class Sources:
         self._noted = newest.step
 
     def _forget_files(self) -> None:
-        """Remove what was noted of files that will not be found again, so that the log does not grow for ever.
+        """Remove what was noted of files that will not be found again, so that the log does not grow forever.
 
         A step's note goes as a whole, once none of its files need be known any more.
         """

@@ -110,7 +110,7 @@ def _of_queries(event: Event) -> str:
         case StreamAdded(stream=stream):
             return f"stream {stream} is read"
         case StreamDropped(stream=stream):
-            return f"stream {stream} is read no longer"
+            return f"stream {stream} is no longer read"
         case TableDropped(table=table):
             return f"table {table} is dropped"
         case TableSet(table=table, version=version, rows=rows):

@@ -296,7 +296,7 @@ class Outputs:
     def commit(self, manifest: Manifest) -> None:
         """Commit in the sinks what the manifest's step has staged; may be called again.
 
-        They are those that the manifest names, for the step is staged where they have it: where a query has another
+        They are those that the manifest names, because the step is staged where they have it: where a query has another
         sink since, that one gets what comes after. The sink of a query that is dropped next may be gone, but only where
         nothing is staged for it any more.
         """

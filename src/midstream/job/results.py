@@ -86,7 +86,7 @@ class DeliveredResults:
         """List the files of the steps after one and up to another, with the step of each. Steps that were given up have
         none.
 
-        Raises `CheckpointError` where a step that was read has been given up since, for the job went back.
+        Raises `CheckpointError` where a step that was read has been given up since, because the job went back.
         """
         return self._files(after, 0 if after is None else after.step + 1, last)
 

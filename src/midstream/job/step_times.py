@@ -87,7 +87,7 @@ class StepTimes:
     """The times of the newest steps, oldest first; in a checkpoint's `times` within some seconds, by a thread.
 
     No step waits for that or is slower because of it; a store gets one request more every few seconds while steps are
-    done, and none while none is. A fault in writing is passed over, for what is lost is times.
+    done, and none while none is. A fault in writing is passed over, because what is lost is times.
     """
 
     def __init__(self, folders: Folders | None = None, epoch: int = 0, every: float | None = None) -> None:

@@ -116,7 +116,7 @@ class Meeting:
         return JoinTimes((*self.before.present, *new), always, late, gaps)
 
     def without_window(self) -> str | None:
-        """A source whose rows would have to be kept for ever."""
+        """A source whose rows would have to be kept forever."""
         ages = {alias: self.age(alias) for alias in self.before.present}
         ages |= {source.alias: self.window(source.alias) for source in self.sources}
         return next((alias for alias, age in ages.items() if age == inf), None)

@@ -47,7 +47,7 @@ def by_answers(found: CqlText, tree: exp.Select, order: JoinOrder) -> tuple[exp.
         raise error_at(found.text, asked, f"{what} of the time of {alias!r}, which the join may pad", remedy)
     if order.times.late[alias] == inf:
         remedy = f"write [RANGE n unit], or group by {TIME_COLUMN}, the time of a result"
-        raise error_at(found.text, asked, f"{what} of the time of {alias!r}, whose rows stay for ever", remedy)
+        raise error_at(found.text, asked, f"{what} of the time of {alias!r}, whose rows stay forever", remedy)
 
     unit_kinds = (exp.TimestampTrunc, exp.DateTrunc)
 

@@ -367,7 +367,7 @@ def _first_rows(text: str, tree: exp.Select) -> exp.Select:
             raise error_at(text, source, "the rank of a row, which is always 1", "leave it out")
         time = by.expressions[0]
     if size is None:
-        raise error_at(text, source, "the first row of a key for ever", _FIRST_SHAPE)
+        raise error_at(text, source, "the first row of a key forever", _FIRST_SHAPE)
     other = f"{alias}_other"
     base = _one_of_a_time(source, [*keys, time.this], tree.args.get("where"))
     same = [_of(key, alias) for key in keys]

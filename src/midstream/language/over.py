@@ -180,7 +180,7 @@ class _Over:
     def bound(self, node: exp.Expr, what: str) -> int:
         """How far rows may be apart that have no frame in time: the window of the stream."""
         if self.source.window is None:
-            raise error_at(self.text, node, f"{what} over rows that would be kept for ever", _BOUNDED)
+            raise error_at(self.text, node, f"{what} over rows that would be kept forever", _BOUNDED)
         return self.source.window.size
 
     def frame(self, node: exp.Window) -> Frame:
@@ -206,7 +206,7 @@ class _Over:
 
     def limit(self, node: exp.Window, what: str) -> int:
         if self.source.window is None:
-            raise error_at(self.text, node, f"{what}, which would be kept for ever", f"write {_IN_TIME}; or {_BOUNDED}")
+            raise error_at(self.text, node, f"{what}, which would be kept forever", f"write {_IN_TIME}; or {_BOUNDED}")
         return self.source.window.size
 
     def edge(self, node: exp.Window, kind: str, value: object, side: str | None, unsaid: str) -> int:

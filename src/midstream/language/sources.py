@@ -107,7 +107,7 @@ def check_rows_windows(
 
 
 def check_windows(found: CqlText, sources: tuple[Source, ...], offsets: tuple[int, ...]) -> None:
-    """Refuse a join, an aggregate or a difference over a stream without a window: its state would grow for ever."""
+    """Refuse a join, an aggregate or a difference over a stream without a window: its state would grow forever."""
     if len(sources) > 1 or found.every is not None:
         for source, offset in zip(sources, offsets, strict=True):
             if source.window is None:

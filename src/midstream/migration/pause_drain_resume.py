@@ -17,7 +17,7 @@ class PauseDrainResume(Strategy):
     """Stop, let the queues run empty, swap the plans, go on.
 
     Between two steps no tuple is in a queue, so draining is done before it begins. A stateful box is refused: its
-    states are purged only by new input, which the pause holds back, so it would wait for ever (the deadlock of Zhu §1).
+    states are purged only by new input, which the pause holds back, so it would wait forever (the deadlock of Zhu §1).
     """
 
     name: ClassVar[str] = "pause_drain_resume"

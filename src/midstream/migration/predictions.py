@@ -1,7 +1,7 @@
 """What each way of migrating costs, from live figures: the papers' models over any plan.
 
 A strategy's `predict` calls the function of its kind with its options. Where the papers have one rate and one window,
-these take each source's own; times end a step later than in the papers, for a step is done as a whole.
+these take each source's own; times end a step later than in the papers, because a step is done as a whole.
 """
 
 from __future__ import annotations

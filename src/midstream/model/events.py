@@ -91,7 +91,7 @@ class StreamAdded(Event):
 
 @dataclass(frozen=True)
 class StreamDropped(Event):
-    """A stream is read no longer, and forgotten."""
+    """A stream is no longer read, and forgotten."""
 
     stream: str
 
@@ -119,7 +119,7 @@ class QueryAdded(Event):
     It joins every row that arrives from this step on. `sees` says which rows that arrived before it joins them with.
     "all": every row its windows cover; "new": those that arrived from step `from_step` on, none if that is this step; a
     number: of those, the ones whose event time (microseconds) is not before it. `exact_from`: the event time from which
-    on its answers are what they would be had it run for ever; None: from the first one on.
+    on its answers are what they would be had it run forever; None: from the first one on.
     """
 
     query: str

@@ -220,7 +220,7 @@ class QueryEntry(EncodedOnce):
 
     A query that shares states runs in a `chain`; `demands` says by label what it reads of them. It entered its chain,
     as it is now, in step `entered`; `sees` and `from_step` say which rows that arrived before it joins, as in the event
-    `QueryAdded`; from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning,
+    `QueryAdded`; from `exact_from` on its answers are those of a query that has run forever (None: from the beginning,
     or it is unknown). A query that is `private` has states of its own even where another's are equal. `spread` has for
     each stream the text of what its rows are spread over lanes by; `nodes` is there where the query is spread over
     nodes, which are the lanes of a group of its own. It `rejects`

@@ -44,7 +44,7 @@ class StreamSchema(EncodedOnce):
 
     The rows of a stream are pushed, or are the answers of the queries that it names in `answers_of`. `lateness` and
     `idle_timeout` are microseconds of event time; without an `idle_timeout` a silent stream holds the
-    watermark for ever. `unit` is what an integer timestamp counts since 1970; microseconds where there is none.
+    watermark forever. `unit` is what an integer timestamp counts since 1970; microseconds where there is none.
 
     >>> StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts").lateness
     0

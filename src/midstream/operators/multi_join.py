@@ -1,7 +1,7 @@
 """The multi-way join without intermediate state (M-Join: HybMig §2.3, Wang §11.1).
 
 Each input has a probing order: its new rows visit the base states of the other sources one after the other, and what
-they find goes on as it is. Changing an order costs nothing, for there is no state but the base rows.
+they find goes on as it is. Changing an order costs nothing, because there is no state but the base rows.
 """
 
 from __future__ import annotations

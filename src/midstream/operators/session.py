@@ -24,7 +24,7 @@ _TIME = "_ts"
 
 @dataclass(frozen=True)
 class SessionOperator(OpenGroupsOperator):
-    """Keeps what is read of each row of a session that goes on, for no window says how long a row is needed."""
+    """Keeps what is read of each row of a session that goes on, because no window says how long a row is needed."""
 
     content: ClassVar[str] = "sessions"
 

@@ -26,7 +26,7 @@ class JoinedRows:
     """Partial results: the i-th rows of all `parts`, by source label, belong together.
 
     A part has the event time and those columns of its source that later predicates and the select list read: a partial
-    result travels with its rows, for no other node has them. Within a process they are gathered as late as can be.
+    result travels with its rows, because no other node has them. Within a process they are gathered as late as can be.
     `moment` is as in `Partials`.
     """
 

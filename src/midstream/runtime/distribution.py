@@ -2,7 +2,7 @@
 
 A lane is a partition: rows that never meet may lie in different ones. An operator says which of its input rows must lie
 together (`Distribution`); a step is a list of stages, each spread by one lane key (`Stage`). Today every step has one
-stage, for a lane key serves every operator of every plan; a join without a common key runs in one lane. A ring has
+stage, because a lane key serves every operator of every plan; a join without a common key runs in one lane. A ring has
 more: its operators will say that rows travel between them.
 """
 

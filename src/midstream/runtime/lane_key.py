@@ -57,7 +57,7 @@ def is_single(group: str) -> bool:
 def lane_key(query: Query) -> dict[str, Expression] | None:
     """Choose for each stream the expression that spreads its rows, over the stream's name as alias; None: one lane.
 
-    All expressions are of one type, for the two sides of an equality are.
+    All expressions are of one type, because the two sides of an equality are.
     """
     if is_ordered(query):
         return None

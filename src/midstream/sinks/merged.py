@@ -80,7 +80,7 @@ class MergedResults:
 
     @staticmethod
     def of(path: str) -> MergedResults:
-        """Open what is merged of the sink at a path or a URL."""
+        """Open the merged results of the sink at a path or a URL."""
         return MergedResults(storage_at(f"{path}.merged"))
 
     @property

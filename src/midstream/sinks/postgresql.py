@@ -358,7 +358,7 @@ def lock(connection: Connection[Any], name: str) -> None:
     """Hold the lock of this name until the transaction ends.
 
     A session of this user's that holds it for longer than `PATIENCE` is ended and its transaction rolled back: a
-    program that was suspended in one would hold it for ever, even if another has gone on with its job meanwhile. What
+    program that was suspended in one would hold it forever, even if another has gone on with its job meanwhile. What
     is rolled back is done again by the writer of the job's checkpoint. Raises psycopg's `LockNotAvailable` where
     another user's session does not let go.
     """

@@ -60,7 +60,7 @@ from midstream.step.plan_step import StepPlan, plan_step
 
 ATTEMPTS = 3
 FILTER_FROM = 200_000
-"""Rows a step from which on it pays that Spark checks selections before the shuffle, for what it leaves out is
+"""Rows a step from which on it pays that Spark checks selections before the shuffle, because what it leaves out is
 counted.
 """
 

@@ -77,7 +77,7 @@ file of its own.
 class NodeTask:
     """A stage of a step: the nodes of a partition are visited, one after the other; called with parcels, gives parcels.
 
-    What a task reports goes along to the end, for the job has one result. A node's state is chunks in the store, so
+    What a task reports goes along to the end, because the job has one result. A node's state is chunks in the store, so
     that it matters nowhere where a stage runs, or how often.
     """
 

@@ -2,7 +2,7 @@
 
 A migration may cost work, never a result (`docs/semantics.md`, invariant 2). So the suite draws joins, first and later
 plans, options, overlaps with other strategies, restarts and lanes; rows come out of order, and each step's part of the
-answer is held against DuckDB. In the end every migration must be over, for nothing old can be joined any more.
+answer is held against DuckDB. In the end every migration must be over, because nothing old can be joined any more.
 """
 
 from __future__ import annotations

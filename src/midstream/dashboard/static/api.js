@@ -52,4 +52,10 @@ export const api = {
     const headers = { "Content-Type": "application/json", "X-Midstream-Token": token() || "" };
     return (await ask(path, { method: "POST", headers, body: JSON.stringify(value) })).json();
   },
+  /** Try something that changes nothing. */
+  async attempt(index, value) {
+    const found = await api.post(`/api/${index}/trial`, value);
+    if (found.error) throw new Failure(found.error, found);
+    return found;
+  },
 };

@@ -1,6 +1,7 @@
 // What can be commanded: each form makes one command, as the command log has it, and the page shows what becomes of it.
 
-import { h, percent } from "./lib.js";
+import { api } from "./api.js";
+import { duration, h, number, percent } from "./lib.js";
 
 const field = (id, label, attributes = {}) => h("label", { for: id }, label, " ", h("input", { id, "data-keep": attributes.value ?? "", autocomplete: "off", spellcheck: "false", ...attributes }));
 const value = (id) => document.getElementById(id).value.trim();
@@ -14,10 +15,11 @@ export const about = (data, context) => JSON.stringify([context.index, data.quer
 
 function form(context, id, title, fields, label, command, { sure = null, danger = false } = {}) {
   return h("form", {
-    class: "control", id, onsubmit: (event) => {
+    class: "control", id, onsubmit: async (event) => {
       event.preventDefault();
-      if (!context.canControl || (sure && !window.confirm(sure))) return;
-      void context.send(command());
+      if (!context.canControl) return;
+      const question = typeof sure === "function" ? await sure() : sure;
+      if (!question || window.confirm(question)) void context.send(command());
     },
   }, h("fieldset", { disabled: !context.canControl }, h("legend", {}, title), fields, h("button", { type: "submit", class: danger ? "danger" : null }, label)));
 }
@@ -74,9 +76,48 @@ function generated(described, data, context) {
     return found;
   };
   const ends = verb.startsWith("drop");
+  const move = verb === "migrate" ? estimate(data, context) : null;
   return form(context, verb, title, [
     first.map(made), others.length ? h("details", { id: `more-${verb}` }, h("summary", {}, "Options"), others.map(made)) : null,
-  ], label, given, { danger: ends, sure: ends ? `${title}${about ? ` It is ${data.query}.` : ""}` : null });
+    move ? move.element : null,
+  ], label, given, { danger: ends, sure: move ? move.question : ends ? `${title}${about ? ` It is ${data.query}.` : ""}` : null });
+}
+
+const PAUSE = 300;
+
+function costText(found) {
+  const cost = found.cost === null ? `The cost is not known: ${found.why_none || "the plan is no tree"}.`
+    : `Costs ${number(found.cost / found.running)} times the running plan${found.timed ? `, ${duration(found.cost / 1000)} of work a second` : ""}.`;
+  const move = found.strategy ? ` The move by ${found.strategy} costs ${found.timed ? `about ${duration(found.work / 1000)} of work` : number(found.work)}.` : "";
+  return cost + move + (found.cross.length ? ` A cross join: ${found.cross.join("; ")}.` : "");
+}
+
+/** What a move to a plan would bring: as text; as a question, where its plan has a cross join. */
+export async function question(data, context, plan) {
+  const found = await api.attempt(context.index, { of: "move", query: data.query, plan });
+  return { text: costText(found), question: found.cross.length ? `${costText(found)} Move the query to ${found.plan} all the same?` : null };
+}
+
+// The estimate is renewed while a plan is typed.
+function estimate(data, context) {
+  const element = h("p", { class: "quiet wide", id: "migrate-estimate", role: "status" }, "Type a plan to see what it would cost.");
+  let typing = 0;
+  const renew = async () => {
+    const plan = value("migrate-plan");
+    if (!plan) return;
+    const found = await question(data, context, plan).catch((error) => ({ text: error.message }));
+    element.textContent = found.text;
+  };
+  const listen = (event) => {
+    if (event.target.id !== "migrate-plan") return;
+    window.clearTimeout(typing);
+    typing = window.setTimeout(renew, PAUSE);
+  };
+  window.requestAnimationFrame(() => {
+    element.closest("form")?.addEventListener("input", listen);
+    if (element.isConnected && context.canControl) void renew();
+  });
+  return { element, question: () => question(data, context, value("migrate-plan")).then((found) => found.question, () => null) };
 }
 
 /** What is typed into for a field; a query's own text, and what the job has, is there already. */

@@ -1,44 +1,54 @@
 // A plan drawn as a graph, sources to the left, results to the right.
 
 import * as dagre from "./vendor/dagre.esm.js";
-import { compact, number, percent, s } from "./lib.js";
+import { bytes, compact, duration, number, percent, s } from "./lib.js";
 
 const LINE = 16;
 const PAD = 8;
 const WIDE = 34;
+const WHOLE = 90;
 
-const short = (text, most = WIDE) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-/** What stands in the box of an operator. */
-function lines(node) {
-  const figures = node.recent || node.counters;
-  const head = short(node.label.replace(/^window_join /, "join "));
-  if (node.kind === "source") return [head, `${compact(figures.rows_out)} rows`];
+/** The text in the box of an operator; `most` letters a line. */
+function lines(node, value, most) {
+  const { figures } = node;
+  const head = short(node.label.replace(/^window_join /, "join "), most);
+  const stream = node.streams[0];
+  if (node.kind === "source") return [head, ...(node.sources[0] === stream ? [] : [short(`stream ${stream}`, most)]), `${compact(figures.rows_out)} rows`];
   if (node.kind === "transition") return ["results, each once"];
-  return [head, `${compact(figures.comparisons)} comparisons, ${percent(node.share)} of work`, `${compact(figures.rows_out)} rows out, ${number(node.selectivity)} a row in`,
-    ...node.states.map((state) => `${state.complete ? "▪" : "▫"} ${short(state.name.replace(" (of a plan in transition)", ""), 20)}: ${compact(state.rows)}${state.complete ? "" : ", not complete"}${state.plans.length === 2 ? ", shared" : ""}`)];
+  const held = node.states.reduce((sum, state) => sum + state.bytes, 0);
+  return [head, `${compact(figures.comparisons)} comparisons${node.share === null ? "" : `, ${percent(node.share)} of all`}`, `${compact(figures.rows_out)} rows out, ${number(node.selectivity)} a row in`,
+    `about ${duration(node.work / 1000 / Math.max(1, value.steps))} a step, ${bytes(held)} held`,
+    ...node.states.map((state) => `${state.complete ? "▪" : "▫"} ${short(state.name.replace(" (of a plan in transition)", ""), most - 14)}: ${compact(state.rows)}${state.complete ? "" : ", not complete"}${state.plans.length === 2 ? ", shared" : ""}`)];
 }
 
 const side = (plans) => (plans.length === 1 ? plans[0] : "both");
 
-/** The graph as an SVG element: a box for each operator, an arrow for what goes from one to the next. */
-export function graph(value, data) {
-  const layout = new dagre.graphlib.Graph();
-  layout.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 46, marginx: 8, marginy: 8 });
-  layout.setDefaultEdgeLabel(() => ({}));
+/** The graph as an SVG element: a box for each operator, an arrow for what goes from one to the next. Texts are cut only where `room`, in pixels, is too little. */
+export function graph(value, data, room = document.getElementById("main").clientWidth - 32) {
   const kept = new Map(value.nodes.map((node) => [node.id, node]));
-  for (const node of value.nodes) {
-    const text = lines(node);
-    layout.setNode(node.id, { text, width: Math.max(90, ...text.map((line) => line.length * 7.4)) + 2 * PAD, height: text.length * LINE + 2 * PAD });
-  }
-  for (const edge of value.edges) layout.setEdge(edge.from, edge.to);
-  dagre.layout(layout);
+  const whole = placed(value, WHOLE);
+  const layout = whole.graph().width <= room ? whole : placed(value, WIDE);
   const { width, height } = layout.graph();
   const name = `Plan ${data.plan} of ${data.query}: ${value.nodes.length} operators`;
   return s("svg", { class: "plan-graph", viewBox: `0 0 ${width || 10} ${height || 10}`, width: width || 10, height: height || 10, role: "img", "aria-label": name },
     s("defs", {}, ["both", "old", "new"].map((one) => s("marker", { id: `arrow-${one}`, class: `arrow ${one}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0 8 4 0 8z" })))),
     layout.edges().map((edge) => arrow(layout, edge, kept)),
     layout.nodes().map((id) => box(layout.node(id), kept.get(id))));
+}
+
+function placed(value, most) {
+  const layout = new dagre.graphlib.Graph();
+  layout.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 46, marginx: 8, marginy: 8 });
+  layout.setDefaultEdgeLabel(() => ({}));
+  for (const node of value.nodes) {
+    const text = lines(node, value, most);
+    layout.setNode(node.id, { text, width: Math.max(90, ...text.map((line) => line.length * 7.4)) + 2 * PAD, height: text.length * LINE + 2 * PAD });
+  }
+  for (const edge of value.edges) layout.setEdge(edge.from, edge.to);
+  dagre.layout(layout);
+  return layout;
 }
 
 function arrow(layout, edge, kept) {

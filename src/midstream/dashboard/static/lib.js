@@ -140,8 +140,10 @@ export function commandButton(context, label, command, { confirm = null, primary
   return h("button", {
     type: "button", class: primary ? "primary" : null, disabled: off, title: context.canControl ? null : context.whyNot,
     onclick: async (event) => {
-      if (confirm && !window.confirm(confirm)) return;
-      event.currentTarget.disabled = true;
+      const button = event.currentTarget;
+      const question = typeof confirm === "function" ? await confirm() : confirm;
+      if (question && !window.confirm(question)) return;
+      button.disabled = true;
       await context.send(typeof command === "function" ? command() : command);
     },
   }, label);

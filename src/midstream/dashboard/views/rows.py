@@ -1,4 +1,4 @@
-"""Rows that did not enter: late ones and dead letters of each stream and query, how many and when, samples, reasons."""
+"""Rows: samples of kept ones and of results, and those that did not enter, how many, when and why."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.dashboard.reading import JobReading
-from midstream.dashboard.rejected import EVENT_OF, in_place, sample, steps_with
+from midstream.dashboard.rejected import EVENT_OF, in_place, kept_sample, results_sample, sample, steps_with
 from midstream.dashboard.view import DashboardView
 
 STEPS_SHOWN = 200
 """So many of the newest steps are in the lines of late rows and dead letters."""
+
+KEPT_SHOWN = 6
+"""Of so many streams kept rows are shown."""
 
 SAMPLES_SHOWN = 12
 """Of so many streams and kinds there are samples: those whose rows came last."""
@@ -22,8 +25,10 @@ def rows(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
 
     `streams`: of each `name`, `rows`, `late`, `rejected`, `greatest` and `watermark` as in the report, `lateness`.
     `lines`: by step `steps`, how many rows were `late` and `rejected`. `samples`: see `rejected.sample`; `left_out`
-    counts the streams and kinds that have rows but no sample here.
+    counts the streams and kinds that have rows but no sample here. `kept`: of the first streams `name`, and the newest
+    kept rows as `rejected.kept_sample` has them; `results`: those of the chosen query, as `rejected.results_sample`.
     """
+    query = reading.query(options)
     declared = reading.manifest.streams
     told = _told(reading)
     return {
@@ -33,6 +38,8 @@ def rows(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
         "lines": _lines(reading),
         "samples": [sample(reading, kind, stream) for kind, stream in told[:SAMPLES_SHOWN]],
         "left_out": max(0, len(told) - SAMPLES_SHOWN),
+        "kept": [{"name": name, **kept_sample(reading, name)} for name in list(declared)[:KEPT_SHOWN]],
+        "results": None if query is None else {"query": query.name, **results_sample(reading, query.name)},
     }
 
 
@@ -65,4 +72,4 @@ def _files(reading: JobReading) -> str:
     return ",".join(sorted(name for one in _told(reading)[:SAMPLES_SHOWN] for name in in_place(reading, *one)))
 
 
-VIEW = DashboardView("rows", "Rows", rows, order=30, also=_files)
+VIEW = DashboardView("rows", "Rows", rows, order=30, also=_files, options=("query",))

@@ -29,7 +29,7 @@ from midstream.state.keys import Codes
 from midstream.state.sorted_run import SortedRun
 
 GROWTH = 4
-"""A batch of keys is at most so many times the one before, for what a key costs is known only afterwards."""
+"""A batch of keys is at most so many times the one before, because what a key costs is known only afterwards."""
 
 FINDING = 4
 """To find the rows that a condition asks for may cost one in so many of the comparisons that complete all of them."""
@@ -281,8 +281,8 @@ def _before(combinations: Combinations, start: Mapping[str, int]) -> Combination
 def complete_ahead(completion: Completion, root: Fork, budget: int) -> None:
     """Complete states for keys that no row has probed yet, those of the newest rows first, within a budget.
 
-    The deepest states come first, for those above are made of them. A batch may overrun the budget by its last keys; a
-    state without keys is completed once all its pairs are within it.
+    The deepest states come first, because those above are made of them. A batch may overrun the budget by its last
+    keys; a state without keys is completed once all its pairs are within it.
     """
     spent = _compared(completion)
     limit = spent + budget

@@ -113,7 +113,7 @@ class Policy(ABC):
     """The options that are one of a few words, with these."""
 
     greatest: ClassVar[float] = 1000.0
-    """No option may be greater: a policy that waits for ever decides nothing."""
+    """No option may be greater: a policy that waits forever decides nothing."""
 
     @abstractmethod
     def decide(self, review: Review) -> Decision:

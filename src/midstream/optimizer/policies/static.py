@@ -11,7 +11,7 @@ from midstream.optimizer.policies.base import Decision, Policy, Review
 
 
 class Static(Policy):
-    """Chooses the cheapest plan at the first review that knows the streams, and keeps to it for ever."""
+    """Chooses the cheapest plan at the first review that knows the streams, and keeps to it forever."""
 
     name = "static"
 

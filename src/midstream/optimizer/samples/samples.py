@@ -32,7 +32,7 @@ VAGUE = 0.25
 class Samples:
     """Answers from samples of the rows that are alive; `query` speaks of sources by the user's aliases.
 
-    `windows`: rows are alive that are no longer in one window with others, for a stream is behind. Universe samples
+    `windows`: rows are alive that are no longer in one window with others, because a stream is behind. Universe samples
     stand for equalities, uniform ones for the rest (see `strata`). Beyond OM §4.3, where histograms of single columns
     stand for joins: the same keys are looked at in every stream, so skew and correlation are in the answer.
     """

@@ -74,7 +74,7 @@ class Controls(ABC, Generic[Receipt]):
 
         The rows that arrive meet those that running queries hold of the same join, unless `history` is False: then only
         one another. The event `QueryAdded` says what the query sees, and from when its answers are what they would be
-        had it run for ever. `operator` names a `UserOperator` on top as `package.module:Class`, made with
+        had it run forever. `operator` names a `UserOperator` on top as `package.module:Class`, made with
         `operator_options`. On a checkpoint the results go to a `sink` as well, without one into the checkpoint; in an
         engine a sink may be a function, which gets Arrow tables.
 

@@ -104,7 +104,7 @@ class Spread(StepCommand):
         if way == PASSIVE and _keeps_others(draft.manifest, self.query):
             raise PlanError(
                 f"query {self.query!r} shares its nodes: its rows do not run out where others keep them", place=place,
-                remedy=f"use relocation {AGGRESSIVE}, which is what happens unless you say",
+                remedy=f"use relocation {AGGRESSIVE}, which is the default",
             )  # fmt: skip
         spread = self._by_orders(draft, bare, entry.plan, options)
         assert spread.nodes is not None

@@ -44,7 +44,7 @@ def carried_over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, way:
     if way == PASSIVE and entry.nodes is None:
         raise PlanError(
             "a query in lanes has no nodes whose rows could run out", place=place,
-            remedy=f"use relocation {AGGRESSIVE}, which is what happens unless you say",
+            remedy=f"use relocation {AGGRESSIVE}, which is the default",
         )  # fmt: skip
     moment, began = (None, manifest.step) if entry.nodes is None else (entry.nodes.moment, entry.nodes.began)
     spread = replace(spread, moment=moment, began=began)

@@ -1,6 +1,6 @@
 // What the optimizer decided about a query and why, what it foresaw and what it cost; with the buttons to answer it.
 
-import { about, choice, controls, proposal } from "../controls.js";
+import { about, choice, controls, proposal, question } from "../controls.js";
 import { chartPanels } from "../chart_panels.js";
 import { bytes, chart, commandButton, duration, facts, h, number, percent, redraw, table } from "../lib.js";
 import { timeLine } from "../time_line.js";
@@ -97,7 +97,7 @@ function shown(data, context) {
       { title: "cost range", number: true, value: (each) => (each.low === each.high ? "–" : `${cost(each.low, data)} to ${cost(each.high, data)}`) },
       { title: "state", number: true, value: (each) => bytes(each.memory) },
       { title: "of the running plan's", number: true, value: (each) => percent(each.share) }, { title: "why", value: (each) => each.why },
-      { title: "", value: (each) => (each.plan === data.plan ? "runs" : commandButton(context, "Migrate", () => ({ command: "migrate", query: data.query, plan: each.plan, strategy: document.getElementById("plan-strategy").value }))) },
+      { title: "", value: (each) => (each.plan === data.plan ? "runs" : commandButton(context, "Migrate", () => ({ command: "migrate", query: data.query, plan: each.plan, strategy: document.getElementById("plan-strategy").value }), { confirm: () => question(data, context, each.plan).then((found) => found.question, () => null) })) },
     ], plans, { caption: "Plans, the cheapest first", empty: "This review weighed no plans." }));
 }
 

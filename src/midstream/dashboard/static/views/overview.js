@@ -23,7 +23,7 @@ const jobs = (context) => table([
   { title: "step", number: true, value: (job) => job.step },
   { title: "a step takes", brief: true, value: (job) => pace(job.time) },
   { title: "rows a second", number: true, value: (job) => number(job.time?.rows_per_second && Math.round(job.time.rows_per_second)) },
-  { title: "newest event is behind the clock", number: true, value: (job) => seconds(job.time?.behind) },
+  { title: "behind the clock", number: true, value: (job) => seconds(job.time?.behind) },
   { title: "watermark lag", number: true, value: (job) => seconds(job.time?.watermark_lag) },
   { title: "late rows", number: true, value: (job) => job.late }, { title: "dead letters", number: true, value: (job) => job.rejected },
   { title: "queries", number: true, value: (job) => job.queries },

@@ -1,6 +1,6 @@
 // The running plan as a graph; during a migration both plans, what they share, and how far it has come.
 
-import { bytes, chart, compact, count, duration, facts, h, meter, number, percent, redraw, table, time } from "../lib.js";
+import { bytes, chart, compact, count, duration, facts, h, meter, number, percent, redraw, stepText, table, time } from "../lib.js";
 import { graph } from "../graph.js";
 import { about, controls, proposal } from "../controls.js";
 
@@ -27,7 +27,9 @@ export function render(element, found, context) {
   const charts = h("div", { class: "charts" });
   redraw(element, [
     h("h2", { id: "query-name" }, data.query),
-    h("details", { id: "sql" }, h("summary", {}, h("code", { class: "plan" }, data.plan)), h("pre", {}, data.sql)),
+    h("p", {}, h("code", { class: "plan" }, data.plan)),
+    h("pre", { id: "sql", tabindex: "0", "aria-label": "SQL" }, data.sql),
+    streams(data),
     proposal(data, context),
     ...data.migrations.map((one) => migration(one, data)),
     data.ended ? h("p", { class: "callout ended", role: "status" }, `The migration by ${data.ended.strategy} from ${data.ended.old} to ${data.ended.plan} is over; the picture shows both plans as they were last.`) : null,
@@ -40,12 +42,18 @@ export function render(element, found, context) {
     ]),
     drawing(data),
     charts,
-    h("details", { id: "operators" }, h("summary", {}, "Operators and states as tables"), operators(data), states(data), places(data)),
+    h("details", { id: "operators" }, h("summary", {}, "Operators and states as tables"), operators(data), states(data)),
     controls(data, context),
   ], about(data, context));
   rates(charts, data);
   return Boolean(data.ended);
 }
+
+/** Which stream each alias of the text is, where the names differ. */
+const streams = (data) => {
+  const named = data.graph.aliases.filter((one) => one.alias !== one.stream || one.label !== one.stream);
+  return named.length ? h("p", { class: "quiet", id: "aliases" }, named.map((one, at) => [at ? ", " : "", h("code", {}, one.alias), ` is stream ${one.stream}`, [one.alias, one.stream].includes(one.label) ? "" : ` (${one.label} in the boxes)`])) : null;
+};
 
 const mates = (data, context) => h("span", {}, `${number(data.mates.count)}: `, data.mates.first.slice(0, 4).map((name, at) => [
   at ? ", " : "", h("a", { href: "#", onclick: (event) => { event.preventDefault(); context.go({ query: name }); } }, name),
@@ -71,7 +79,7 @@ function drawing(data) {
   const migrating = data.migrations.length > 0 || data.ended;
   return h("figure", { class: "graph" },
     h("figcaption", {}, migrating ? "Both plans: what is blue is of the new one, what is orange and dashed of the old one, what is grey of both" : "The running plan",
-      data.graph.since === null ? "" : `; figures since step ${data.graph.since}`),
+      data.graph.since === null ? "; figures since the query began" : `; figures since ${stepText(data.graph.since)}`, ". Times are estimates from what was counted."),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Plan" }, graph(data.graph, data)),
     data.graph.left_out ? h("p", { class: "empty" }, `${number(data.graph.left_out)} operators more`) : null);
 }
@@ -80,11 +88,13 @@ const side = (plans) => (plans.length === 2 ? "both plans" : plans.length === 1 
 
 const operators = (data) => table([
   { title: "operator", value: (one) => one.label }, { title: "part of", value: (one) => side(one.plans) },
-  { title: "rows in", number: true, value: (one) => (one.recent || one.counters).rows_in },
-  { title: "comparisons", number: true, value: (one) => (one.recent || one.counters).comparisons },
-  { title: "rows out", number: true, value: (one) => (one.recent || one.counters).rows_out },
+  { title: "rows in", number: true, value: (one) => one.figures.rows_in },
+  { title: "comparisons", number: true, value: (one) => one.figures.comparisons },
+  { title: "rows out", number: true, value: (one) => one.figures.rows_out },
   { title: "out per row in", number: true, value: (one) => one.selectivity },
-  { title: "share of work", number: true, value: (one) => percent(one.share) },
+  { title: "share of comparisons", number: true, value: (one) => percent(one.share) },
+  { title: "a step, about", number: true, value: (one) => (one.work === null ? "–" : duration(one.work / 1000 / Math.max(1, data.graph.steps))) },
+  { title: "held", number: true, value: (one) => bytes(one.states.reduce((sum, state) => sum + state.bytes, 0)) },
 ], data.graph.nodes, { caption: "Operators" });
 
 function states(data) {
@@ -92,14 +102,10 @@ function states(data) {
   for (const node of data.graph.nodes) for (const state of node.states) all.set(state.id, state);
   return table([
     { title: "state", value: (one) => one.name }, { title: "rows", number: true, value: (one) => one.rows },
-    { title: "read by", value: (one) => side(one.plans) }, { title: "complete", value: (one) => (one.complete ? "yes" : "not yet") },
+    { title: "bytes", number: true, value: (one) => bytes(one.bytes) }, { title: "read by", value: (one) => side(one.plans) }, { title: "complete", value: (one) => (one.complete ? "yes" : "not yet") },
     { title: "rows by lane", value: (one) => (one.lanes.length > 12 ? `${one.lanes.length} lanes` : one.lanes.map(number).join(", ")) },
   ], [...all.values()], { caption: "States" });
 }
-
-const places = (data) => table([
-  { title: "lane", value: (one) => one.name }, { title: "rows held", number: true, value: (one) => one.rows },
-], data.graph.places, { caption: "Lanes or nodes", most: 32 });
 
 function rates(element, data) {
   const { steps, rows_out: out, rows_in: input, comparisons } = data.rates;

@@ -1,4 +1,4 @@
-// Rows that did not enter: how many, when, which and why. Values are texts, and are set as texts.
+// Samples of kept rows and results, and the rows that did not enter. Values are set as texts.
 
 import { chart, compact, count, duration, h, number, redraw, table, time } from "../lib.js";
 
@@ -15,6 +15,8 @@ export function render(element, data, context) {
       { title: "holds back", value: (one) => (one.holds_back.length ? `${one.holds_back.join(", ")}: ${one.since}` : "") },
       { title: "lateness allowed", number: true, value: (one) => duration(one.lateness) },
     ], data.streams, { caption: "Streams", empty: "This job reads no stream yet." }),
+    data.results ? newest(`Newest results of ${data.results.query}`, data.results) : null,
+    data.kept.map((one) => (one.rows.length ? newest(`Newest kept rows of ${one.name}`, one) : null)),
     charts,
     data.samples.length ? data.samples.map(sample) : h("p", { class: "empty" }, "Every row has entered: none was late, all could be read, and everything could be evaluated."),
     data.left_out ? h("p", { class: "empty" }, `${number(data.left_out)} more streams or queries have such rows.`) : null,
@@ -24,6 +26,10 @@ export function render(element, data, context) {
     chart(charts, "Rows that did not enter, a step", steps, [{ label: "late", values: late, unit: compact }, { label: "dead letters", values: rejected, unit: compact }]);
   }
 }
+
+const value = (at) => (row) => row[at] ?? h("span", { class: "null" }, "NULL");
+const newest = (caption, one) => (one.elsewhere ? h("p", { class: "quiet" }, `${caption}: ${one.elsewhere}.`)
+  : table(one.columns.map((name, at) => ({ title: name, value: value(at) })), one.rows, { caption: one.step === undefined ? caption : `${caption}, step ${one.step}` }));
 
 /** Why a row did not enter: a dead letter's reason, or by how much it was late. */
 const why = (one, at) => (one.kind === "late" ? (one.late_by[at] === null ? "the watermark had passed it" : `${duration(one.late_by[at])} behind the watermark`) : one.reasons[at]);

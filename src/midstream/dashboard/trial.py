@@ -1,0 +1,207 @@
+"""Try things without changing the job: SQL over the rows that it keeps, the plan of a new query, a move to a plan."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from midstream.checkpoint.report import report
+from midstream.checkpoint.running import lanes_of_group, running_boxes, running_units, state_names
+from midstream.checkpoint.state_tables import state_table
+from midstream.dashboard.reading import JobReading
+from midstream.explain.graph import plan_graph
+from midstream.language.query import Query, query_of
+from midstream.model.errors import QueryError, fault_located
+from midstream.model.extras import from_extra
+from midstream.model.ids import StateId
+from midstream.model.manifest import Manifest, StateListing
+from midstream.plan.key_classes import key_classes
+from midstream.plan.notation import parse_plan
+from midstream.plan.tree import Join, Plan
+from midstream.state.store.files import FileStore
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.base import taken
+from midstream.step.program import unit_of
+from midstream.step.reviewing.plan_group import plan_group, query_time, without_choice
+from midstream.step.reviewing.review import Reviewing
+
+if TYPE_CHECKING:
+    import duckdb
+
+ROWS_SHOWN, TEXT_SHOWN = 200, 300
+"""So many rows of an answer are shown, and so many characters of a value."""
+
+LARGEST = 1 << 28
+"""Bytes of a stream's kept rows; a query over more than that is left to `ms.open`."""
+
+LONGEST, MEMORY = 10.0, "1GB"
+"""A query over kept rows may take so many seconds, and so much memory."""
+
+NAME = "a query that is tried"
+
+
+def kept_tables(manifest: Manifest) -> dict[str, tuple[StateId, int, int]]:
+    """Find by stream the state that keeps most of its rows: its id, how many rows, and how many bytes."""
+    found: dict[str, tuple[StateId, int, int]] = {}
+    for unit in running_units(manifest):
+        streams = {source.alias: source.stream for source in unit.query.sources}
+        for label, spec in unit.binding.rows().items():
+            stream, id = streams.get(label, label), spec.id
+            listings = [lane.states.get(id, StateListing()) for lane in lanes_of_group(manifest, unit.group).values()]
+            rows = sum(one.live for one in listings)
+            size = sum(chunk.bytes for one in listings for chunk in one.chunks)
+            if rows > found.get(stream, (id, 0, 0))[1]:
+                found[stream] = (id, rows, size)
+    return found
+
+
+def answer(reading: JobReading, sql: str) -> dict[str, Any]:
+    """Answer SQL of DuckDB over the rows that are kept of each stream, a table for each stream; it changes nothing.
+
+    The statement sees no file, no network and no other table, and ends after `LONGEST` seconds. A state's dead rows,
+    which are not purged yet, count.
+
+    Returns: `columns`, `rows` as lists of texts (None for NULL), and whether there are `more`.
+    """
+    with from_extra("testing", "SQL over kept rows"):
+        import duckdb
+
+    with fault_located(lambda: "SQL"), duckdb.connect(config={"threads": 1, "memory_limit": MEMORY}) as database:
+        try:
+            statements = database.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise QueryError("only one SELECT can be tried", place="SQL", remedy="leave one SELECT")
+            _register(database, reading, database.get_table_names(sql))
+            with _limited(database):
+                database.execute(statements[0])
+                found = database.fetchmany(ROWS_SHOWN + 1)
+                columns = [one[0] for one in database.description or ()]
+        except duckdb.InterruptException:
+            remedy = "ask for less, or read the state with ms.open in a program"
+            raise QueryError(f"it took more than {LONGEST:.0f} seconds", place="SQL", remedy=remedy) from None
+        except duckdb.Error as error:
+            remedy = f"use DuckDB's SQL over the tables {', '.join(kept_tables(reading.manifest)) or '(none yet)'}"
+            raise QueryError(str(error), place="SQL", remedy=remedy) from error
+    rows = [[None if value is None else _text(value) for value in row] for row in found[:ROWS_SHOWN]]
+    return {"columns": columns, "rows": rows, "more": len(found) > ROWS_SHOWN}
+
+
+def _register(database: duckdb.DuckDBPyConnection, reading: JobReading, named: set[str]) -> None:
+    store = FileStore(reading.checkpoint.folders.chunks.url)
+    wanted = {name.strip('"').lower() for name in named}
+    for stream, (id, _, size) in kept_tables(reading.manifest).items():
+        if stream.lower() not in wanted:
+            continue
+        if size > LARGEST:
+            remedy = "read it in a program: midstream.open(CHECKPOINT).state(NAME).duckdb()"
+            raise QueryError(f"of {stream} {size:,} bytes are kept, too many for here", place="SQL", remedy=remedy)
+        database.register(stream, state_table(reading.manifest, store, id).arrow())
+    # From here on the statement can reach nothing but these tables.
+    database.execute("SET enable_external_access = false")
+    database.execute("SET python_enable_replacements = false")
+    database.execute("SET lock_configuration = true")
+
+
+@contextmanager
+def _limited(database: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    timer = threading.Timer(LONGEST, database.interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _text(value: Any) -> str:
+    text = value.hex() if isinstance(value, bytes) else str(value)
+    return text if len(text) <= TEXT_SHOWN else f"{text[:TEXT_SHOWN]}…"
+
+
+def planned(reading: JobReading, sql: str) -> dict[str, Any]:
+    """Find the plan that a new query would get and what it would share, as JSON values; the query is not added.
+
+    Raises the `MidstreamError` that the job would refuse the query by.
+
+    Returns: `plan`, `lanes`, `spread`, `graph` (see `explain.graph`), `shares_with` (queries of its chain), `shared`
+    (`name` and `rows` of the states that are there already), and `cross` (sentences on its cross joins).
+    """
+    with fault_located(lambda: "SQL"):
+        after = taken(reading.manifest, AddQuery(NAME, sql))
+    found = report(after)
+    query = found.query(NAME)
+    unit = unit_of(after, NAME)
+    names = state_names(unit, running_boxes(after, unit))
+    held: dict[str, int] = {}
+    for lane in lanes_of_group(reading.manifest, unit.group).values():
+        for id, listing in lane.states.items():
+            if id in names:
+                held[names[id]] = held.get(names[id], 0) + listing.live
+    others = found.queries.items()
+    return {
+        "query": NAME,
+        "plan": query.plan,
+        "lanes": query.lanes,
+        "spread": query.spread,
+        "graph": plan_graph(after, found, NAME),
+        "shares_with": [name for name, one in others if name != NAME and query.chain and one.chain == query.chain],
+        "shared": [{"name": name, "rows": rows} for name, rows in held.items()],
+        "cross": cross_joins(query_of(after.queries[NAME]), query.plan),
+    }
+
+
+def moved(reading: JobReading, query: str, plan: str) -> dict[str, Any]:
+    """Estimate what a move of a query to a plan would bring, as JSON values; nothing is moved.
+
+    Returns: `plan` as it would be written, `cost` and `running` (the running plan's) as the objective counts them,
+    `timed` (they are nanoseconds a second), `strategy` and `work` of the move, None where they are unknown, `why_none`,
+    and `cross` (sentences on the plan's cross joins).
+    """
+    manifest = reading.manifest
+    reading.report.query(query)  # raises for an unknown name
+    bound = query_of(manifest.queries[query])
+    with fault_located(lambda: "plan"):
+        written = parse_plan(plan, bound).notation()
+    value: dict[str, Any] = dict.fromkeys(("cost", "running", "strategy", "work"))
+    one, now = plan_group(manifest, query), query_time(manifest, query)
+    why_none = without_choice(manifest, one.lead)
+    if not why_none and (now is None or manifest.queries[one.lead].since > manifest.step):
+        why_none = "nothing is known of its streams yet"
+    if not why_none:
+        reviewing = Reviewing(manifest, one, now or 0, FileStore(reading.checkpoint.folders.chunks.url))
+        move = reviewing.predict(written)
+        value |= {"cost": reviewing.weigh(written), "running": reviewing.running.cost}
+        value |= {} if move is None else {"strategy": move.strategy, "work": move.work}
+    timed = one.settings.counts_time_alone
+    return {"plan": written, **value, "timed": timed, "why_none": why_none, "cross": cross_joins(bound, written)}
+
+
+def cross_joins(query: Query, plan: str) -> list[str]:
+    """Write a sentence for each join of a plan that no condition ties: there every row meets every other.
+
+    >>> import pyarrow as pa
+    >>> from midstream.language.parse import parse_query
+    >>> from midstream.model.schema import StreamSchema
+    >>> columns = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
+    >>> streams = {name: StreamSchema(name, columns, "ts") for name in "ABC"}
+    >>> sql = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.v = C.v WINDOW 5 SECONDS"
+    >>> cross_joins(parse_query(sql, streams), "((A C) B)")
+    ['no condition ties A and C: every row of the one meets every row of the other']
+    >>> cross_joins(parse_query(sql, streams), "((A B) C)")
+    []
+    """
+    return list(_crossing(query, parse_plan(plan, query)))
+
+
+def _crossing(query: Query, plan: Plan) -> Iterator[str]:
+    for child in plan.children():
+        yield from _crossing(query, child)
+    if not isinstance(plan, Join):
+        return
+    left, right = frozenset(plan.left.aliases()), frozenset(plan.right.aliases())
+    conditions = (p.aliases() for p in query.predicates)
+    keyed = any(one.within(left) and one.within(right) for one in key_classes(query))
+    if not keyed and not any(names & left and names & right and names <= left | right for names in conditions):
+        one, other = (", ".join(a for a in query.aliases if a in side) for side in (left, right))
+        yield f"no condition ties {one} and {other}: every row of the one meets every row of the other"
