@@ -494,6 +494,14 @@ FAULTS = (
         "an interval join loses pairs at the edge of its interval",
         ("tests/unit/language/test_implied_windows.py::test_of_two_streams",),
     ),
+    Fault(
+        "sliding-window-one-unit-short",
+        "language/implied_windows.py",
+        "near.moved(1, size //",
+        "near.moved(1, -1 + size //",
+        "rows in one window of HOP whose ages differ most are not joined",
+        ("tests/unit/language/test_implied_windows.py::test_columns_of_answers_lie_near_their_time",),
+    ),
     # --- checkpoint, job and engine
     Fault(
         "command-taken-twice",

@@ -26,6 +26,7 @@ STREAMS = tuple(StreamSpec(name, SCHEMA) for name in "AB")
 RATES = pa.table({"k": [0, 0, 1], "rate": [1, 2, 3], "since": pa.array([0, 5 * SECOND, 0], pa.timestamp("us"))})
 HOP = "(SELECT * FROM TABLE(HOP(TABLE {}, DESCRIPTOR(ts), INTERVAL '2' SECONDS, INTERVAL '4' SECONDS)))"
 CUMULATE = "TABLE(CUMULATE(TABLE {}, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '3' SECONDS))"
+SESSIONS = "(SELECT k, COUNT(*) AS n, window_end FROM {} GROUP BY k, SESSION(ts, INTERVAL 1 SECOND))"
 QUERIES = {
     "lists": "SELECT A.u, B.u AS w FROM A JOIN B ON A.tags = B.tags WINDOW 3 SECONDS",
     "structs": "SELECT A.u, B.u AS w FROM A LEFT JOIN B ON A.info = B.info WINDOW 3 SECONDS",
@@ -37,6 +38,9 @@ QUERIES = {
     "ON L.k = R.k AND L.window_start = R.window_start AND L.window_end = R.window_end",
     "cumulated": f"SELECT L.u, L.window_start FROM {CUMULATE.format('A')} L WHERE EXISTS (SELECT 1 FROM "
     f"{CUMULATE.format('B')} R WHERE L.k = R.k AND L.u < R.u AND L.window_end = R.window_end)",
+    "sessions": f"SELECT L.k, L.n, R.n AS m FROM {SESSIONS.format('A')} L LEFT JOIN {SESSIONS.format('B')} R "
+    "ON L.k = R.k AND L.window_end = R.window_end",
+    "known": "SELECT u, LAG(tags[2] IGNORE NULLS) OVER (PARTITION BY k ORDER BY ts) AS t FROM A [RANGE 4 SECONDS]",
     "first": "SELECT u FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS rn FROM A [RANGE 2 SECONDS]) "
     "WHERE rn = 1",
     "lateral": "SELECT A.u, x.u AS w FROM A LEFT JOIN LATERAL (SELECT u FROM B WHERE B.k = A.k AND B.ts < A.ts "

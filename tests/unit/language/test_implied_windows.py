@@ -5,7 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+import midstream as ms
 from midstream.language.parse import parse_query
+from midstream.language.query import query_of
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 
@@ -101,3 +103,30 @@ def test_a_time_that_is_given_a_zone_stays_the_same_time(where: str) -> None:
 def test_what_is_not_bounded_is_refused(text: str) -> None:
     with pytest.raises(LanguageError, match="has no window"):
         windows(text)
+
+
+SLIDING = "TABLE(HOP(TABLE {}, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '2' SECONDS))"
+TUMBLED = "SELECT k, ts, window_end FROM TUMBLE({}, ts, INTERVAL 3 SECONDS)"
+COUNTED = "SELECT k, COUNT(*) AS n, window_end FROM {} GROUP BY k, TUMBLE(ts, INTERVAL 3 SECONDS)"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (f"{SLIDING.format('A')} L", f"{SLIDING.format('B')} R", {"L": 2 * SECOND - 1, "R": 2 * SECOND - 1}),
+        (f"{SLIDING.format('A')} L", "TUMBLE(B, ts, INTERVAL 1 SECOND) R", {"L": 2 * SECOND - 1, "R": SECOND - 1}),
+        ("rows_a L", "rows_b R", {"L": 3 * SECOND - 1, "R": 3 * SECOND - 1}),
+        ("counts_a L", "counts_b R", {"L": 0, "R": 0}),
+        ("counts_a L", "rows_b R", {"L": 0, "R": 3 * SECOND - 1}),
+    ],
+)
+def test_columns_of_answers_lie_near_their_time(left: str, right: str, expected: dict[str, int]) -> None:
+    one = ms.Engine()
+    for name in "AB":
+        one.create_stream(name, COLUMNS, timestamp="ts")
+        one.add_query(f"rows_{name}", TUMBLED.format(name))
+        one.add_query(f"counts_{name}", COUNTED.format(name))
+    one.add_query("q", f"SELECT L.k FROM {left} JOIN {right} ON L.k = R.k AND L.window_end = R.window_end")
+    one.push({})
+    found = query_of(one.manifest.queries["q"]).sources
+    assert {s.alias: s.window and s.window.size for s in found} == expected
