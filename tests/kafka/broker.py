@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import socket
@@ -115,7 +116,7 @@ class Broker:
         return {
             (message.partition(), message.offset())
             for message in self.messages(topic, "read_uncommitted")
-            if int(dict(message.headers())["midstream.step"].rpartition(b"/")[2]) > noted
+            if mark(message)[0] > noted
         }
 
     def rows(self, topic: str) -> list[dict[str, Any]]:
@@ -148,6 +149,32 @@ def broker(*, own: bool = False) -> Iterator[Broker]:
     finally:
         process.kill()
         process.wait(30)
+
+
+@contextmanager
+def mock_broker(topic: str, *refusals: int) -> Iterator[str]:
+    """The address of the mock cluster of the client's own library, with one topic: it refuses requests by these errors.
+
+    Python has no functions for what it refuses.
+    """
+    (path,) = (Path(confluent_kafka.__file__).parents[1] / "confluent_kafka.libs").glob("librdkafka-*")
+    library, pointer = ctypes.CDLL(str(path)), ctypes.c_void_p
+    library.rd_kafka_handle_mock_cluster.restype, library.rd_kafka_handle_mock_cluster.argtypes = pointer, [pointer]
+    library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
+    holder = confluent_kafka.Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none", **QUIET})
+    handle = pointer.from_address(id(holder) + object.__basicsize__)  # The first that the object holds.
+    cluster = pointer(library.rd_kafka_handle_mock_cluster(handle))
+    library.rd_kafka_mock_topic_create(cluster, topic.encode(), 1, 1)
+    errors = [ctypes.c_int(error) for error in refusals]
+    library.rd_kafka_mock_push_request_errors(cluster, ctypes.c_int16(0), ctypes.c_size_t(len(errors)), *errors)
+    yield library.rd_kafka_mock_cluster_bootstraps(cluster).decode()
+    holder.close()
+
+
+def mark(message: Any) -> tuple[int, int]:
+    """The step and the ordinal of a message of a sink."""
+    step, ordinal = dict(message.headers())["midstream.row"].split(b"/")[-2:]
+    return int(step), int(ordinal)
 
 
 def stream(broker: Broker, topic: str, **more: Any) -> Mapping[str, Any]:

@@ -31,7 +31,7 @@ def die_in_sink(point: str, step: int, by: signal.Signals = signal.SIGKILL) -> N
 
         def produce(self, *args: Any, headers: list[tuple[str, bytes]], **more: Any) -> None:
             super().produce(*args, headers=headers, **more)
-            before, self.sent = self.sent, int(headers[0][1].rpartition(b"/")[2])
+            before, self.sent = self.sent, int(headers[0][1].split("/")[2])
             if point == "amid_messages" and before != self.sent:
                 self.flush(5)
                 self.reach("amid_messages")

@@ -23,7 +23,7 @@ from midstream.job.crash_points import POINTS
 from midstream.language.job_file import parse_job
 from tests.drawing import FIFTHS, SOAK, chosen_fifth
 from tests.forked import forks, run
-from tests.kafka.broker import Broker, job_text, stream
+from tests.kafka.broker import Broker, job_text, mark, stream
 from tests.kafka.killed_job import KAFKA_POINTS, PLANS
 
 CASES = 300
@@ -76,14 +76,14 @@ class Case:
         """Put aside what is there of steps that are not noted."""
         self.aside |= self.kafka.aborted(self.out)
 
-    def found(self) -> tuple[Counter[tuple[int, ...]], Counter[tuple[bytes, bytes]]]:
+    def found(self) -> tuple[Counter[tuple[int, ...]], Counter[tuple[int, int]]]:
         """The results, and the step and ordinal of each."""
-        values, marks = Counter[tuple[int, ...]](), Counter[tuple[bytes, bytes]]()
+        values, marks = Counter[tuple[int, ...]](), Counter[tuple[int, int]]()
         for message in self.kafka.messages(self.out):
             if (message.partition(), message.offset()) not in self.aside:
-                row, headers = json.loads(message.value()), dict(message.headers())
+                row = json.loads(message.value())
                 values[row["a"], row["b"], row["c"]] += 1
-                marks[headers["midstream.step"].rpartition(b"/")[2], headers["midstream.ordinal"]] += 1
+                marks[mark(message)] += 1
         return values, marks
 
     def expected(self) -> Counter[tuple[int, ...]]:

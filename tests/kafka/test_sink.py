@@ -21,7 +21,7 @@ from midstream.model.time_line import Epoch, TimeLine
 from midstream.sinks import kafka as kafka_module
 from midstream.sinks.kafka import KafkaSink
 from tests.docs.pages import ROOT, Page
-from tests.kafka.broker import Broker, broker, job_text, stream
+from tests.kafka.broker import Broker, broker, job_text, mark, mock_broker, stream
 from tests.sinks.steps import commit, staged
 
 ROWS = pa.table({"k": [1, 2, 3], "s": ["a", None, "c\n"]})
@@ -74,8 +74,7 @@ def test_a_step_is_sent_once_with_its_keys_and_headers(kafka: Broker, tmp_path: 
         "3": {"k": 3, "s": "c\n"},
     }
     headers = [dict(one.headers()) for one in found]
-    assert {one["midstream.step"] for one in headers} == {b"job/first/4"}
-    assert {one["midstream.ordinal"] for one in headers} == {b"0", b"1", b"2"}
+    assert {one["midstream.row"] for one in headers} == {b"job/first/4/0", b"job/first/4/1", b"job/first/4/2"}
     commit(own, tmp_path, 5, ROWS)
     assert len(kafka.messages(topic)) == 6
 
@@ -168,6 +167,20 @@ def test_a_message_that_is_too_large_waits_for_the_mend(
     as_a_new_process()
     commit(own, tmp_path, 0, large)
     assert own.newest("q").step == 0  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("error", "says"), [(10, r"(?s)too large.*MIDSTREAM_KAFKA_CONFIG"), (29, "(?s)right on the topic")]
+)
+@pytest.mark.parametrize("rows", [2, 200_000])
+def test_what_the_broker_refuses_of_messages_is_said(error: int, says: str, rows: int, tmp_path: Path) -> None:
+    with mock_broker("paid", error) as servers:
+        own = KafkaSink.of({"topic": "paid", "servers": servers})
+        with pytest.raises(WriteError, match=says):
+            commit(own, tmp_path, 0, pa.table({"k": range(rows)}))
+        assert own.newest("q") is None
+        commit(own, tmp_path, 0, pa.table({"k": range(rows)}))
+        own.close()
 
 
 def test_two_queries_do_not_write_one_topic(kafka: Broker, tmp_path: Path) -> None:
@@ -288,6 +301,5 @@ def test_a_broker_that_is_away_while_results_are_sent(tmp_path: Path, monkeypatc
             said.append("back")
             job.run(None, lambda: False, lambda patience: None)  # It has patience.
         rows = [json.loads(one.value())["k"] for one in own.messages(out)]
-        headers = {dict(one.headers())["midstream.ordinal"] for one in own.messages(out)}
         assert set(rows) == {0, 1, 2}
-        assert len(headers) == 3
+        assert len({mark(one) for one in own.messages(out)}) == 3

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import midstream as ms
+from midstream.sinks import formats
 from midstream.sinks.formats import check_types, written
 
 NANO, ZONED = pa.timestamp("ns"), pa.timestamp("ns", "Europe/Berlin")
@@ -85,3 +89,38 @@ def test_a_query_is_refused_whose_results_its_format_cannot_hold(tmp_path: Path,
         spans = pa.array([(1, 2, 3)], pa.month_day_nano_interval())
         rows = pa.table({"k": [1], "span": spans, "ts": pa.array([0], pa.timestamp("us"))})
         assert engine.push({"A": rows})["fits"].num_rows == 1
+
+
+DRAWN = {
+    "i": st.integers(-(2**63), 2**63 - 1),
+    "f": st.floats(),
+    "s": st.text(),
+    "b": st.booleans(),
+    "d": st.decimals(allow_nan=False, allow_infinity=False, places=7, min_value=-(10**20), max_value=10**20),
+    "t": st.datetimes(datetime(1, 1, 1)),
+    "y": st.binary(),
+    "l": st.lists(st.floats() | st.none(), max_size=2),
+}
+KINDS = pa.schema(
+    {"i": pa.int64(), "f": pa.float64(), "s": pa.string(), "b": pa.bool_(), "d": pa.decimal128(38, 7)}
+    | {"t": pa.timestamp("us", "UTC"), "y": pa.binary(), "l": pa.list_(pa.float64())}
+)
+
+
+@given(st.lists(st.fixed_dictionaries({name: st.none() | drawn for name, drawn in DRAWN.items()})), st.data())
+def test_json_put_together_by_columns_is_that_of_each_row(rows: list[dict[str, Any]], data: st.DataObject) -> None:
+    names = data.draw(st.permutations(sorted(DRAWN)))[: data.draw(st.integers(1, len(DRAWN)))]
+    table = pa.Table.from_pylist(rows, KINDS).select(names)
+    table = pa.concat_tables([table.slice(0, 1), table.slice(1)])
+    values = zip(*(formats._values(column) for column in table.columns), strict=True)
+    found = [{name: one for name, one in zip(names, row, strict=True) if one is not None} for row in values]
+    expected = [formats._dumped(one).encode() for one in found]
+    assert formats.json_objects(table) == expected
+    assert written(table, "json").to_pybytes() == b"".join(line + b"\n" for line in expected)
+
+
+def test_json_of_texts_that_are_none() -> None:
+    damaged = pa.array([b"a", b"\xff"]).view(pa.string())
+    first, second = formats.json_objects(pa.table({"s": damaged}))
+    assert first == b'{"s": "a"}'
+    assert json.loads(second)["s"]

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from midstream.cli.main import main
 from midstream.sinks import kafka as kafka_sinks
-from tests.kafka.broker import Broker, broker
+from tests.kafka.broker import Broker, broker, mark
 from tests.kafka.killed_job import SINK_POINTS
 from tests.spark.drive import Place
 from tests.spark.drive import finish as finish_job
@@ -111,12 +111,12 @@ def test_the_driver_is_killed_amid_its_transactions(
     kafka_sinks._CLIENTS.clear()
     finish_job(job_of_topic(spark, tmp_path, topic, kafka.servers))
     assert place.manifest().queries["chain"].plan == "(A (B C))"
-    found, marks = Counter[tuple[int, ...]](), Counter[tuple[bytes, bytes]]()
+    found, marks = Counter[tuple[int, ...]](), Counter[tuple[int, int]]()
     for message in kafka.messages(topic):
         if (message.partition(), message.offset()) not in aside:
-            row, headers = json.loads(message.value()), dict(message.headers())
+            row = json.loads(message.value())
             found[row["a"], row["b"], row["c"]] += 1
-            marks[headers["midstream.step"].rpartition(b"/")[2], headers["midstream.ordinal"]] += 1
+            marks[mark(message)] += 1
     expected = CASE.expected()["chain"].table.select(["a", "b", "c"])
     assert found == Counter(zip(*expected.to_pydict().values(), strict=True))
     assert set(marks.values()) == {1}
@@ -138,4 +138,4 @@ def test_dead_letters_of_a_job_on_spark_go_to_a_topic(spark: SparkSession, kafka
         kafka_sinks._CLIENTS.clear()
     found = kafka.rows(topic)
     assert [one["k"] for one in found] == ["one", "one"]
-    assert len({dict(one.headers())["midstream.step"] for one in kafka.messages(topic)}) == 2
+    assert len({mark(one)[0] for one in kafka.messages(topic)}) == 2

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -65,14 +66,82 @@ def _parquet(table: pa.Table, file: pa.NativeFile) -> None:
 
 
 def _json(table: pa.Table, file: pa.NativeFile) -> None:
-    names = table.column_names
     for batch in table.to_batches(max_chunksize=65_536):
-        rows = zip(*(_values(column) for column in batch.columns), strict=True)
-        file.write("".join(_line(dict(zip(names, row, strict=True))) for row in rows).encode())
+        for lines in _json_lines(pa.table(batch)):
+            file.write(lines)
 
 
-def _line(row: dict[str, Any]) -> str:
-    return _dumped({name: value for name, value in row.items() if value is not None}) + "\n"
+def json_objects(rows: pa.Table) -> list[bytes]:
+    """Write each row as a JSON object, as `written` does; columns that are NULL are left out.
+
+    >>> json_objects(pa.table({"k": [1, 2], "v": ["a\\nb", None]}))
+    [b'{"k": 1, "v": "a\\\\nb"}', b'{"k": 2}']
+    """
+    # No line break stands in an object as it is.
+    return b"".join(_json_lines(rows)).split(b"\n")[:-1]
+
+
+def _json_lines(rows: pa.Table) -> list[bytes]:
+    """Put the lines together by columns, with few joins: texts that follow each other are one."""
+    if not rows.num_columns:
+        return [b"{}\n" * rows.num_rows]
+    parts, literal = list[pa.ChunkedArray](), "{"
+    for at, name in enumerate(rows.column_names):
+        column = rows.column(at)
+        quote, texts = _json_parts(column)
+        before = f"{json.dumps(name, ensure_ascii=False)}: {quote}"
+        if column.null_count:
+            own = pc.coalesce(_joined(_large(before), texts, _large(f"{quote}, ")), _large(""))
+            parts, literal = [*parts, _large(literal), own], ""
+        else:
+            parts = [*parts, _large(literal + before), texts]
+            literal = quote if at == rows.num_columns - 1 else f"{quote}, "
+    if rows.column(-1).null_count:
+        parts = [pc.ascii_rtrim(_joined(*parts), ", ")]
+    return [_data(chunk).tobytes() for chunk in _joined(*parts, _large(literal + "}\n")).chunks]
+
+
+def _json_parts(column: pa.ChunkedArray) -> tuple[str, pa.ChunkedArray]:
+    """Return what stands around each JSON text of a column, and the rest of the texts; NULL stays NULL."""
+    kind = column.type
+    if pt.is_dictionary(kind):
+        return _json_parts(column.cast(kind.value_type))
+    if pt.is_integer(kind) or pt.is_boolean(kind):
+        return "", column.cast(pa.large_string())
+    if pt.is_decimal(kind):
+        return '"', column.cast(pa.large_string())
+    if pt.is_timestamp(kind):
+        return '"', _texts_of_times(column).cast(pa.large_string())
+    if (pt.is_string(kind) or pt.is_large_string(kind)) and _are_plain(column):
+        return '"', column.cast(pa.large_string())
+    return "", pa.chunked_array([json_texts(column).cast(pa.large_string())])
+
+
+def _are_plain(texts: pa.ChunkedArray) -> bool:
+    # Quotes, backslashes and control characters do not stand in a text of JSON as they are.
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    chunks = [_data(chunk) for chunk in texts.cast(pa.large_string()).chunks]
+    return not any(((data < 0x20) | (data == ord('"')) | (data == ord("\\"))).any() for data in chunks)
+
+
+def _data(texts: pa.LargeStringArray) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    # The bytes of all texts, one after the other.
+    _, offsets, data = texts.buffers()
+    if data is None or not len(texts):
+        return np.empty(0, np.uint8)
+    begin, end = np.frombuffer(offsets, np.int64)[[texts.offset, texts.offset + len(texts)]]
+    return np.frombuffer(data, np.uint8)[begin:end]
+
+
+def _joined(*parts: pa.Scalar | pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(*parts, _large(""))
+
+
+def _large(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())
 
 
 def _dumped(value: Any) -> str:
@@ -102,7 +171,10 @@ Spark does, and decimals as text, so that no digit is lost."""
 
 def json_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Convert the values of a column to JSON texts; NULL stays NULL."""
-    return pa.array([None if value is None else _dumped(value) for value in _values(column)], pa.string())
+    values = _values(column)
+    if pt.is_float64(column.type) and pc.all(pc.is_finite(column)).as_py():
+        return pa.array([None if value is None else repr(value) for value in values], pa.string())
+    return pa.array([None if value is None else _dumped(value) for value in values], pa.string())
 
 
 def _texts(table: pa.Table) -> list[str]:
@@ -120,16 +192,26 @@ def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     # integers.
     if pt.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    kind = _with(column.type, _in_utc)
-    column = column if column.type == kind else column.cast(kind)
+    column = _as_utc(column)
+    kind = column.type
     if pt.is_timestamp(kind):
-        fine = pa.timestamp("ns" if kind.unit == "ns" else "us", kind.tz)
-        texts = pc.strftime(column.cast(fine), format=f"%Y-%m-%dT%H:%M:%S{'Z' if kind.tz else ''}")
-        return texts.to_pylist()  # type: ignore[no-any-return]
+        return _texts_of_times(column).to_pylist()  # type: ignore[no-any-return]
     counted = _with(kind, _counted)
     if counted == kind:
         return python_values(column)
     return [_told(kind, value) for value in column.cast(counted).to_pylist()]
+
+
+def _texts_of_times(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    column = _as_utc(column)
+    kind = column.type
+    fine = pa.timestamp("ns" if kind.unit == "ns" else "us", kind.tz)
+    return pc.strftime(column.cast(fine), format=f"%Y-%m-%dT%H:%M:%S{'Z' if kind.tz else ''}")
+
+
+def _as_utc(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    kind = _with(column.type, _in_utc)
+    return column if column.type == kind else column.cast(kind)
 
 
 def _with(kind: pa.DataType, plain: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:

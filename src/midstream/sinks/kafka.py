@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from midstream.model.errors import SinkError, WriteError
@@ -24,8 +23,11 @@ from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.kafka_client import ANSWER, SERVERS, client_settings, failed, failures, kafka
 from midstream.sinks.kafka_registry import Registry, avro_schema, avro_values
 
-STEP_HEADER, ORDINAL_HEADER = "midstream.step", "midstream.ordinal"
-"""The headers of each message: `job/epoch/step`, and which row of the step it is."""
+HEADER = "midstream.row"
+"""The header of each message: `job/epoch/step/ordinal`, the last of which says which row of the step it is.
+
+One, because a header makes a message twice as dear for the client and the broker.
+"""
 
 SIGN = "_op"
 """The column of a change log that says whether a row comes or goes."""
@@ -34,8 +36,6 @@ _VALUES = ("json", "avro")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _IN_TRANSACTION = 30.0
 _POLLED = 10_000
-_TO_ESCAPE = r'["\\\\\x00-\x1f]'
-"""What does not stand in a text of JSON as it is."""
 
 
 @dataclass(frozen=True)
@@ -121,22 +121,22 @@ class KafkaSink(Sink):
         The first call in a process, and one after a failure, fences other producers of the same transactional id and
         ends what they have begun. So what the note says then holds until this call has ended.
         """
-        rows, clients, refused = staged.table(), self._clients, list[Any]()
+        rows, clients = staged.table(), self._clients
         try:
             with failures(self.target, SinkError):
                 producer = clients.producer()
                 if not staged.follows(self._newest(), self.target):
                     return
                 producer.begin_transaction()
-                self._send(producer, rows, staged, refused)
+                self._send(producer, rows, staged.stamp)
                 producer.send_offsets_to_transaction(
                     [self._noted(staged.stamp)], clients.reader.consumer_group_metadata(), _IN_TRANSACTION
                 )
                 producer.commit_transaction(_IN_TRANSACTION)  # It waits for all messages.
         except BaseException as error:
             # The call that fails may only say that something has failed before.
-            why = clients.give_up(refused)
-            if isinstance(error, WriteError) and why is not None:
+            failure = clients.give_up()
+            if isinstance(error, WriteError) and (why := failure or self._gone()) is not None:
                 raise failed(why, self.target, SinkError) from error
             raise
 
@@ -159,6 +159,13 @@ class KafkaSink(Sink):
         """Raise as `check_forget` does."""
         self.check_forget(name, step, given_up)
 
+    def _gone(self) -> Any:
+        # Messages for a topic that was removed only time out.
+        try:
+            return self._clients.reader.list_topics(self.topic, timeout=1.0).topics[self.topic].error
+        except kafka().KafkaException:
+            return None
+
     def _newest(self) -> Stamp | None:
         (found,) = self._clients.reader.committed([kafka().TopicPartition(self.topic, 0)], timeout=ANSWER)
         if found.error is not None:
@@ -175,23 +182,21 @@ class KafkaSink(Sink):
         with_it = json.dumps([stamp.job, stamp.epoch])
         return kafka().TopicPartition(self.topic, 0, stamp.step + 1, metadata=with_it)
 
-    def _send(self, producer: Any, rows: pa.Table, staged: StagedStep, refused: list[Any]) -> None:
-        """Hand the messages to the client; `refused` gets the first error of a message, if there is one."""
-        stamp = staged.stamp
-        step = (STEP_HEADER, f"{stamp.job}/{stamp.epoch}/{stamp.step}".encode())
-
-        def note(error: Any, message: Any) -> None:
-            if error is not None and not refused:
-                refused.append(error)
-
+    def _send(self, producer: Any, rows: pa.Table, stamp: Stamp) -> None:
+        """Hand the messages to the client; the calls that end the transaction raise what the broker refuses of them."""
+        step = f"{stamp.job}/{stamp.epoch}/{stamp.step}"
         for ordinal, (key, value) in enumerate(zip(self._keys(rows), self._values(rows), strict=True)):
-            headers = [step, (ORDINAL_HEADER, b"%d" % ordinal)]
+            headers = [(HEADER, f"{step}/{ordinal}")]
             while True:
                 try:
-                    producer.produce(self.topic, value, key, headers=headers, on_delivery=note)
+                    producer.produce(self.topic, value, key, headers=headers)
                     break
                 except BufferError:  # The broker is slower than this loop.
                     producer.poll(0.05)
+                except kafka().KafkaException as error:
+                    if error.args[0].code() != kafka().KafkaError._STATE:
+                        raise
+                    return  # A message before this one was refused.
             if ordinal % _POLLED == 0:
                 producer.poll(0)
 
@@ -199,7 +204,7 @@ class KafkaSink(Sink):
         if not self.key:
             return [None] * rows.num_rows
         if len(self.key) > 1:
-            return _lines(rows.select(list(self.key)))
+            return formats.json_objects(rows.select(list(self.key)))
         column = rows.column(self.key[0])
         if pt.is_binary(column.type) or pt.is_large_binary(column.type):
             return column.to_pylist()  # type: ignore[no-any-return]
@@ -213,7 +218,7 @@ class KafkaSink(Sink):
             schema = avro_schema(rows.schema, self.topic, self.target)
             values = avro_values(rows, schema, self._clients.registry().register(self.topic, schema))
         else:
-            values = _lines(rows)
+            values = formats.json_objects(rows)
         if not self.tombstones:
             return values
         signs = rows.column(SIGN).to_pylist()
@@ -275,70 +280,38 @@ class _Clients:
 
     def close(self) -> None:
         """Close both clients; a transaction that was begun is aborted."""
-        self.give_up([])
+        self.give_up()
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.close()
 
-    def give_up(self, refused: list[Any]) -> Any:
+    def give_up(self) -> Any:
         """End what was begun; the next attempt finds out what the broker has of it.
 
-        Returns: the fatal error that the producer has had, or the first of the `refused` messages, or None.
+        Returns: the error that the transaction has failed by, or None.
         """
         producer, self._producer = self._producer, None
         if producer is None:
             return None
-        errors, first = kafka(), None
-        for end in (lambda: producer.flush(1.0), producer.purge, lambda: producer.abort_transaction(1.0)):
+        # To begin another one is refused, by the error that the first has failed by.
+        ends = (producer.begin_transaction, lambda: producer.flush(1.0), producer.purge)
+        first = None
+        for end in (*ends, lambda: producer.abort_transaction(1.0)):
             try:
                 end()
-            except (errors.KafkaException, SystemError) as error:  # It may be fenced, or the broker gone.
-                if (fatal := _fatal(error)) is not None:
-                    return fatal
-            first = first or next(iter(refused), None)  # What is purged is not what was wrong.
-        return None if first is None or first.name().startswith("_PURGE") else first
+            except (kafka().KafkaException, SystemError) as error:  # It may be fenced, or the broker gone.
+                cause = _cause(error)
+                if cause is not None and cause.fatal():
+                    return cause
+                if cause is not None and cause.txn_requires_abort():
+                    first = first or cause
+        return first
 
 
-def _fatal(error: BaseException) -> Any:
-    # None where a client can go on. The caller keeps no exception: its frame, and the producer in it, would stay.
+def _cause(error: BaseException) -> Any:
+    # The caller keeps no exception: its frame, and the producer in it, would stay.
     cause = error.__cause__ if isinstance(error, SystemError) else error
-    return cause.args[0] if isinstance(cause, kafka().KafkaException) and cause.args[0].fatal() else None
+    return cause.args[0] if isinstance(cause, kafka().KafkaException) else None
 
 
 _CLIENTS: dict[tuple[int, str, str], _Clients] = {}
-
-
-def _lines(rows: pa.Table) -> list[bytes]:
-    """The rows as JSON objects, the same as `formats` writes, put together by columns.
-
-    >>> _lines(pa.table({"k": [1, 2], "v": ["a\\nb", None]}))
-    [b'{"k": 1, "v": "a\\\\nb"}', b'{"k": 2}']
-    """
-    if not rows.num_columns:
-        return [b"{}"] * rows.num_rows
-    # Of rows whose parts are all NULL, Arrow's join that skips NULL makes none.
-    parts = [
-        pc.coalesce(_joined(_large(f"{json.dumps(name, ensure_ascii=False)}: "), texts, _large(", ")), _large(""))
-        for name, texts in ((name, _json_texts(rows.column(name))) for name in rows.column_names)
-    ]
-    objects = _joined(_large("{"), pc.utf8_rtrim(_joined(*parts), ", "), _large("}"))
-    found: list[bytes] = objects.cast(pa.large_binary()).to_pylist()
-    return found
-
-
-def _json_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values as JSON texts; by Arrow where these are the values' own, or need only quotes."""
-    if pt.is_integer(column.type) or pt.is_boolean(column.type):
-        return column.cast(pa.large_string())
-    if pt.is_string(column.type) and not pc.any(pc.match_substring_regex(column, _TO_ESCAPE)).as_py():
-        return _joined(_large('"'), column.cast(pa.large_string()), _large('"'))
-    texts = formats.json_texts(column).cast(pa.large_string())
-    return pa.chunked_array([texts])
-
-
-def _joined(*parts: pa.Scalar | pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.binary_join_element_wise(*parts, _large(""))
-
-
-def _large(text: str) -> pa.Scalar:
-    return pa.scalar(text, pa.large_string())
