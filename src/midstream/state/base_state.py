@@ -191,8 +191,9 @@ class BaseState:
         chunks = tuple([run.ref for run in runs if run.ref is not None])
         lineage = self.spec.lineage.digest if self.spec.lineage else ""
         # Of many rows nothing is kept but what their batch has, so that they take no more memory.
-        light = [run if run.held is None or run.batch.num_rows <= MOST_KNOWN else run.without_held() for run in runs]
-        return StateListing(chunks, live, new.end, 0, lineage).made_of(light, store, always=True)
+        if runs and new.end - runs[0].first > MOST_KNOWN:
+            runs = [run if run.held is None or run.batch.num_rows <= MOST_KNOWN else run.without_held() for run in runs]
+        return StateListing(chunks, live, new.end, 0, lineage).made_of(runs, store, always=True)
 
     def _alive(self, run: RowRun, bounds: Mapping[Clock, int]) -> Mask | None:
         # None when all rows are alive.
