@@ -80,7 +80,7 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     "tests/embedded/test_kills_amid_relocation.py": (),
     # Of what surrounds the engine, a first look.
     "tests/unit/cli/test_lab.py": ("::test_an_unknown",),
-    "tests/unit/lab/": ("test_figures.py", "test_docs.py", "test_generator.py"),
+    "tests/unit/lab/": ("test_contents.py", "test_figures.py", "test_docs.py", "test_generator.py"),
     "tests/unit/benchmarks/": ("test_plan_change_parts.py::test_marks_tell_rows_apart",),
     "tests/dashboard/": ("test_server.py", "test_rows_and_steps.py", "test_browser.py::test_a_migration_is_watched"),
     "tests/docs/test_site.py": (),

@@ -48,7 +48,7 @@ def lab(
 
     chosen = list(figures().values()) if name is None else [figure(name)]
     if list_only:
-        _list(chosen, as_json)
+        _list(chosen, as_json, whole=name is None)
         return
     scale = Scale.QUICK if quick else Scale.FULL
     outcomes, failures = _run(chosen, None if redraw else scale, out, jobs, as_json)
@@ -138,12 +138,18 @@ def _write_report(outcomes: list[FigureOutcome], scale: Scale, path: Path) -> Pa
     return path
 
 
-def _list(chosen: list[Figure], as_json: bool) -> None:
+def _list(chosen: list[Figure], as_json: bool, whole: bool) -> None:
+    from midstream.lab.contents import CONTENTS
+    from midstream.lab.figure import figures
+
     if as_json:
         print_json([_about(figure) for figure in chosen])
     else:
         rows = [(f.name, f.source, f.title, ", ".join(sorted(f.strategies))) for f in chosen]
         print_table("", ("figure", "source", "what it shows", "strategies"), rows)
+    if whole and not as_json:
+        others = [(item, why) for item, why in CONTENTS.items() if not set(why.split(", ")) <= figures().keys()]
+        print_table("what the papers have besides", ("in the paper", "why it has no figure here"), others)
 
 
 def _show(outcomes: list[FigureOutcome], out: Path, page: Path | None) -> None:
