@@ -21,13 +21,15 @@ from tests.dashboard.jobs import played
 DOCS = Path(__file__).resolve().parent
 
 
-def taken(browser: Browser, engine: Engine, file: str, see: str, address: str = "", **options: object) -> None:
+def taken(browser: Browser, engine: Engine, file: str, see: str, address: str = "#/0/plan", **options: object) -> None:
     """A picture of what the page shows of an engine, once something is to be seen on it."""
     with engine.dashboard(port=0, control=True) as dashboard:
         page = browser.new_page(viewport={"width": 1240, "height": 800}, **options)  # type: ignore[arg-type]
         page.goto(dashboard.url)
         page.locator("main > *").first.wait_for()
         page.evaluate("address => { location.hash = address || location.hash }", address)
+        if address.endswith("/trial"):
+            page.get_by_role("button", name="Show the plan it would get").click()
         page.locator(see).first.wait_for()
         page.wait_for_timeout(1500)
         page.screenshot(path=DOCS / file, full_page=True)
@@ -82,6 +84,8 @@ def main() -> None:
             for tables in islice(steps(streams), 20):
                 engine.push(tables)
             taken(browser, engine, "dashboard_proposal.png", "#approve-proposal")
+            taken(browser, engine, "dashboard_overview.png", "#life", "#/0/overview")
+            taken(browser, engine, "dashboard_trial.png", ".tried .plan-graph", "#/0/trial", color_scheme="dark")
         with live_engine(streams, Path(folder) / "charted") as engine:
             engine.optimize(QUERY, mode="ask", review="1 day", horizon="90 days", policy="lambda_chart")
             for tables in islice(steps(streams), 24):
