@@ -96,7 +96,7 @@ CASES = [
     ("SELECT LAG(v) OVER (ORDER BY ts) FROM A", "kept forever", "line 1, column 8", "[RANGE 1 HOUR]"),
     ("SELECT LAG(v) OVER (ORDER BY v) FROM A [NOW]", "no event time", "line 1, column 30", "ORDER BY ts"),
     ("SELECT LAG(v) OVER (ORDER BY ts DESC) FROM A [NOW]", "descending", "line 1, column 30", "or LEAD"),
-    ("SELECT LAG(v IGNORE NULLS) OVER (ORDER BY ts) FROM A", "kept for ever", "line 1, column 8", "[RANGE 1 HOUR]"),
+    ("SELECT LAG(v IGNORE NULLS) OVER (ORDER BY ts) FROM A", "kept forever", "line 1, column 8", "[RANGE 1 HOUR]"),
     ("SELECT LEAD(v, k) OVER (ORDER BY ts) FROM A [NOW]", "no number of rows", "line 1, column 8", "LEAD(v, 2)"),
     (
         "SELECT LEAD(v) OVER (ORDER BY ts ROWS 3 PRECEDING) FROM A [NOW]",
