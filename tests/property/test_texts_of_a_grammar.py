@@ -273,6 +273,8 @@ def queries(draw: st.DrawFn, deep: int = 2) -> str:
 
 KEPT = (
     "SELECT " + "+".join(["A.k"] * 300) + " AS x FROM A, B WHERE A.k = B.k WINDOW 1 SECOND",
+    "SELECT s[FLOOR()] AS x FROM A",
+    "SELECT s[CEIL(, )] AS x FROM A",
     "SELECT " + "IF(A.o, 1, " * 50 + "0" + ")" * 50 + " AS x FROM A, B WHERE A.k = B.k WINDOW 1 SECOND",
 )
 """Texts that ended in a fault once."""

@@ -251,7 +251,12 @@ class _Parser(DuckDBParser):
         if isinstance(this, exp.Table) or (this is not None and word in ("RANGE", "ROWS", "NOW")):
             self._window()
             return this
-        return super()._parse_bracket(this)
+        begin = self._curr
+        try:
+            return super()._parse_bracket(this)
+        except AttributeError as error:  # The parser's own, of x[FLOOR()]: it looks for the type of a subscript.
+            message = "the query is no SQL: a function in a subscript lacks an argument"
+            raise self._refused(begin, message, SHAPE) from error
 
     def _parse_query_modifiers(self, this):  # type: ignore[no-untyped-def]
         this = super()._parse_query_modifiers(this)
