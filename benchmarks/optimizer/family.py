@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,13 +23,14 @@ import numpy as np
 import pyarrow as pa
 
 import midstream as ms
-from benchmarks.optimizer.trace import work_of
+from benchmarks.optimizer.trace import UNITS, work_of
 from midstream.model.events import MigrationBegun, PlanReviewed
 from midstream.optimizer.search.greedy import left_deep
-from midstream.step.reviewing.schedule import price
+from midstream.step.reviewing.review_price import ANY_STEP, price
 
 SECOND = 1_000_000
-SEEDS = {"training": range(1000, 1012), "test": range(1, 31)}
+Figures = np.ndarray[tuple[int], np.dtype[np.float64]]
+SEEDS = {"training": range(1000, 1040), "test": range(1, 31)}
 KINDS = ("flip", "ramp", "season", "burst", "skew", "stop", "steady")
 MOST_PLANS, MOST_ROWS, PHASES = 3, 3_000, 3  # rows alive in a stream
 DENSE, SPARSE = (2.0, 5.0), (0.01, 0.1)  # partners that a row of one stream has in the window of another
@@ -129,53 +131,66 @@ class Case:
                       for a, b in zip(self.streams, self.streams[2:], strict=False)]  # fmt: skip
         return found[:MOST_PLANS]
 
-    def run(self, plan: str, mode: str) -> Run:
-        """Run by a plan, kept or not."""
+    def engine(self, plan: str, mode: str) -> ms.Engine:
+        """Make an engine that begins by a plan, kept or not."""
         engine = ms.Engine(seed=1)
         for stream in self.streams:
             engine.create_stream(stream, "id BIGINT, k BIGINT, j BIGINT, ts TIMESTAMP", timestamp="ts")
-        names = [f"q{at}" for at in range(self.queries)]
-        for at, name in enumerate(names):
-            engine.add_query(name, f"{self.sql} WINDOW {max(self.window - at, 2)} SECONDS", plan=plan)
+        for at in range(self.queries):
+            engine.add_query(f"q{at}", f"{self.sql} WINDOW {max(self.window - at, 2)} SECONDS", plan=plan)
         engine.optimize(mode=mode)
-        done, seconds = [0.0], list[float]()
+        return engine
+
+    def runs(self, modes: Sequence[tuple[str, str]]) -> list[Run]:
+        """Run by plans in modes: each step is done by all of them, one after the other, from another one on."""
+        engines = [self.engine(plan, mode) for plan, mode in modes]
+        work, seconds = np.zeros((2, len(engines), self.steps))
         for step in range(self.steps):
-            batch, begun = self.batch(step), time.perf_counter()
-            engine.push(batch)
-            seconds.append(time.perf_counter() - begun)
-            done.append(work_of(engine.manifest.totals))
-        alive = self.rate * self.window * len(self.streams)
-        reviews = [e for e in engine.events if isinstance(e, PlanReviewed)]
-        work = np.diff(done)
-        reviewing = len(reviews) * price(len(self.streams), alive)
-        moves = [e for e in engine.events if isinstance(e, MigrationBegun)]
-        visited = tuple(dict.fromkeys(e.new for e in moves))
-        return Run(work, float(np.sum(seconds)), reviewing, len(reviews), [e.step for e in moves], visited)
+            batch = self.batch(step)
+            for turn in range(len(engines)):
+                at = (step + turn) % len(engines)
+                before, begun = work_of(engines[at].manifest.totals), time.process_time()
+                engines[at].push(batch)
+                seconds[at, step] = time.process_time() - begun
+                work[at, step] = work_of(engines[at].manifest.totals) - before
+        return [Run.of(self, *done) for done in zip(engines, work, seconds, strict=True)]
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one run did: work by step in nanoseconds, without reviews, and what these took, foreseen."""
+    """What one run did: by step its work in nanoseconds, without reviews, and seconds of the processor's time.
 
-    work: np.ndarray[tuple[int], np.dtype[np.float64]]
-    seconds: float
+    `reviewing` is what its reviews took, foreseen in nanoseconds.
+    """
+
+    work: Figures
+    seconds: Figures
     reviewing: float
-    reviews: int
+    reviews: list[int]
     moves: list[int]
     visited: tuple[str, ...]
+
+    @staticmethod
+    def of(case: Case, engine: ms.Engine, work: Figures, seconds: Figures) -> Run:
+        """Take from an engine's events what it decided."""
+        reviews = [e.step for e in engine.events if isinstance(e, PlanReviewed)]
+        moves = [e for e in engine.events if isinstance(e, MigrationBegun)]
+        reviewing = len(reviews) * price(len(case.streams), case.rate * case.window * len(case.streams))
+        visited = tuple(dict.fromkeys(e.new for e in moves))
+        return Run(work, seconds, reviewing, reviews, [e.step for e in moves], visited)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How `auto` came off: its work by the best schedule's and the best fixed plan's, and steps until it answered."""
+    """How `auto` came off: its work and its seconds by those of the best schedule and of the best fixed plan."""
 
     case: Case
     auto: Run
     by_best: float
     by_fixed: float
-    by_seconds: float
+    seconds_by_best: float
+    seconds_by_fixed: float
     reviewing: float
-    answers: list[int | None]
 
 
 def outcome(seed: int) -> Outcome:
@@ -183,64 +198,94 @@ def outcome(seed: int) -> Outcome:
     case = Case.drawn(seed)
     plans = case.plans()
     start = plans[seed % len(plans)]
-    auto = case.run(start, "auto")
-    kept = {plan: case.run(plan, "off") for plan in dict.fromkeys([*plans, *auto.visited])}
-    constant = 1_500_000.0 + 300_000.0 * (len(case.streams) - 1)
-    by_phase = {plan: run.work.reshape(len(case.dense), case.phase).sum(axis=1) for plan, run in kept.items()}
-    best = float(np.min(list(by_phase.values()), axis=0).sum()) + constant * case.steps
-    fixed = min(run.work.sum() for run in kept.values()) + constant * case.steps
+    auto, *others = case.runs([(start, "auto"), *((plan, "off") for plan in plans)])
+    kept = dict(zip(plans, others, strict=True))
+    more = [plan for plan in auto.visited if plan not in kept]
+    kept |= zip(more, case.runs([(plan, "off") for plan in more]), strict=True)
+    constant = ANY_STEP + UNITS.operator_step * (len(case.streams) - 1)
+    work, seconds = (
+        np.array([figures.reshape(len(case.dense), case.phase).sum(axis=1) for figures in found])
+        for found in ([run.work for run in kept.values()], [run.seconds for run in kept.values()])
+    )
+    best, fixed = work.argmin(axis=0), work.sum(axis=1).argmin()
+    least = work.min(axis=0).sum() + constant * case.steps
     whole = auto.work.sum() + auto.reviewing + constant * case.steps
-    answers = list[int | None]()
-    for at in range(1, len(case.dense)):
-        flip = at * case.phase
-        stays = kept.get(start)
-        usual = np.median(auto.work[flip - case.phase // 2 : flip])
-        if stays is not None and auto.work[flip : flip + case.window].max() > 5 * (usual + constant):
-            answers.append(next((m - flip for m in auto.moves if flip <= m < flip + case.phase), None))
+    of_best, of_fixed = seconds[best, range(len(best))].sum(), seconds[fixed].sum()
     return Outcome(
-        case, auto, whole / best, whole / fixed, auto.seconds / min(run.seconds for run in kept.values()),
-        auto.reviewing / whole, answers,
+        case, auto, whole / least, whole / (work[fixed].sum() + constant * case.steps),
+        auto.seconds.sum() / of_best, auto.seconds.sum() / of_fixed, auto.reviewing / whole,
     )  # fmt: skip
 
 
-def main() -> None:
-    """Run a set of cases, print the table, draw the picture."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--set", choices=SEEDS, default="test")
-    parser.add_argument("--cases", type=int)
-    parser.add_argument("--picture", type=Path)
-    given = parser.parse_args()
+def drifts(seeds: Sequence[int]) -> list[Outcome]:
+    """Run cases, print a line for each and what came of all."""
     found = list[Outcome]()
-    print("| seed | drift | streams | on | queries | window | rows | reviews | moves | by best | by fixed | seconds |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
-    for seed in list(SEEDS[given.set])[: given.cases]:
+    print("\n| seed | drift | streams | on | queries | window | rows | reviews | moves | work by best | by fixed "
+          "| seconds by best | by fixed |\n|" + 13 * "---|")  # fmt: skip
+    for seed in seeds:
         one = outcome(seed)
         found.append(one)
         case, auto = one.case, one.auto
         print(
             f"| {seed} | {case.kind} | {len(case.streams)} | {case.on} | {case.queries} | {case.window} | {case.rate} "
-            f"| {auto.reviews} | {len(auto.moves)} | {one.by_best:.2f} | {one.by_fixed:.2f} | {one.by_seconds:.2f} |",
+            f"| {len(auto.reviews)} | {len(auto.moves)} | {one.by_best:.2f} | {one.by_fixed:.2f} "
+            f"| {one.seconds_by_best:.2f} | {one.seconds_by_fixed:.2f} |",
             flush=True,
         )
-    ratios = np.sort([one.by_best for one in found])
-    median, most, worst = np.quantile(ratios, 0.5), np.quantile(ratios, 0.95), ratios[-1]
-    print(f"\nby the best schedule: median {median:.2f}, 95th percentile {most:.2f}, worst {worst:.2f}")
-    print(f"by the best fixed plan: worst {max(one.by_fixed for one in found):.2f}")
+    for name, ratios in (
+        ("work by the best schedule's", [one.by_best for one in found]),
+        ("seconds by the best schedule's", [one.seconds_by_best for one in found]),
+        ("work by the best fixed plan's", [one.by_fixed for one in found]),
+        ("seconds by the best fixed plan's", [one.seconds_by_fixed for one in found]),
+        ("work where nothing drifts", [one.by_fixed for one in found if one.case.kind == "steady"]),
+    ):
+        median, most, above = np.quantile(ratios, 0.5), np.quantile(ratios, 0.95), sum(one > 1.05 for one in ratios)
+        print(
+            f"{name}: median {median:.2f}, 95th percentile {most:.2f}, worst {max(ratios):.2f}, "
+            f"above 1.05 in {above} of {len(ratios)}"
+        )
     print(f"reviews: {np.mean([one.reviewing for one in found]):.1%} of the work on average")
-    answers = [at for one in found for at in one.answers]
-    timely = [at is not None and at <= max(5, one.case.window / 10) for one in found for at in one.answers]
-    print(f"flips that multiply a step's work by five: {len(answers)}, answered in time {sum(timely)}: {answers}")
-    if given.picture:
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
+    return found
 
-        figure, axes = pyplot.subplots(figsize=(7, 3.2))
-        axes.plot(ratios, (np.arange(len(ratios)) + 1) / len(ratios), drawstyle="steps-post")
-        axes.set(xlabel="work of auto / work of the best schedule", ylabel="share of cases", ylim=(0, 1))
-        axes.set_title("Drifts drawn at random, none of them tuned to")
-        axes.grid(alpha=0.3)
-        figure.tight_layout()
-        figure.savefig(given.picture)
+
+def draw(found: Sequence[Outcome], path: Path) -> None:
+    """Draw the share of cases by their ratio to the best schedule."""
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 3.2))
+    for name, ratios in (
+        ("work", [one.by_best for one in found]),
+        ("seconds", [one.seconds_by_best for one in found]),
+    ):
+        axes.plot(np.sort(ratios), (np.arange(len(ratios)) + 1) / len(ratios), drawstyle="steps-post", label=name)
+    axes.set(xlabel="auto / the best schedule", ylabel="share of cases", ylim=(0, 1))
+    axes.set_title("Drifts drawn at random, none of them tuned to")
+    axes.legend()
+    axes.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def main() -> None:
+    """Run a set of cases and draw the picture; then run flips and moves, and time the longest pushes."""
+    from benchmarks.optimizer import flips, longest, moves
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--set", choices=SEEDS, default="test")
+    parser.add_argument("--cases", type=int)
+    parser.add_argument("--only", choices=["drifts", "flips", "moves", "longest"])
+    parser.add_argument("--picture", type=Path)
+    given = parser.parse_args()
+    first = Case.drawn(0)
+    first.runs([(first.plans()[0], "auto")])  # What a process does only once is not timed.
+    if given.only in (None, "drifts"):
+        found = drifts(SEEDS[given.set][: given.cases])
+        if given.picture:
+            draw(found, given.picture)
+    for name, part in (("flips", flips.main), ("moves", moves.main), ("longest", longest.main)):
+        if given.only in (None, name):
+            part(given.set, given.cases)
 
 
 if __name__ == "__main__":

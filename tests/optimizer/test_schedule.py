@@ -17,8 +17,9 @@ from midstream.language.parse import parse_query
 from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.schema import StreamSchema
-from midstream.step.reviewing import schedule
-from midstream.step.reviewing.schedule import SAVED, in_turn, look, paid, price, usual_step
+from midstream.step.reviewing import review_price
+from midstream.step.reviewing.review_price import price, usual_step
+from midstream.step.reviewing.schedule import SAVED, in_turn, look, paid
 from tests.forked import PATHS
 from tests.optimizer.drifting import BAD_FIRST, COLUMNS, GOOD_FIRST, SECOND, engine, query, reviews, rows, run
 
@@ -164,7 +165,7 @@ def test_no_more_than_some_reviews_are_saved_up_for() -> None:
 def test_a_join_of_many_streams_is_reviewed_in_slices_and_moves_to_a_better_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(schedule, "TREE", 30_000.0)
+    monkeypatch.setattr(review_price, "TREE", 30_000.0)
     names = "ABCDEFGHIJKLMN"
     made = engine(names)
     made.optimize("q", mode="auto", review="2 seconds", effort=1.0)

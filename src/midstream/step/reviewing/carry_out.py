@@ -21,7 +21,8 @@ from midstream.step.draft import Draft
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.proposals import withdraw_of_other_groups
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown, significant
-from midstream.step.reviewing.schedule import in_turn, look, paid, trees_at_once, usual_step
+from midstream.step.reviewing.review_price import trees_at_once, usual_step
+from midstream.step.reviewing.schedule import in_turn, look, paid
 
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
 """What a decision to move to another plan is, by mode."""

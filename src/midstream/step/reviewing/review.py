@@ -27,7 +27,7 @@ from midstream.step.draft import MigrationStart
 from midstream.step.program import compile_program, unit_of
 from midstream.step.reviewing.group_settings import split_allowed
 from midstream.step.reviewing.plan_group import PlanGroup
-from midstream.step.reviewing.schedule import price, slice_price
+from midstream.step.reviewing.review_price import price, slice_price
 from midstream.step.unit import Unit
 
 SHOWN = 5

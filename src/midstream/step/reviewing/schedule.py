@@ -13,52 +13,24 @@ from dataclasses import dataclass, replace
 
 from midstream.language.query import query_of
 from midstream.migration.base import discovered
-from midstream.model.counters import Counters
 from midstream.model.frozen import revised
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.window import SECOND
-from midstream.optimizer.cost.units import JoinUnitCosts
-from midstream.optimizer.samples.reading import BUDGET
-from midstream.optimizer.search.bushy import MOST_SOURCES
 from midstream.step.arrangement import known_arrangement
 from midstream.step.program import unit_of
 from midstream.step.reviewing.group_settings import settings_of
 from midstream.step.reviewing.plan_group import PlanGroup, group_of, groups_with_choice, is_quiet, query_time
+from midstream.step.reviewing.review_price import ANY_STEP, SHORT, UNITS, any_step, price, usual_step, worked
 
-UNITS = JoinUnitCosts()
 MADE = UNITS.comparison + UNITS.result + UNITS.insert + UNITS.probe  # ns for a row that an inner join makes
-ANY_STEP = 1_500_000.0  # ns of a step, however few its rows are
-SHORT = 5_000_000.0  # ns that reviews may add to a step beyond a usual step's work
-FEW_SOURCES = 8  # so many are weighed in one step, however small that is
-TREE = 6_000.0  # ns for each source of a tree that a search weighs
 SAVED = 4.0  # so many reviews can be saved up for
 STEPS = 4  # so many steps go without a look where they do little
 MUCH = 500_000.0  # ns of work after which a look is worth its while at once
 LITTLE = 0.1  # the share of all its work by which a plan may do more than foreseen
 RISEN = 1.3  # a plan does so many times what was foreseen: then a review comes as soon as the budget allows
 PAYS = 0.5  # the share of excess work that pays for a review: not all of it could be spared
-
-
-def price(streams: int, rows: float, *, sliced: bool = False) -> float:
-    """Foresee what a review takes, in nanoseconds, where the sources have so many rows alive together.
-
-    Of a join of many sources, and of one whose search is `sliced`, that is what the step takes which decides.
-
-    >>> [round(price(streams, rows) / 1e6, 1) for streams, rows in [(3, 1_000), (3, 180_000), (10, 1_000), (21, 1_000)]]
-    [5.3, 12.5, 98.4, 46.9]
-    """
-    if sliced or streams > MOST_SOURCES:
-        plans = 15_000_000.0 + 1_500_000.0 * streams
-    else:
-        plans = 800_000.0 * streams**2 - 2_500_000.0 + 20_000.0 * (1 << streams)
-    return plans + 400.0 * min(rows, streams * BUDGET) + 15.0 * rows
-
-
-def slice_price(streams: int) -> float:
-    """Foresee what one step of a search in slices takes, in nanoseconds, except for the trees that are weighed."""
-    return 3_000_000.0 + 150_000.0 * streams
 
 
 @dataclass(frozen=True)
@@ -123,33 +95,7 @@ def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
     """Book a review: what excess work did not pay for is taken from the budget."""
     most = SAVED * max([price, *(kept.price for kept in manifest.optimizations.values())])
     left = min(_left(manifest, one.settings.effort), most) - max(price - one.kept.excess, 0.0)
-    return replace(manifest, reviews=ReviewBudget(manifest.step, _worked(manifest.totals), left))
-
-
-def trees_at_once(manifest: Manifest, one: PlanGroup) -> int | None:
-    """Return how many trees over many sources a review may weigh in one step, at least one. None: it weighs all.
-
-    Few sources are always weighed at once, more of them where a usual step takes as long as that.
-    """
-    streams, most = len(query_of(manifest.queries[one.lead]).sources), usual_step(manifest) + SHORT
-    if streams <= FEW_SOURCES or (streams <= MOST_SOURCES and price(streams, 0.0) <= most):
-        return None
-    return max(int((most - slice_price(streams)) / (TREE * streams)), 1)
-
-
-def usual_step(manifest: Manifest) -> float:
-    """Return what a step of the job takes on average, in nanoseconds, foreseen from its counters."""
-    return _worked(manifest.totals) / max(manifest.step, 1) + _any_step(manifest)
-
-
-def _any_step(manifest: Manifest) -> float:
-    # However few its rows are.
-    known = known_arrangement(manifest)
-    joined = [] if known is None else known.joined
-    if not joined:
-        queries = [manifest.queries[names[0]] for names in groups_with_choice(manifest)]
-        joined.append(sum(len(query_of(entry).sources) for entry in queries))
-    return ANY_STEP + joined[0] * UNITS.operator_step
+    return replace(manifest, reviews=ReviewBudget(manifest.step, worked(manifest.totals), left))
 
 
 def _can_pay(manifest: Manifest, settings: OptimizerSettings, kept: Optimization) -> bool:
@@ -158,8 +104,8 @@ def _can_pay(manifest: Manifest, settings: OptimizerSettings, kept: Optimization
 
 def _left(manifest: Manifest, effort: float) -> float:
     kept = manifest.reviews
-    constant = _any_step(manifest) * (manifest.step - kept.step)
-    return kept.left + effort * (_worked(manifest.totals) - kept.worked + constant)
+    constant = any_step(manifest) * (manifest.step - kept.step)
+    return kept.left + effort * (worked(manifest.totals) - kept.worked + constant)
 
 
 def _looks(manifest: Manifest, lead: str, kept: Optimization) -> bool:
@@ -167,10 +113,6 @@ def _looks(manifest: Manifest, lead: str, kept: Optimization) -> bool:
     done, before = manifest.queries[lead].counters, kept.counted or (0, 0, 0)
     work = UNITS.joining(done.rows_in - before[0], done.comparisons - before[1], done.rows_out - before[2])
     return manifest.step - kept.seen_in >= STEPS or abs(work) >= MUCH
-
-
-def _worked(done: Counters) -> float:
-    return UNITS.joining(done.rows_in, done.comparisons, done.rows_out) + UNITS.insert * done.inserted
 
 
 def _looked(manifest: Manifest, lead: str, kept: Optimization, now: int) -> Optimization:
