@@ -39,7 +39,7 @@ class Trial:
 TRIALS = (
     Trial("pyspark", ("4.0.5", "4.1.4", "4.2.1", "4.3.0"), SPARK),
     Trial("pandas", ("2.2.0", "2.2.3", "3.0.6", "3.1.1"), SPARK),
-    Trial("sqlglot", ("30.0.3", "30.1.0", "30.12.0", "30.30.0"), LANGUAGE),
+    Trial("sqlglot", ("30.0.3", "30.12.0", "30.20.0", "30.30.0"), LANGUAGE),
     Trial("pyarrow", ("17.0.0", "18.0.0", "21.0.0", "24.0.0", "26.0.1"), STATE),
 )
 
