@@ -94,7 +94,8 @@ def decoded(rows: int) -> float:
 def copy(servers: str, topics: list[str], out: str, count: int) -> None:
     """Read so many messages of topics, and send them on."""
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, "queue.buffering.max.messages": 10**6})
-    reader = confluent_kafka.Consumer({"bootstrap.servers": servers, "group.id": "copy"})
+    own = {"bootstrap.servers": servers, "group.id": "copy", "fetch.wait.max.ms": 20, "fetch.queue.backoff.ms": 10}
+    reader = confluent_kafka.Consumer(own)  # As the job's: by its own settings the client pauses for a second.
     reader.assign([confluent_kafka.TopicPartition(topic, 0, 0) for topic in topics])
     idle = time.monotonic()
     while count and time.monotonic() < idle + DRAINED:
@@ -220,6 +221,7 @@ def main(rows: int, peer: str) -> None:
             print(of_peer(kafka, peer, topics, rows))
         ratios = []
         for _ in range(ROUNDS):
+            print(f"load average {os.getloadavg()[0]:.1f}")
             out = kafka.topic("copy")
             plain = Took.of(lambda out=out: copy(kafka.servers, topics, out, 2 * (rows + 1)))  # type: ignore[misc]
             join, phases = joined(kafka, topics)

@@ -143,6 +143,7 @@ class KafkaSource(FileSource):
         self._ends: dict[int, int] = {}
         self._paused: set[int] = set()
         self._fetched: dict[str, _Fetched] = {}
+        self._decoded_ahead: dict[str, list[pa.Table]] = {}
         self._high: dict[int, int] = {}
 
     @staticmethod
@@ -190,6 +191,7 @@ class KafkaSource(FileSource):
             "_ends": {},
             "_paused": set(),
             "_fetched": {},
+            "_decoded_ahead": {},
             "_high": {},
         }
         return self.__dict__ | own
@@ -215,13 +217,19 @@ class KafkaSource(FileSource):
             return tuple(self._fetched)
         with failures(self._place, InputError):
             self._fetched = {str(one.range): one for one in self._fetch(known)}
+        # Here, because an engine asks each source in a thread: so streams are decoded side by side.
+        self._decoded_ahead = {file: self._tables(one) for file, one in self._fetched.items()}
         return tuple(self._fetched)
 
     def read(self, files: Sequence[str]) -> pa.Table:
         """The rows of ranges that `waiting` gave, beside them which message each is, for dead letters."""
         tables = []
         for file in files:
-            tables += self._tables(self._fetched[file] if file in self._fetched else self._planned(Range.parse(file)))
+            decoded = self._decoded_ahead.pop(file, None)
+            if decoded is None:
+                fetched = self._fetched.get(file)
+                decoded = self._tables(self._planned(Range.parse(file)) if fetched is None else fetched)
+            tables += decoded
         return one_table(tables, self.columns) if tables else self.columns.empty_table()
 
     def plan(
@@ -585,8 +593,11 @@ class KafkaSource(FileSource):
         return pa.array(types.astype(np.int32) - 1)
 
 
-def _sizes(values: Iterable[bytes | None]) -> list[int]:
-    return [0 if one is None else len(one) for one in values]
+def _sizes(values: Sequence[bytes | None]) -> list[int]:
+    try:
+        return list(map(len, values))  # type: ignore[arg-type]
+    except TypeError:  # Of messages without a value.
+        return [0 if one is None else len(one) for one in values]
 
 
 def _transport() -> set[int]:
