@@ -87,7 +87,7 @@ def batches_of(query: StreamingQuery, rows: Mapping[int, int] | None = None) -> 
 
 
 def brought_rows(progress: Any) -> bool:
-    """Whether a batch brought rows; those of files that midstream's tasks read by themselves Spark does not see."""
+    """Whether a batch brought rows, or midstream did a step for it."""
     ours = (progress.name or "").startswith("midstream") and "addBatch" in progress.durationMs
     return bool(progress.numInputRows) or ours
 

@@ -1,14 +1,10 @@
-"""What a hop from task to task costs on Spark beyond its work: steps of hardly any rows, and bare stages, in turns.
-
-The driver would do such steps by itself, where a hop is no shuffle; here it leaves them to tasks.
-"""
+"""What a hop from task to task costs on Spark beyond its work: steps of hardly any rows, and bare stages, in turns."""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -21,7 +17,6 @@ from benchmarks.ring.contestants import NO_SPREAD, TOGETHER, Contestant
 from benchmarks.ring.load import Load
 from benchmarks.ring.record import HopCost
 from benchmarks.ring.scenarios import ASKED_OF_HOPS, ROWS_OF_HOPS, SCENARIOS, RingScenario
-from midstream.spark import gather
 
 SPREAD = "hash_hops"
 BARE = (1, 5)
@@ -36,23 +31,13 @@ def hop_cost(load: Load) -> HopCost:
     bare = []
     for _ in range(rounds):
         for contestant, seconds in steps.items():
-            with tempfile.TemporaryDirectory(prefix="midstream-hop-") as folder, by_tasks():
+            with tempfile.TemporaryDirectory(prefix="midstream-hop-") as folder:
                 record = spark.run(asked, contestant, replace(load, quick=False), Path(folder))
             seconds += [batch.seconds for batch in record.measurement.steady]
         with tempfile.TemporaryDirectory(prefix="midstream-hop-") as folder:
             bare.append(bare_stage(session(Path(folder)), rounds=5))
     without, spread = (median(seconds) for seconds in steps.values())
     return HopCost(hops, without, spread, median(bare))
-
-
-@contextmanager
-def by_tasks() -> Iterator[None]:
-    """Have the driver do no step by itself."""
-    known, gather.ROWS_HERE = gather.ROWS_HERE, 0
-    try:
-        yield
-    finally:
-        gather.ROWS_HERE = known
 
 
 def tiny() -> RingScenario:

@@ -110,9 +110,9 @@ adds to single steps: page faults of a process that grows, in runs with and with
 
 def _hop_cost(cost: HopCost) -> str:
     said = f"""Steps of {ROWS} rows a stream and batch, of the join `{ASKED}`, in turns: with hardly a row, what they
-differ by is what {cost.hops} hops from task to task cost beyond their work; the driver, which would do so little by
-itself, leaves it to the tasks here. A bare stage is a shuffle of two rows in the same session,
-behind which a Python worker hands on what it gets: Spark's barrier, its tasks, and the way to Python and back.
+differ by is what {cost.hops} hops from task to task cost beyond their work. A bare stage is a shuffle of two rows in
+the same session, behind which a Python worker hands on what it gets: Spark's barrier, its tasks, and the way to Python
+and back.
 """
     rows = (
         ("a step without a spread", cost.without),

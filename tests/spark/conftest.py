@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from midstream.runtime import checks
-from midstream.spark import gather
 from midstream.spark.driver import Driver
 from midstream.spark.session import local_session
 from tests.spark.drive import SHORT_LIVED, Hooks
@@ -37,18 +36,6 @@ def drivers(spark: SparkSession) -> Iterator[ForkedDrivers]:
         yield found
 
 
-@pytest.fixture(autouse=True)
-def as_many_rows_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs of a test may change how many rows the driver takes upon itself; afterwards it is as before."""
-    monkeypatch.setattr(gather, "ROWS_HERE", gather.ROWS_HERE)
-
-
-@pytest.fixture
-def by_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver does no step by itself."""
-    monkeypatch.setattr(gather, "ROWS_HERE", 0)
-
-
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a job read no chunk that its step does not need, as in production."""
@@ -66,5 +53,5 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
         original(self, batch, number)
 
     monkeypatch.setattr(Driver, "fold", fold)
-    monkeypatch.setattr("midstream.spark.driver.FILTER_FROM", 0)  # These steps are small, yet selections go to Spark.
+    monkeypatch.setattr("midstream.spark.driver.LARGE", 0)  # These steps are small, yet selections go to Spark.
     return found

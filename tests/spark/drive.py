@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,6 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.command import Command
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
-from midstream.spark import gather
 from midstream.spark.driver import Driver
 from midstream.spark.run import Run
 from midstream.step.commands.add_query import AddQuery
@@ -94,22 +92,7 @@ class Place:
         schema = from_arrow_schema(spec.schema, prefer_timestamp_ntz=True)
         (self.root / "in" / spec.name).mkdir(parents=True, exist_ok=True)
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        frame = reader.parquet(str(self.root / "in" / spec.name))
-        return frame.where("true") if self.through_spark else frame
-
-    @property
-    def through_spark(self) -> bool:
-        """Whether Spark reads the files, as for a third of all tests."""
-        return self._way == 0
-
-    @property
-    def by_tasks(self) -> bool:
-        """Whether tasks read files, as for another third; for the last the driver does, where it may."""
-        return self._way == 1
-
-    @property
-    def _way(self) -> int:
-        return zlib.crc32(self.root.name.rstrip("0123456789").encode()) % 3
+        return reader.parquet(str(self.root / "in" / spec.name))
 
     def manifest(self) -> Manifest:
         found = ManifestLog(self.checkpoint / "manifests").latest()
@@ -144,8 +127,6 @@ def job(
     **options: Any,
 ) -> ms.Job:
     """A job over the streams' folders, and static tables, with its answers in files."""
-    if place.by_tasks:
-        gather.ROWS_HERE = 0
     found = ms.Job(spark, place.checkpoint, lanes, **options)
     for spec in streams:
         frame = place.frame(spark, spec)

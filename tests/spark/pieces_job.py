@@ -11,7 +11,7 @@ import midstream as ms
 from midstream.runtime import piece_writer
 from midstream.spark.session import local_session
 from tests.spark.drive import SHORT_LIVED
-from tests.spark.test_plain_files import frame
+from tests.spark.test_blocks import frame
 
 PAIRS = "SELECT A.k, A.s, B.n, _ts FROM A [RANGE 20 SECONDS], B [RANGE 20 SECONDS] WHERE A.k = B.k"
 PLACE = "killed"
@@ -21,7 +21,7 @@ def run(spark: SparkSession, root: Path, place: str) -> Path:
     """Run the job to its end; the folder of its results."""
     made = ms.Job(spark, root / place, lanes=2)
     for name in "ABC":
-        made.stream(name, frame(spark, root, name, through_spark=False), timestamp="ts", lateness="1 second")
+        made.stream(name, frame(spark, root, name), timestamp="ts", lateness="1 second")
     made.query("q", PAIRS)
     made.start({"availableNow": True}).await_termination()
     return root / place / "results"

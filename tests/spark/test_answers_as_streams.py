@@ -60,7 +60,7 @@ CASES = {
 def test_answers_that_others_read(
     spark: SparkSession, hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("midstream.spark.driver.FILTER_FROM", 0)
+    monkeypatch.setattr("midstream.spark.driver.LARGE", 0)
     declared, sequence = draw_rows(Shape(3, (40, 40, 30), 12, keys=3, disorder=2, slack=1))
     steps = cut(declared, sequence, (40, 60, 80, 95))
     queries = tuple(Lifetime(f"q{n}", spec) for n, spec in enumerate(CASES[name]))
@@ -100,7 +100,7 @@ CHAINS = {
 def test_joins_of_which_others_read_the_results(
     spark: SparkSession, hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("midstream.spark.driver.FILTER_FROM", 0)
+    monkeypatch.setattr("midstream.spark.driver.LARGE", 0)
     declared, sequence = draw_rows(Shape(3, (40, 40, 30), 12, keys=3, disorder=2, slack=1))
     case = Case(declared, cut(declared, sequence, (40, 60, 80, 95)), (Lifetime("q", CHAINS[name]),))
     assert case.expected()["q"].table.num_rows

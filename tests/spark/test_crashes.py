@@ -89,7 +89,6 @@ class WorkerDies(CrashPoint):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.usefixtures("by_tasks")
 def test_a_worker_dies_that_has_staged_results(
     spark: SparkSession, hooks: Hooks, tmp_path: Path, expected: dict[str, Answer]
 ) -> None:
@@ -106,7 +105,6 @@ def test_a_worker_dies_that_has_staged_results(
     check(Place(tmp_path), expected)
 
 
-@pytest.mark.usefixtures("by_tasks")
 def test_a_worker_is_killed(spark: SparkSession, hooks: Hooks, tmp_path: Path, expected: dict[str, Answer]) -> None:
     """No restart is needed: what a task was doing is done again."""
     feed(tmp_path)

@@ -1,4 +1,4 @@
-"""Rows are dealt to lanes alike on both hosts: Spark's exchange, tasks over files, and the embedded engine."""
+"""Rows are dealt to lanes alike on both hosts: Spark's exchange and the embedded engine."""
 
 from __future__ import annotations
 
@@ -27,11 +27,8 @@ from midstream.plan.signature import canonical
 from midstream.runtime.lane_key import lane_key, slots, slots_of
 from midstream.runtime.watermark import StepClock
 from midstream.spark.exchange import Exchange, Group, slot_sql
-from midstream.spark.file_rows import Dealt, FileRows
-from midstream.spark.layout import STREAM, StepLayout
-from midstream.spark.tag import TAG
+from midstream.spark.layout import STREAM, StepLayout, slot_column
 from midstream.spark.translate import key as key_sql
-from midstream.spark.unpack import StreamSlots
 from midstream.state.base_state import TIME
 from midstream.state.keys import key_codes
 
@@ -167,13 +164,13 @@ def by_spark(union: DataFrame, keys: Mapping[str, Key]) -> dict[str, dict[str, l
     both = frozenset({"A", "B"})
     groups = tuple(Group(name, 3, both & key.keys(), key, {}) for name, key in keys.items())
     exchange = Exchange(LAYOUT, groups, 2)
-    found = exchange.apply(union, StepClock(0, {"A": 0, "B": 0})).select(TAG, SLOTTED["id"]).toArrow()
-    tags = exchange.tags.decode(found.column(TAG).to_numpy())
+    found = exchange.slotted(union, StepClock(0, {"A": 0, "B": 0})).toArrow()
     result = {name: {stream: [-1] * ROWS for stream in sorted(key)} for name, key in keys.items()}
-    names, ids = list(keys), found.column(SLOTTED["id"]).to_pylist()
-    for group, stream, slot, row in zip(*(part.tolist() for part in tags), ids, strict=True):
-        if group < len(names):  # A row of a stream that no group reads is only counted.
-            result[names[group]]["AB"[stream]][row] = slot
+    ids, owners = found.column(SLOTTED["id"]).to_pylist(), found.column(STREAM).to_pylist()
+    for group, name in enumerate(keys):
+        for stream, slot, row in zip(owners, found.column(slot_column(group)).to_pylist(), ids, strict=True):
+            if "AB"[stream] in result[name]:
+                result[name]["AB"[stream]][row] = slot
     return result
 
 
@@ -207,15 +204,6 @@ def test_groups_are_dealt_alike(union: DataFrame) -> None:
         assert streams["A"] == here(keys[name], "A"), name
         nulls = np.flatnonzero(in_rows("A").column(name).is_null())
         assert len({streams["A"][row] for row in nulls}) == (name not in ("id", "ts", "ts_again")), name
-
-
-def test_tasks_over_files_deal_as_python_does(tmp_path: Path) -> None:
-    pq.write_table(TABLES["A"], tmp_path / "a.parquet")
-    own = StreamSlots.of(STREAMS["A"], LAYOUT)
-    for name, key in KEYS.items():
-        rows = FileRows(own, (str(tmp_path / "a.parquet"),))
-        dealt = Dealt(3, frozenset("A"), key)
-        assert [int(slot) for slot in dealt.slots("A", rows)] == here(key, "A"), name
 
 
 def test_equal_keys_meet() -> None:

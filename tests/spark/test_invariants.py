@@ -97,13 +97,10 @@ def test_every_kind_of_query(spark: SparkSession, hooks: Hooks, tmp_path: Path, 
     check_case(spark, hooks, tmp_path, case(shape, *lives(*ALL)), lanes=lanes)
 
 
-def test_rows_that_spark_reads_are_dealt_to_lanes(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
-    """Otherwise tasks, or the driver, read the files and deal the rows themselves."""
-    root = tmp_path / "exchange"
-    assert Place(root).through_spark
+def test_rows_are_dealt_to_lanes(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
     asked = case(DISORDERED, *lives(ONE_KEY, BAND, ODD_KEY))
-    check_case(spark, hooks, root, asked, lanes=3)
-    progress = Place(root).manifest().progress
+    check_case(spark, hooks, tmp_path, asked, lanes=3)
+    progress = Place(tmp_path).manifest().progress
     pushed = {name: sum(step[name].num_rows for step in asked.steps if name in step) for name in progress}
     assert {name: one.rows + one.late + one.rejected for name, one in progress.items()} == pushed
 

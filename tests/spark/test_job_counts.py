@@ -1,4 +1,4 @@
-"""What steps of five fixed workloads ask of Spark: its jobs, stages and tasks a step. They must not grow unnoticed.
+"""What steps of four fixed workloads ask of Spark: its jobs, stages and tasks a step. They must not grow unnoticed.
 
 `MIDSTREAM_COUNTS=write pytest` of this file records them anew, and the change is then to be seen in the file beside
 this one.
@@ -17,8 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.spark import gather
-from tests.spark.test_plain_files import QUERIES, fill, frame
+from tests.spark.test_blocks import QUERIES, fill, frame
 
 RECORD = Path(__file__).with_name("job_counts.json")
 
@@ -28,21 +27,15 @@ BEFORE, UP_TO = 3, 7
 
 @dataclass(frozen=True)
 class Workload:
-    """Queries over plain Parquet files, a file of 60 rows of each stream a step, in two lanes.
-
-    `through_spark`: Spark reads the files and shuffles their rows; else tasks do, or the driver `here`.
-    """
+    """Queries over Parquet files, a file of 60 rows of each stream a step, in two lanes."""
 
     queries: tuple[str, ...] = ("pairs",)
-    through_spark: bool = False
-    here: bool = False
     asked: Mapping[str, Any] = field(default_factory=dict)
 
 
 WORKLOADS = {
-    "files by tasks": Workload(),
-    "files by the driver": Workload(here=True),
-    "rows through Spark": Workload(through_spark=True),
+    "rows through Spark": Workload(),
+    "aggregates": Workload(queries=("counts",)),
     "two levels": Workload(queries=("counts", "most")),
     "spread by hash_hops": Workload(asked={"spread": "hash_hops", "nodes": 3}),
 }
@@ -64,7 +57,7 @@ def counts(spark: SparkSession, root: Path, load: Workload, steps: int) -> dict[
     newest = max((job.jobId() for job in done(spark, -1)), default=-1)
     made = ms.Job(spark, folder / "checkpoint", lanes=2)
     for name in "ABC":
-        made.stream(name, frame(spark, folder, name, load.through_spark), timestamp="ts", lateness="1 second")
+        made.stream(name, frame(spark, folder, name), timestamp="ts", lateness="1 second")
     for name in load.queries:
         made.query(name, QUERIES[name], **load.asked)
     made.start({"availableNow": True}).await_termination()
@@ -76,11 +69,8 @@ def counts(spark: SparkSession, root: Path, load: Workload, steps: int) -> dict[
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_a_step_asks_no_more_of_spark_than_was_recorded(
-    name: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_asks_no_more_of_spark_than_was_recorded(name: str, spark: SparkSession, tmp_path: Path) -> None:
     load = WORKLOADS[name]
-    monkeypatch.setattr(gather, "ROWS_HERE", 100_000 if load.here else 0)
     few, many = (counts(spark, tmp_path, load, steps) for steps in (BEFORE, UP_TO))
     found = {what: (many[what] - few[what]) / (UP_TO - BEFORE) for what in many}
     recorded = json.loads(RECORD.read_text()) if RECORD.exists() else {}

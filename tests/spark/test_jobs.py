@@ -252,7 +252,6 @@ def test_state_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
     assert place.manifest().step == 1
 
 
-@pytest.mark.usefixtures("by_tasks")
 def test_derived_state_that_is_lost_is_computed_again(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
     place = Place(tmp_path)
     feed(tmp_path)

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from midstream.runtime.watermark import Seen
-from midstream.spark.gather import seen_by_tasks
 from tests.embedded.test_lost_rows import BAD, GOOD, LATER, write
 
 
@@ -20,8 +18,3 @@ def test_run_says_how_many_rows_were_late_and_fails_if_it_shall(tmp_path: Path) 
     assert "\nstarting Spark\n" in done.stdout and "so far" in done.stdout
     assert f"late: orders 1 (14 %), in {tmp_path}/ckpt/late/orders" in done.stdout
     assert "dead letters: orders 2 (29 %), the first: " in done.stdout
-
-
-def test_what_all_tasks_saw_is_added_up() -> None:
-    reports = [{"seen": {"A": [7, 3, 1, 0]}}, {"seen": {"A": [5, 4, 2, 1], "B": [None, 0, 0, 2]}}, {"seen": {}}]
-    assert seen_by_tasks("ABC", reports) == {"A": Seen(7, 7, 3, 1), "B": Seen(None, 0, 0, 2), "C": Seen()}

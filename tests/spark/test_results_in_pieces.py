@@ -14,7 +14,7 @@ from midstream.operators import window_join
 from midstream.runtime import piece_writer
 from tests.spark.forked_drivers import ForkedDrivers
 from tests.spark.pieces_job import PLACE, run
-from tests.spark.test_plain_files import fill, read
+from tests.spark.test_blocks import fill, read
 
 STEPS, MOST = 3, 25
 

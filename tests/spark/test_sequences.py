@@ -24,11 +24,8 @@ from tests.drawing import SOAK
 from tests.property.sequences import Change, Sequence, drawn
 from tests.spark.drive import Hooks, Place, finish, job, read_folder
 
-WAYS = (0, 1, 2, 2)
-"""How the rows of a sequence come, by its seed: by Spark, by tasks that read files, by the driver, as in `Place`."""
-
 FAST = (1, 2, 3, 6)
-"""What `make test` runs; most of them by the driver, which takes seconds."""
+"""What `make test` runs."""
 
 ALL = [seed for seed in range(600 if SOAK else 60) if seed not in FAST]
 
@@ -38,7 +35,6 @@ class Branch(Place):
     """The folders of a job or of a fork: the input is common, `at` is where the others are."""
 
     at: Path
-    way: int
 
     @property
     def checkpoint(self) -> Path:
@@ -46,10 +42,6 @@ class Branch(Place):
 
     def answers(self, query: str) -> Path:
         return self.at / "answers" / query
-
-    @property
-    def _way(self) -> int:
-        return self.way
 
 
 def command(change: Change) -> Command:
@@ -62,7 +54,7 @@ def command(change: Change) -> Command:
 
 def run_on_spark(spark: SparkSession, hooks: Hooks, root: Path, sequence: Sequence) -> None:
     """Run a sequence as a job, which ends and begins again where it restarts or is forked; check every step."""
-    case, branch = sequence.case, Branch(root, root / "job", WAYS[sequence.seed % len(WAYS)])
+    case, branch = sequence.case, Branch(root, root / "job")
     for change in sequence.changes:
         if change.what not in ("restart", "fork"):
             hooks.give(change.step, command(change))
@@ -79,7 +71,7 @@ def run_on_spark(spark: SparkSession, hooks: Hooks, root: Path, sequence: Sequen
         assert not [event for event in events if isinstance(event, CommandRefused)]
         places += [branch] * (step - len(places))
         if ends.get(step) == "fork":
-            forked = Branch(root, root / f"fork{step}", branch.way)
+            forked = Branch(root, root / f"fork{step}")
             sinks = {life.name: ms.sinks.files(forked.answers(life.name)) for life in case.queries}
             ms.open(branch.checkpoint).fork(step - 1, forked.checkpoint, sinks)
             branch = forked

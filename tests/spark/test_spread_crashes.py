@@ -92,11 +92,10 @@ def test_its_jvm_is_killed_too(spark: SparkSession, drivers: ForkedDrivers, tmp_
 def bodies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes from hop to hop does so through Spark's shuffle or by files."""
     if request.param == "in files":
-        monkeypatch.setattr(Place, "_way", 1)
         monkeypatch.setattr(parcel, "LEAST", 1)
 
 
-@pytest.mark.usefixtures("by_tasks", "bodies")
+@pytest.mark.usefixtures("bodies")
 def test_workers_are_killed_amid_the_stages(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
     """What a task was doing is done again, in whatever stage, without a restart."""
     feed(tmp_path)
@@ -118,7 +117,7 @@ def test_workers_are_killed_amid_the_stages(spark: SparkSession, hooks: Hooks, t
     check(Place(tmp_path))
 
 
-@pytest.mark.usefixtures("by_tasks", "bodies")
+@pytest.mark.usefixtures("bodies")
 def test_a_worker_dies_in_the_first_hop_while_the_second_waits(
     spark: SparkSession, hooks: Hooks, tmp_path: Path
 ) -> None:

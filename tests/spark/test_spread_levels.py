@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from midstream.state.store.storage import Bytes
 
 JOB = "tests.spark.spread_levels_job"
-WAYS = {"by Spark": 0, "by tasks": 1, "by the driver": 2}
 
 
 def check(place: Place) -> None:
@@ -41,13 +40,12 @@ def check(place: Place) -> None:
     assert not parcels_below(place.root)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["by the shuffle", "by files"])
 def test_every_level_is_spread_over_nodes(
     spark: SparkSession, hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """Each node of each query has the rows and does the work that it has and does in the embedded engine."""
-    monkeypatch.setattr(Place, "_way", WAYS[way])
-    if way == "by tasks":
+    if way == "by files":
         monkeypatch.setattr(parcel, "LEAST", 1)
     feed(tmp_path)
     for step, commands in CHANGES.items():
@@ -87,7 +85,6 @@ class SlowForAnswers(LocalStorage):
         super().write(name, data)
 
 
-@pytest.mark.usefixtures("by_tasks")
 def test_a_level_waits_for_the_answers_of_the_one_below(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
     feed(tmp_path)
     here = sys.modules[__name__]

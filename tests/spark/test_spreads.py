@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ import midstream as ms
 from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.spreading import spreadings
-from midstream.spark import node_task, parcel, stages
+from midstream.spark import parcel
 from midstream.spark.parcel import ParcelFiles
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
@@ -28,6 +27,7 @@ from tests.property.drive import Case, start
 from tests.property.keyed import keyed, pair, stream
 from tests.spark.drive import Hooks, Place, finish, job
 from tests.spark.spread_job import BAND, ONE_KEY, STREAMS, THETA, TWO_KEYS, WIDE_BAND, parcels_below, spread_case
+from tests.spark.test_job_counts import done
 
 JOINS = {
     "one_lane": THETA, "lanes": ONE_KEY, "hash_hops": TWO_KEYS, "psp": BAND, "psp_i": THETA, "psp_d": BAND,
@@ -68,16 +68,11 @@ def placed(spread: NodeSpread | None) -> NodeSpread:
     return replace(spread, span=0)
 
 
-@pytest.mark.parametrize(
-    ("rows_come", "bodies"),
-    [(0, "in parcels"), (1, "in parcels"), (1, "in files"), (2, "in parcels"), (2, "in parcels, answers apart")],
-    ids=["by Spark", "by tasks", "by tasks, parcels in files", "by the driver", "by the driver's cores"],
-)
+@pytest.mark.parametrize("bodies", ["in parcels", "in files"])
 def test_every_way_side_by_side(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_come: int, bodies: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bodies: str
 ) -> None:
     """Each node has the rows and does the work that it has and does in the embedded engine."""
-    monkeypatch.setattr(Place, "_way", rows_come)
     removed, remove = list[Path](), ParcelFiles.remove
 
     def noted(self: ParcelFiles) -> None:
@@ -85,9 +80,6 @@ def test_every_way_side_by_side(
         remove(self)
 
     monkeypatch.setattr(ParcelFiles, "remove", noted)
-    if bodies == "in parcels, answers apart":
-        monkeypatch.setattr(node_task, "MANY_RESULTS", 1)
-        monkeypatch.setattr(stages, "CORES", 2)
     if bodies == "in files":
         monkeypatch.setattr(parcel, "LEAST", 1)
     assert JOINS.keys() == spreadings().keys()
@@ -104,19 +96,11 @@ def test_every_way_side_by_side(
     counted = {key: counters for key, counters in engine.manifest.operators.items()}
     assert place.manifest().operators == counted
     assert bool(removed) == (bodies == "in files")
-    if rows_come == 2:
-        files = [path.stem for path in Path(place.answers("hash_hops")).rglob("*.parquet")]
-        lanes = {found for name in files for found in re.findall(r"\.(\d+)-", name)}
-        assert lanes == ({"0", "1"} if "apart" in bodies else {"0"})
     assert not parcels_below(tmp_path)
 
 
-@pytest.mark.parametrize("rows_come", [0, 1], ids=["by Spark", "by tasks"])
-def test_a_task_may_have_none_of_a_query_s_nodes(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_come: int
-) -> None:
+def test_a_task_may_have_none_of_a_query_s_nodes(spark: SparkSession, tmp_path: Path) -> None:
     """Another query has more lanes than these have nodes, and so has a step more tasks."""
-    monkeypatch.setattr(Place, "_way", rows_come)
     joins = {"hash_hops": TWO_KEYS, "psp": BAND, "psp_d": BAND, "plain": ONE_KEY}
     case, place = spread_case(joins, 40, 70), Place(tmp_path)
     run(spark, place, case, {name: name for name in joins if name != "plain"}, range(len(case.steps)), nodes=1)
@@ -176,12 +160,8 @@ def test_spreads_change_amid_the_run(spark: SparkSession, hooks: Hooks, tmp_path
     assert place.manifest().queries["q"].nodes is None
 
 
-@pytest.mark.parametrize("rows_come", [0, 1, 2], ids=["by Spark", "by tasks", "by the driver"])
-def test_rows_that_come_back_from_nodes_are_met(
-    spark: SparkSession, hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_come: int
-) -> None:
+def test_rows_that_come_back_from_nodes_are_met(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
     """By every scheme and among three lanes; what was kept before the spread and amid it meets what comes after."""
-    monkeypatch.setattr(Place, "_way", rows_come)
     streams = [stream(name, pa.int64(), lateness=12 * SECOND) for name in "AB"]
     keys, of = list(range(24)), dict(zip("AB", streams, strict=True))
     steps = [
@@ -237,31 +217,17 @@ def test_nodes_come_and_go_both_ways(spark: SparkSession, hooks: Hooks, tmp_path
     assert found == {name: placed(entry.nodes) for name, entry in engine.manifest.queries.items()}
 
 
-def test_a_step_without_a_spread_has_the_plan_that_it_had(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_without_a_spread_has_no_more_shuffles(spark: SparkSession, tmp_path: Path) -> None:
     """A query in lanes pays for no hop, and one that is spread for as many shuffles as it has hops; where partial
     results stay where they are, there is one.
     """
-    from midstream.spark import stages
-
-    monkeypatch.setattr(Place, "through_spark", True)  # There is no plan where tasks read files by themselves.
-    shuffles: list[int] = []
-    original = stages._collected
-
-    def collected(frame, *columns):  # type: ignore[no-untyped-def]
-        plan = frame._jdf.queryExecution().executedPlan().toString()
-        shuffles.append(plan.count("Exchange "))
-        return original(frame, *columns)
-
-    monkeypatch.setattr(stages, "_collected", collected)
     for name, spreads, hops in (("lanes", {}, 0), ("hash_hops", {"q": "hash_hops"}, 2), ("psp_d", {"q": "psp_d"}, 3),
                                 ("atr", {"q": "atr"}, 1), ("one_lane", {"q": "one_lane"}, 1)):  # fmt: skip
-        shuffles.clear()
+        newest = max((job.jobId() for job in done(spark, -1)), default=-1)
         case, place = spread_case({"q": TWO_KEYS}), Place(tmp_path / name)
         run(spark, place, case, spreads, range(len(case.steps)))
         check(place, case)
-        assert shuffles == [1 + hops]
+        assert [job.stageIds().size() - 1 for job in done(spark, newest)] == [1 + hops]
 
 
 def test_a_running_job_takes_the_command(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ SECTION = "A batch from `foreachBatch` to a sink"
 def test_the_page_names_every_file_on_the_way(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver does the step itself, so that all of it is in one process."""
     place, ways, fold = Place(tmp_path), list[list[str]](), Driver._fold
     monkeypatch.setattr(Driver, "_fold", lambda *given: ways.append(passed(lambda: fold(*given))))
     for step in range(4):

@@ -43,12 +43,10 @@ from midstream.model.manifest import Manifest
 from midstream.model.spark_cause import own_error
 from midstream.model.words import FEW
 from midstream.runtime.watermark import Seen
-from midstream.spark.file_rows import BatchFiles
-from midstream.spark.gather import Gathered, OverFiles, OverRows, run_on_spark
+from midstream.spark.gather import Gathered, SparkExecutor, run_on_spark
 from midstream.spark.layout import StepLayout
-from midstream.spark.plain_files import PlainFiles
 from midstream.spark.session import STEP_SETTINGS
-from midstream.spark.setting import Setting, reads_files, setting_of
+from midstream.spark.setting import Setting, setting_of
 from midstream.spark.sources import needs
 from midstream.spark.task import Writes
 from midstream.state.store.files import FileStore
@@ -59,9 +57,9 @@ from midstream.step.levels import StepOutputs, conclude_levels
 from midstream.step.plan_step import StepPlan, plan_step
 
 ATTEMPTS = 3
-FILTER_FROM = 200_000
-"""Rows a step from which on it pays that Spark checks selections before the shuffle, because what it leaves out is
-counted.
+LARGE = 200_000
+"""Rows a step from which on it pays that Spark checks selections before rows travel, and that each partition of the
+sources has a task of its own.
 """
 
 
@@ -77,10 +75,6 @@ OF_SOURCES = (BadFile, InputError, ReadError, CheckpointError)
 
 class OtherUnion(Exception):
     """The running union does not bring what the step needs: a query was added that reads other columns or streams."""
-
-
-class RowsNeeded(OtherUnion):
-    """The running union brings no rows, and tasks cannot read the batch by themselves."""
 
 
 class Driver:
@@ -111,8 +105,6 @@ class Driver:
         self._commits = Commits(writer, outputs, crash)
         self.reconciled = False
         self._setting: Setting | None = None
-        self.plain: PlainFiles | None = None
-        self.brings_rows = True
         self._prepared: str | None = None
         self._coming: Manifest | None = None
         self._planned: StepPlan | None = None
@@ -224,20 +216,6 @@ class Driver:
         queries = map(query_of, plan.manifest.queries.values())
         return self.layout.covers(needs(queries, plan.manifest.streams))
 
-    def may_read(self, layout: StepLayout) -> bool:
-        """Tell whether, as things stand, tasks could read the files of the next step by themselves."""
-        try:
-            plan = self._plan()
-            return reads_files(setting_of(plan, layout, self._timing.workers, False, None))
-        except Exception:
-            return False  # The step will tell what is wrong.
-
-    def _files(self, plan: StepPlan, setting: Setting) -> BatchFiles | None:
-        # None where Spark brings the rows of the step.
-        if self.plain is None or not reads_files(setting):
-            return None
-        return self.plain.of_batch(plan.manifest.step, setting.exchange.layout)
-
     def _idle(self) -> Gathered:
         outputs = {}
         for lane, state in self.manifest.lane_states.items():
@@ -248,27 +226,17 @@ class Driver:
     def _run(self, batch: DataFrame, plan: StepPlan) -> Gathered:
         assert self.layout is not None
         parallelism = batch.sparkSession.sparkContext.defaultParallelism
-        filtered = self._rows_before >= FILTER_FROM
+        large = self._rows_before >= LARGE
         with fault_located(lambda: "the exchange"):
-            self._setting = setting_of(plan, self.layout, parallelism, filtered, self._setting)
-            files = self._files(plan, self._setting)
-        if files is None and not self.brings_rows:
-            raise RowsNeeded  # That the union has no rows says nothing of the batch.
-        if files is not None:
-            self.times.begin(plan.manifest.step, files.rows)
-        if not plan.events and (partitions_of(batch) == 0 if files is None else not any(files.of.values())):
+            self._setting = setting_of(plan, self.layout, parallelism, large, self._setting)
+        if not plan.events and partitions_of(batch) == 0:
             return self._idle()
         writes = Writes(self.store, self.outputs.stage(self.manifest, plan.manifest), self._crash)
         for attempt in range(1, ATTEMPTS + 1):
             self._attempts += 1
             try:
-                if files is not None and attempt == 1:
-                    session = batch.sparkSession
-                    return run_on_spark(plan, OverFiles(self.manifest, plan, session, self._setting, writes, files))
-                if not self.brings_rows:
-                    raise RowsNeeded
-                return run_on_spark(plan, OverRows(self.manifest, plan, batch, self._setting, writes))
-            except (MidstreamError, RowsNeeded):
+                return run_on_spark(plan, SparkExecutor(self.manifest, plan, batch, self._setting, writes))
+            except MidstreamError:
                 raise
             except Exception as error:  # Spark's errors have no common class; a step is pure: any may be tried again.
                 if (own := own_error(str(error), OF_SOURCES)) is not None:

@@ -1,7 +1,7 @@
-"""How a step's rows reach the lanes: tagged, filtered and shuffled in the JVM, once.
+"""Which lanes a step's rows go to: Spark computes slots of lane keys, and checks what no query can use.
 
-Every row carries one integer, its tag: the lane group, the stream and the slot of the lane key. A row that several
-groups read is sent to each. Lanes take turns over the partitions, so that partitions fill evenly.
+Every row carries the slot of each group's lane key; `spark/blocks.py` sends it to the lanes. Lanes take turns over the
+partitions, so that partitions fill evenly.
 """
 
 from __future__ import annotations
@@ -13,16 +13,13 @@ from typing import Any, cast
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
 from midstream.language.expression import Column, Expression
 from midstream.runtime.lane_key import SLOT_OF_NULL, SLOTS, slots
 from midstream.runtime.watermark import StepClock
-from midstream.spark.file_rows import Dealt
-from midstream.spark.layout import STREAM, StepLayout, arrivals_columns
+from midstream.spark.layout import STREAM, StepLayout, arrivals_columns, slot_column
 from midstream.spark.prepass import ceiling_of, watermark_of
-from midstream.spark.tag import SLOT_SQL, TAG, TagFormat
 from midstream.spark.translate import Slots, condition, key
 from midstream.state.base_state import TIME
 from midstream.step.program import Program
@@ -46,35 +43,16 @@ class Group:
 
 @dataclass(frozen=True)
 class Exchange:
-    """The way into the lanes of all groups; the same for every step until queries or lanes change.
-
-    A group number past the last group marks rows of streams that no query reads: they are only counted.
-    """
+    """The way into the lanes of all groups; the same for every step until queries or lanes change."""
 
     layout: StepLayout
     groups: tuple[Group, ...]
     partitions: int
 
     @property
-    def tags(self) -> TagFormat:
-        """The format of the tags."""
-        return TagFormat.of(len(self.layout.streams))
-
-    @property
     def has_filters(self) -> bool:
-        """Whether rows are left out before the shuffle, so that they must be counted on the way."""
+        """Whether rows are left out on the way, so that the lanes do not count them."""
         return any(text is not None for group in self.groups for text in group.filters.values())
-
-    @property
-    def dealt(self) -> tuple[Dealt, ...]:
-        """How a task that reads the rows by itself deals them out."""
-        return tuple(Dealt(group.lanes, group.streams, group.keys, group.evenly) for group in self.groups)
-
-    @property
-    def in_one(self) -> Exchange:
-        """The same where one partition does all work: rows that go on to nodes need not be dealt out."""
-        groups = tuple(replace(group, lanes=1) if group.evenly else group for group in self.groups)
-        return replace(self, groups=groups, partitions=1)
 
     def without_filters(self, streams: Collection[str]) -> Exchange:
         """Return an exchange through which all rows of these streams go."""
@@ -87,47 +65,34 @@ class Exchange:
         every = [(number, lane) for number, group in enumerate(self.groups) for lane in range(group.lanes)]
         return every[partition :: self.partitions]
 
-    def apply(self, batch: DataFrame, clock: StepClock, counted: Sequence[str] = ()) -> DataFrame:
-        """Tag a batch of the union and put it in its partitions; it carries arrival numbers of the `counted`
-        streams."""
+    def slotted(self, batch: DataFrame, clock: StepClock, counted: Sequence[str] = ()) -> DataFrame:
+        """Add to a batch of the union the slot of each group, which is NULL for rows that no query of it can use.
+
+        The rows carry arrival numbers of the `counted` streams. Slots after those of the last group are for rows of
+        streams that no group reads.
+        """
         for number, group in enumerate(self.groups):
             if group.keys is not None and self._spark_keys(group) is None:
-                batch = batch.withColumn(_slot_column(number), self._python_slots(group))
-        rest = [f"`{name}`" for name in (TIME, *self.layout.width, *arrivals_columns(counted).values())]
-        tags = [self._tag(number, group, clock) for number, group in enumerate(self.groups)]
-        unread = [s for s in self.layout.streams if not any(s in group.streams for group in self.groups)]
-        if unread:
-            tags.append(self._case(unread, self.tags.sql(len(self.groups), f"pmod(coalesce({TIME}, 0L), {SLOTS}L)")))
-        if len(tags) == 1:
-            tagged = batch.selectExpr(f"{tags[0]} AS {TAG}", *rest)
-            if self.groups and not self._total():
-                tagged = tagged.where(f"{TAG} IS NOT NULL")
-        else:
-            each = f"explode(filter(array({', '.join(tags)}), tag -> tag IS NOT NULL)) AS {TAG}"
-            tagged = batch.selectExpr(each, *rest)
-        return tagged.repartitionById(self.partitions, F.expr(self._partition()))
+                batch = batch.withColumn(slot_column(number), self._python_slots(group))
+        rest = [f"`{name}`" for name in (STREAM, TIME, *self.layout.width, *arrivals_columns(counted).values())]
+        slots = [self._kept_slot(number, group, clock) for number, group in enumerate(self.groups)]
+        if not all(any(s in group.streams for group in self.groups) for s in self.layout.streams):
+            slots.append(f"pmod(coalesce({TIME}, 0L), {SLOTS}L)")
+        return batch.selectExpr(*rest, *(f"CAST({s} AS SMALLINT) AS {slot_column(n)}" for n, s in enumerate(slots)))
 
-    def _total(self) -> bool:
-        # Where there is one group.
-        return not self.has_filters and all(any(s in g.streams for g in self.groups) for s in self.layout.streams)
-
-    def _tag(self, number: int, group: Group, clock: StepClock) -> str:
+    def _kept_slot(self, number: int, group: Group, clock: StepClock) -> str:
         reading = [s for s in self.layout.streams if s in group.streams]
-        packed, mark = self.tags.sql(number, self._slot(number, group)), watermark_of(self.layout.streams, clock.before)
-        most = ceiling_of(self.layout.streams, clock.ceilings)
+        slot = self._slot(number, group)
         if all(group.filters.get(s) is None for s in reading):
-            return self._case(reading, packed)
+            numbers, every = ", ".join(f"{self._number(s)}Y" for s in reading), len(reading) == len(self.layout.streams)
+            return slot if every else f"CASE WHEN {STREAM} IN ({numbers}) THEN {slot} END"
+        mark = watermark_of(self.layout.streams, clock.before)
+        most = ceiling_of(self.layout.streams, clock.ceilings)
         branches = " ".join(
-            f"WHEN {STREAM} = {self._number(s)}Y AND {_kept(group.filters.get(s), mark, most)} THEN {packed}"
+            f"WHEN {STREAM} = {self._number(s)}Y AND {_kept(group.filters.get(s), mark, most)} THEN {slot}"
             for s in reading
         )
         return f"CASE {branches} END"
-
-    def _case(self, reading: Sequence[str], packed: str) -> str:
-        if set(reading) == set(self.layout.streams):
-            return packed
-        numbers = ", ".join(f"{self._number(s)}Y" for s in reading)
-        return f"CASE WHEN {STREAM} IN ({numbers}) THEN {packed} END"
 
     def _slot(self, number: int, group: Group) -> str:
         if group.evenly:
@@ -136,7 +101,7 @@ class Exchange:
             return "0"
         keys = self._spark_keys(group)
         if keys is None:
-            return _slot_column(number)
+            return slot_column(number)
         slots = {s: slot_sql(text, spreads_null=len(keys) > 1) for s, text in keys.items()}
         if len(set(slots.values())) == 1:
             return next(iter(slots.values()))
@@ -162,19 +127,6 @@ class Exchange:
 
         make: Any = arrow_udf  # Its declared overloads know no function of any number of arrays.
         return cast(SparkColumn, make(found, "smallint")(STREAM, TIME, *columns))
-
-    def _partition(self) -> str:
-        # The lanes of all groups in a row, dealt out by `repartitionById`'s modulo.
-        first, cases = 0, []
-        for number, group in enumerate(self.groups):
-            lane = f"{first} + ({SLOT_SQL}) % {group.lanes}" if group.lanes > 1 else f"{first}"
-            cases.append(f"WHEN {number} THEN {lane}")
-            first += group.lanes
-        if not cases:
-            return SLOT_SQL
-        if len(cases) == 1 and all(s in self.groups[0].streams for s in self.layout.streams):
-            return cases[0].partition("THEN ")[2]
-        return f"CASE {self.tags.group_sql} {' '.join(cases)} ELSE {SLOT_SQL} END"
 
     def _number(self, stream: str) -> int:
         return self.layout.streams.index(stream)
@@ -241,7 +193,3 @@ def _kept(passing: str | None, watermark: str, ceiling: str) -> str:
     if passing is None:
         return "TRUE"
     return f"(({passing}) OR {TIME} IS NULL OR {TIME} < {watermark} OR {TIME} > {ceiling})"
-
-
-def _slot_column(group: int) -> str:
-    return f"_slot{group}"

@@ -101,10 +101,10 @@ class Feed:
             )
         return replace(self, streams=tuple(known[name] for name in names))
 
-    def union(self, queries: Iterable[Query], *, rows: bool = True) -> Intake:
-        """Build the union of the streams with the columns that the queries read; without `rows` only their layout."""
+    def union(self, queries: Iterable[Query]) -> Intake:
+        """Build the union of the streams with the columns that the queries read."""
         with settings(self.session, QUERY_SETTINGS):
-            return intake(self.streams, needs(queries, [stream.schema.name for stream in self.streams]), rows=rows)
+            return intake(self.streams, needs(queries, [stream.schema.name for stream in self.streams]))
 
     @staticmethod
     def sources(frame: DataFrame) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 from typing_extensions import override
 
 from midstream.job.outputs import OutputFile
@@ -23,15 +23,15 @@ from midstream.model.schema import StreamSchema
 from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.watermark import Seen, StepClock
+from midstream.spark.blocks import Split, summed
 from midstream.spark.exchange import Exchange
-from midstream.spark.file_rows import BatchFiles, newest_in_files
 from midstream.spark.kept_rows import KeptRows, chunks_by_stream
 from midstream.spark.parcel import ParcelFiles
-from midstream.spark.prepass import filtered_tallies, seen_before_filters, tally, with_arrival_numbers
+from midstream.spark.prepass import with_arrival_numbers
 from midstream.spark.setting import Setting
 from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart, spread_parts
-from midstream.spark.stages import Reports, reports_here, reports_over_rows, reports_without_rows
+from midstream.spark.stages import Blocks, Reports, blocks_of, no_blocks, reports, seen_in
 from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots
 from midstream.state.store.chunk_cache import NOT_USED, CacheUse
@@ -47,10 +47,6 @@ from midstream.step.spreading.taken_over import returned
 
 class FaultInWorker(Exception):
     """What went wrong in a task, as the cause of the error raised for it: the traceback in the Python worker."""
-
-
-ROWS_HERE = 100_000
-"""So few rows the driver reads and joins by itself, where no code of the user's has a part in it."""
 
 
 @dataclass(frozen=True)
@@ -75,55 +71,74 @@ def run_on_spark(plan: StepPlan, executor: SparkExecutor) -> Gathered:
 
 
 class SparkExecutor(Executor):
-    """Runs the lanes of a step in Spark's tasks, or in the driver where so few rows arrive that sending takes longer.
+    """Runs the lanes of a step in Spark's tasks; those of a level above read what those below kept.
 
-    `OverRows` and `OverFiles` say how the rows of level 0 reach the tasks; a level above reads what those below kept.
     `files`, `cache` and `again` add up what the tasks report besides their lanes.
     """
 
-    def __init__(
-        self, before: Manifest, plan: StepPlan, session: SparkSession, setting: Setting, writes: Writes
-    ) -> None:
-        self._before, self._plan, self._session, self._setting, self._writes = before, plan, session, setting, writes
+    def __init__(self, before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes) -> None:
+        self._before, self._plan, self._batch, self._setting, self._writes = before, plan, batch, setting, writes
+        self._context = batch.sparkSession.sparkContext
         self._streams = setting.exchange.layout.streams
         self._returning = returned(before, plan, writes.store)
+        self._parcel_files = ParcelFiles.of(writes.store, plan.manifest.step)
+        self._blocks: Blocks | None = None
         self._kept: list[KeptRows] = []
         self.files: list[OutputFile] = []
         self.cache, self.again = NOT_USED, False
 
     @override
+    def arrive(self, clock: StepClock) -> Mapping[str, Seen] | None:
+        if not self._setting.needs_watermarks:
+            return None
+        self._blocks = self._split(clock)
+        return summed(seen_in(self._blocks), self._streams)
+
+    @override
     def run(self, level: int, clock: StepClock) -> LevelOutput:
+        setting = self._setting
         if level == 0:
-            return self._first(clock)
+            task = self._task(setting.exchange, 0, clock)
+            found = self._done(task, self._blocks or self._split(clock))
+            told = ({name: Seen(*values) for name, values in one["seen"].items()} for one in found)
+            seen = summed(told, self._streams)
+            output = replace(self._gathered(task, found), seen=seen)
+            if setting.exchange.has_filters:
+                output = replace(output, lanes=_with_rows_left_out(setting, found, seen, output.lanes))
+            return output
         kept = chunks_by_stream(self._plan.manifest.streams, self._kept)
-        few = self._are_few(sum(chunk.rows for chunks in kept.values() for chunk in chunks))
-        exchange = self._setting.above[level - 1]
-        task = replace(self._task(exchange.in_one if few else exchange, level, clock), kept=kept)
-        return self._gathered(task, self._without_rows(task, few))
+        task = replace(self._task(setting.above[level - 1], level, clock), kept=kept)
+        return self._gathered(task, self._done(task, no_blocks(self._context, task.partitions)))
 
     @override
     def answer(self, stream: StreamSchema, outputs: Mapping[LaneId, LaneOutput]) -> AnswerTimes:
         return sum((one.times for one in self._kept if one.stream == stream.name), AnswerTimes())
 
     def release(self) -> None:
-        """Release what the step held in Spark; called however the step ended."""
+        """Remove what travelled by files; called however the step ended."""
+        if self._parcel_files is not None:
+            self._parcel_files.remove()
 
-    @abstractmethod
-    def _first(self, clock: StepClock) -> LevelOutput:
-        """Run the lanes of level 0 over the rows of the batch."""
+    def _split(self, clock: StepClock) -> Blocks:
+        # The rows of the batch on their way to the lanes.
+        setting, batch, exchange = self._setting, self._batch, self._setting.exchange
+        if setting.counted:
+            counts = {stream: clock.counts[stream] for stream in setting.counted}
+            batch = with_arrival_numbers(batch, self._streams, counts, clock.before, clock.ceilings)
+        slotted = exchange.slotted(batch, clock, setting.counted)
+        numbers = {name: number for number, name in enumerate(self._streams)}
+        groups = tuple((g.lanes, frozenset(numbers[s] for s in g.streams if s in numbers)) for g in exchange.groups)
+        schema = to_arrow_schema(slotted.schema, timezone="UTC")
+        split = Split(schema, self._slots(exchange), groups, exchange.partitions, clock, self._parcel_files)
+        return blocks_of(slotted, split, None if setting.is_large else self._context.defaultParallelism)
 
-    def _are_few(self, rows: int) -> bool:
-        # The driver does the work itself for few rows, but it never runs code of the user's.
-        queries = self._plan.manifest.queries.values()
-        asked = bool(self._setting.asked) or any(entry.operator is not None for entry in queries)
-        return rows <= ROWS_HERE and not asked
+    def _slots(self, exchange: Exchange) -> tuple[StreamSlots, ...]:
+        streams, layout = self._plan.manifest.streams, exchange.layout
+        return tuple(StreamSlots.of(streams[name], layout) for name in layout.streams)
 
-    def _without_rows(self, task: StepTask, few: bool) -> Reports:
-        # No plan of Spark's carries their parcels from hop to hop: files do.
-        parcels = ParcelFiles.of(task.writes.store, task.clock.step) if task.spreads else None
-        task = replace(task, parcel_files=parcels)
+    def _done(self, task: StepTask, blocks: Blocks) -> Reports:
         self._writes.store.finish()
-        return _none_failed(reports_here(task) if few else reports_without_rows(self._session, task))
+        return _none_failed(reports(blocks, task))
 
     def _task(self, exchange: Exchange, level: int, clock: StepClock) -> StepTask:
         # For the tasks of one level.
@@ -135,8 +150,7 @@ class SparkExecutor(Executor):
             plan=stripped(self._plan),
             groups=tuple(group.name for group in groups),
             lanes=tuple(tuple(exchange.lanes(p)) for p in range(exchange.partitions)),
-            streams=tuple(StreamSlots.of(manifest.streams[name], layout) for name in layout.streams),
-            tags=exchange.tags,
+            streams=self._slots(exchange),
             counted=self._setting.counted,
             counting=counting,
             clock=clock,
@@ -147,9 +161,10 @@ class SparkExecutor(Executor):
             spreads=spread_parts(self._before, self._plan, level, clock, self._writes.store, exchange.partitions),
             returning=self._returning,
             read_above=frozenset() if level else self._setting.read_above,
+            parcel_files=self._parcel_files,
         )
 
-    def _gathered(self, task: StepTask, reports: Reports, seen: Mapping[str, Seen] | None = None) -> LevelOutput:
+    def _gathered(self, task: StepTask, reports: Reports) -> LevelOutput:
         # What the tasks report besides their lanes is added up.
         outputs = {
             LaneId.parse(lane): decode(LaneOutput, value) for one in reports for lane, value in one["lanes"].items()
@@ -161,83 +176,7 @@ class SparkExecutor(Executor):
         self.cache = reduce(CacheUse.beside, (CacheUse(*one["cache"]) for one in reports), self.cache)
         self.again = self.again or any(one["again"] for one in reports)
         self._kept += [decode(KeptRows, kept) for one in reports for kept in one.get("kept", ())]
-        return LevelOutput(outputs, {name: output.spread for name, output in over_nodes.items()}, seen)
-
-
-class OverRows(SparkExecutor):
-    """Runs a step over the rows that Spark brings, shuffled to their lanes."""
-
-    def __init__(self, before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes) -> None:
-        super().__init__(before, plan, batch.sparkSession, setting, writes)
-        # Rows that are counted before they are joined are read twice.
-        self._cached = batch.persist() if setting.needs_watermarks or setting.counted else None
-        self._batch = batch
-        self._arrived: Mapping[str, Seen] | None = None
-
-    @override
-    def arrive(self, clock: StepClock) -> Mapping[str, Seen] | None:
-        if self._setting.needs_watermarks:
-            self._arrived = tally(self._batch, self._streams, clock.before, clock.ceilings)
-        return self._arrived
-
-    @override
-    def _first(self, clock: StepClock) -> LevelOutput:
-        setting, streams, batch, seen = self._setting, self._streams, self._batch, self._arrived
-        exchange, observation = setting.exchange, None
-        if setting.counted:
-            counts = {stream: clock.counts[stream] for stream in setting.counted}
-            batch = with_arrival_numbers(batch, streams, counts, clock.before, clock.ceilings)
-        if exchange.has_filters and seen is None:
-            observation = Observation()
-            batch = batch.observe(observation, *filtered_tallies(streams, clock.ceilings))
-        task = self._task(exchange, 0, clock)
-        self._writes.store.finish()
-        reports = _none_failed(reports_over_rows(exchange.apply(batch, clock, setting.counted), task))
-        self.release()
-        by_tasks = seen_by_tasks(streams, reports)
-        if observation is not None:
-            seen = seen_before_filters(observation.get, by_tasks, clock.before)
-        found = self._gathered(task, reports, by_tasks if seen is None else seen)
-        if exchange.has_filters and found.seen is not None:
-            found = replace(found, lanes=_with_rows_left_out(setting, reports, found.seen, found.lanes))
-        return found
-
-    @override
-    def release(self) -> None:
-        if self._cached is not None:
-            self._cached.unpersist()
-            self._cached = None
-
-
-class OverFiles(SparkExecutor):
-    """Runs a step over files that the tasks read by themselves."""
-
-    def __init__(
-        self,
-        before: Manifest,
-        plan: StepPlan,
-        session: SparkSession,
-        setting: Setting,
-        writes: Writes,
-        batch: BatchFiles,
-    ) -> None:
-        super().__init__(before, plan, session, setting, writes)
-        self._batch = batch
-
-    @override
-    def arrive(self, clock: StepClock) -> Mapping[str, Seen] | None:
-        if not self._setting.needs_watermarks:
-            return None
-        timestamps = {name: self._plan.manifest.streams[name].timestamp for name in self._streams}
-        return newest_in_files(self._batch, timestamps, clock)
-
-    @override
-    def _first(self, clock: StepClock) -> LevelOutput:
-        few = self._are_few(self._batch.rows)
-        exchange = self._setting.exchange.in_one if few else self._setting.exchange
-        task = replace(self._task(exchange, 0, clock), files=self._batch, dealt=exchange.dealt)
-        reports = self._without_rows(task, few)
-        return self._gathered(task, reports, seen_by_tasks(self._streams, reports))
+        return LevelOutput(outputs, {name: output.spread for name, output in over_nodes.items()})
 
 
 def _none_failed(reports: Reports) -> Reports:
@@ -259,15 +198,6 @@ def _raise(report: Mapping[str, Any]) -> None:
         name, message, place, remedy = report["error"]
         kind: type[MidstreamError] = getattr(errors, name, MidstreamError)
         raise kind(message, place=place, remedy=remedy) from FaultInWorker(report["traceback"])
-
-
-def seen_by_tasks(streams: Iterable[str], reports: Sequence[Mapping[str, Any]]) -> dict[str, Seen]:
-    """Sum up what the tasks saw of each stream."""
-    by_tasks = {name: Seen() for name in streams}
-    for report in reports:
-        for name, values in report["seen"].items():
-            by_tasks[name] = by_tasks[name] + Seen(*values)
-    return by_tasks
 
 
 def _over_nodes(plan: StepPlan, part: SpreadPart, reports: Sequence[Mapping[str, Any]]) -> SpreadOutput:

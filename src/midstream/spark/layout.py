@@ -27,6 +27,11 @@ ARRIVALS = "_arrivals"
 """How the columns begin that count arrivals."""
 
 
+def slot_column(group: int) -> str:
+    """Name the column of the slots of a lane group, which stand beside the rows on their way to the lanes."""
+    return f"_slot{group}"
+
+
 def arrivals_columns(counted: Sequence[str]) -> dict[str, str]:
     """Name for each counted stream the column of its arrival numbers, as Spark carries it.
 
@@ -71,16 +76,10 @@ class Intake:
     layout: StepLayout
 
 
-def intake(streams: Sequence[JobStream], needed: Mapping[str, frozenset[str]], *, rows: bool = True) -> Intake:
-    """Build the union of the streams, with the columns that are needed and all event times.
-
-    Without `rows` Spark brings none: it only says by its logs what each batch has, and needs hardly a plan for that.
-    """
+def intake(streams: Sequence[JobStream], needed: Mapping[str, frozenset[str]]) -> Intake:
+    """Build the union of the streams, with the columns that are needed and all event times."""
     layout, kinds = _layout(streams, needed)
-    if rows:
-        frames = [_packed(number, stream, layout, kinds) for number, stream in enumerate(streams)]
-    else:
-        frames = [stream.frame.select(F.lit(None).alias(STREAM)).where(F.lit(False)) for stream in streams]
+    frames = [_packed(number, stream, layout, kinds) for number, stream in enumerate(streams)]
     return Intake(reduce(DataFrame.unionAll, frames), layout)
 
 

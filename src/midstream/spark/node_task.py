@@ -25,9 +25,10 @@ from midstream.spark.kept_rows import KeptRows, kept_answers
 from midstream.spark.parcel import (
     STOP,
     Parcel,
-    batches_of,
+    addressed,
+    failure,
     in_order,
-    parcels_of,
+    place_of_task,
     reported,
     stopped,
     unpacked,
@@ -36,7 +37,7 @@ from midstream.spark.parcel import (
 )
 from midstream.spark.spread_part import ARRIVALS, FIRST_HOP, PLACING, ROWS, SPREAD, TIMES, VISITS, SpreadPart
 from midstream.spark.staged_files import FILES_AT_ONCE, StagedFiles
-from midstream.spark.task import TOGETHER, StepTask, failure, place_of_task
+from midstream.spark.task import TOGETHER, StepTask
 from midstream.state.rows import united
 from midstream.state.store.chunk_cache import ChunkCache
 from midstream.state.store.transfers import threads
@@ -67,12 +68,6 @@ class Met(NamedTuple):
     pieces: list[JoinedRows]
 
 
-MANY_RESULTS = 1 << 14
-"""From so many results on the driver's cores sort and write them side by side, each for some of the nodes and into a
-file of its own.
-"""
-
-
 @dataclass(frozen=True)
 class NodeTask:
     """A stage of a step: the nodes of a partition are visited, one after the other; called with parcels, gives parcels.
@@ -84,27 +79,22 @@ class NodeTask:
     step: StepTask
     stage: int
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the partition's parcels for later stages, where Spark runs it."""
-        partition, again = place_of_task()
-        yield from batches_of(self.parcels(partition, parcels_of(batches), again))
-
     def addressed(self, brought: Iterable[tuple[int, Parcel]]) -> list[tuple[int, Parcel]]:
         """Return the partition's parcels, each with the partition that it goes to."""
         partition, again = place_of_task()
         sent = self.parcels(partition, in_order(parcel for _, parcel in brought), again)
-        return self.step.sent(sent, partition, self.stage)
+        return addressed(sent, partition, self.stage + 1, self.step.partitions, self.step.parcel_files)
 
-    def parcels(self, partition: int, parcels: Sequence[Parcel], again: bool, cores: int = 1) -> list[Parcel]:
+    def parcels(self, partition: int, parcels: Sequence[Parcel], again: bool) -> list[Parcel]:
         """Do the work of a partition with these parcels, and return its parcels for later stages.
 
-        `again` says that it had been begun before. So many `cores` share its nodes.
+        `again` says that it had been begun before.
         """
         sent = [parcel for parcel in parcels if parcel.stage > self.stage]
         mine = [parcel for parcel in parcels if parcel.stage <= self.stage]
         if any(parcel.kind == STOP for parcel in parcels):
             return [*sent, Parcel(partition, self.stage + 1, STOP)]
-        work = _Work(self, partition, cores)
+        work = _Work(self, partition)
         try:
             with fault_located(lambda: f"partition {partition}"):
                 self.step.predicates.take_up()
@@ -123,9 +113,8 @@ def _of(part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
 class _Work:
     """What a partition does in a stage."""
 
-    def __init__(self, task: NodeTask, partition: int, cores: int) -> None:
-        self._task, self._step, self._partition, self._cores = task, task.step, partition, cores
-        self._each = threads(cores).map if cores > 1 else map
+    def __init__(self, task: NodeTask, partition: int) -> None:
+        self._task, self._step, self._partition = task, task.step, partition
         self._files = StagedFiles(task.step.writes.staging, secrets.token_hex(4))
         self._unsynced = Unsynced()
         self._store = WriteBackStore(self._step.writes.store.synced_with(self._unsynced), small=TOGETHER)
@@ -209,7 +198,7 @@ class _Work:
                 for place, one in own
             ]
 
-        found = dict(one for own in self._each(at_node, sorted({one.node for one in coming})) for one in own)
+        found = dict(one for own in map(at_node, sorted({one.node for one in coming})) for one in own)
         return [found[place] for place in range(len(coming))]
 
     def _nodes(
@@ -242,25 +231,13 @@ class _Work:
         # With the first node goes what was held back.
         step, unit, numbers = self._step, deployed.unit, partition.numbers
         held = [self._store.files.get(ref) for ref in part.held] if 0 in numbers else []
-        found = {number: [piece for met in results if met.node == number for piece in met.pieces] for number in numbers}
-        many = sum(len(piece) for pieces in found.values() for piece in pieces) >= MANY_RESULTS
-        apart = min(self._cores, len(numbers)) if many else 1
-        groups = [numbers[core::apart] for core in range(apart)]
-        pieces = [[piece for number in own for piece in found[number]] for own in groups]
-        if not any(pieces) and not held:
+        pieces = [piece for number in numbers for met in results if met.node == number for piece in met.pieces]
+        if not pieces and not held:
             return NodesDone()
         empty = {label: no_rows(spec, step.plan.manifest) for label, spec in unit.binding.rows().items()}
-        joined = concatenated([p for own in pieces for p in own]) if any(pieces) else nothing_joined(empty)
-        ends = np.cumsum([0, *(sum(map(len, own)) for own in pieces)])
-
-        def answered(group: int) -> dict[str, Answer]:
-            own = joined if apart == 1 else joined.take(np.arange(ends[group], ends[group + 1]))
-            return answers_of(unit, own, () if group else held)
-
-        done = NodesDone()
-        for own, answers in zip(groups, self._each(answered, range(apart)), strict=True):
-            for name, answer in answers.items():
-                done += self._put(name, answer, deployed.lane(own[0]))
+        joined, done = concatenated(pieces) if pieces else nothing_joined(empty), NodesDone()
+        for name, answer in answers_of(unit, joined, held).items():
+            done += self._put(name, answer, deployed.lane(numbers[0]))
         return done
 
     def _put(self, query: str, answer: Answer, node: LaneId) -> NodesDone:

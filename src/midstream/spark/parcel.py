@@ -1,29 +1,30 @@
-"""What travels between the stages of a step whose queries are spread over nodes: few rows, each with an Arrow batch.
+"""What travels between the stages of a step: few parcels, most with an Arrow batch, and how a task sends them.
 
-The JVM moves the batches as they are, one binary value for each sender, receiver and kind, and never looks into them.
-Where all tasks see the store's files, large bodies go by files and the shuffle carries only their names: a body that
-goes through the shuffle is pickled, copied into the JVM, compressed, written, and all of that backwards.
+The JVM moves them as they are, one for each sender, receiver and kind, and never looks into them. Where all tasks see
+the store's files, large bodies go by files and the shuffle carries only their names: a body that goes through the
+shuffle is pickled, copied into the JVM, compressed, written, and all of that backwards.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from midstream.model.errors import MidstreamError
 from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
 from midstream.ring.late_rows import LateRows
 from midstream.state.store.files import FileStore, exact_buffer
 from midstream.state.store.unsynced import Unsynced
-
-SCHEMA = pa.schema([("to", pa.int32()), ("stage", pa.int32()), ("head", pa.string()), ("body", pa.binary())])
-SCHEMA_SQL = "`to` int, stage int, head string, body binary"
 
 END = 1 << 20
 """The stage after the last one: the driver."""
@@ -32,7 +33,6 @@ REPORT, STOP = "report", "stop"
 """Kinds of parcels: what a task reports, and that a task has failed, so that no later one need begin."""
 
 _MOMENT, _LOW, _HIGH = "moment", "low", "high"
-_BATCH_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -57,29 +57,6 @@ class Parcel:
     def later(self, stage: int) -> Parcel:
         """Return the parcel, to be opened in a later stage."""
         return replace(self, stage=stage)
-
-
-def batches_of(parcels: Iterable[Parcel]) -> Iterator[pa.RecordBatch]:
-    """Convert parcels to rows."""
-    ready: list[Parcel] = []
-    size = 0
-    for parcel in parcels:
-        if ready and size + len(parcel.body) > _BATCH_BYTES:
-            yield _batch(ready)
-            ready, size = [], 0
-        ready.append(parcel)
-        size += len(parcel.body)
-    yield _batch(ready)
-
-
-def parcels_of(batches: Iterable[pa.RecordBatch]) -> list[Parcel]:
-    """Read the parcels that came as rows, in order."""
-    found = []
-    for batch in batches:
-        for to, stage, head, body in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            kind, query, *words = json.loads(head)
-            found.append(Parcel(to, stage, kind, query, tuple(words), body))
-    return in_order(found)
 
 
 def in_order(parcels: Iterable[Parcel]) -> list[Parcel]:
@@ -155,14 +132,6 @@ def unpacked_report(body: bytes | pa.Buffer) -> dict[str, Any]:
     return found
 
 
-def _batch(parcels: Sequence[Parcel]) -> pa.RecordBatch:
-    columns = zip(*((one.to, one.stage, one.head, one.body) for one in parcels), strict=True)
-    values = list(columns) or [(), (), (), ()]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(own, field.type) for own, field in zip(values, SCHEMA, strict=True)], schema=SCHEMA
-    )
-
-
 LEAST = 256 << 10
 """Smaller bodies go with their parcels."""
 
@@ -209,3 +178,43 @@ class ParcelFiles:
     def remove(self) -> None:
         """Remove all of them, once the step's job has ended, however it did."""
         self.store.remove_folder(FOLDER)
+
+
+def addressed(
+    parcels: Sequence[Parcel], partition: int, stage: int, partitions: int, files: ParcelFiles | None
+) -> list[tuple[int, Parcel]]:
+    """Address parcels to the partitions that open them in a `stage` or later, with large bodies in `files`."""
+    try:
+        going = files.written(parcels, partition) if files else parcels
+    except MidstreamError as error:
+        going = [reported(partition, failure(error)), *stopped(partitions, stage)]
+    return [(parcel.to, parcel) for parcel in going]
+
+
+def failure(error: MidstreamError) -> dict[str, Any]:
+    """Report the failure of a task; called while the error is handled."""
+    told = [type(error).__name__, error.message, error.place, error.remedy]
+    return {"error": told, "traceback": traceback.format_exc()}
+
+
+def place_of_task() -> tuple[int, bool]:
+    """Return the partition of the task that runs here, and whether Spark had begun it before.
+
+    What an earlier attempt has staged is in no report.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return context.partitionId(), context.attemptNumber() > 0
+
+
+@cache
+def leave_loaded_code_alone() -> None:
+    """Take what is loaded by now out of garbage collection; call this when a first task is done.
+
+    Spark has its workers collect garbage after every task. To look through all that numpy, Arrow and this package
+    consist of takes 20 to 40 ms of processor time, while the driver works or the next task waits.
+    """
+    gc.collect()
+    gc.freeze()

@@ -37,9 +37,8 @@ from midstream.model.events import ChunksFetched, Event, StepDelayed, StepDone
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, StepUnderWay, time_summary
-from midstream.spark.driver import Driver, OtherUnion, RowsNeeded
+from midstream.spark.driver import Driver, OtherUnion
 from midstream.spark.feed import Feed, last_progress
-from midstream.spark.plain_files import PlainFiles
 from midstream.spark.results import stream_of
 from midstream.spark.session import as_spark_error
 from midstream.spark.sources import declared_stream, rows_of_frame
@@ -85,7 +84,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
             writer, manifest, declared, outputs, Patience(patience, lambda: self.is_stopping), feed.log, crash, timing
         )
         self._error: BaseException | None = None
-        self._stopping = self._widening = self._needs_rows = False
+        self._stopping = self._widening = False
         self._started, self._ended, self._busy = threading.Event(), threading.Event(), threading.Lock()
         self._query = self._start()
         threading.Thread(target=self._watch, name="midstream", daemon=True).start()
@@ -247,12 +246,8 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
 
     def _start(self) -> StreamingQuery:
         feed = self._feed.of(self._driver.streams_to_come())
-        driver, queries = self._driver, list(self._driver.queries_to_come())
-        union, driver.plain = feed.union(queries), PlainFiles.of(feed.streams, feed.log.folder)
-        driver.layout = union.layout
-        driver.brings_rows = self._needs_rows or driver.plain is None or not driver.may_read(union.layout)
-        if not driver.brings_rows:
-            union = feed.union(queries, rows=False)
+        union = feed.union(self._driver.queries_to_come())
+        self._driver.layout = union.layout
         self._started.clear()
         feed.log.fit(feed.sources(union.frame))
         query = feed.start(union.frame, self._fold)
@@ -271,8 +266,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
                 if self.stop_requested:
                     threading.Thread(target=self.stop, daemon=True).start()
                 return
-        except OtherUnion as other:
-            self._needs_rows |= isinstance(other, RowsNeeded)
+        except OtherUnion:
             self._widening = True
         except (ReadError, WriteError, OSError) as error:
             if not self._stopping:  # Else the next start does the step that could not be done.

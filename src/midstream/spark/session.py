@@ -45,8 +45,6 @@ QUERY_SETTINGS: Mapping[str, str] = {
     # Hadoop's local file system starts a process to set the rights of each file, and writes a twin of checksums.
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
-    # A union that shall bring no rows needs no plan to read them then.
-    "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan": "true",
 }
 """What a job's streaming query is started with."""
 

@@ -15,9 +15,6 @@ from midstream.step.answers import streams_by_level
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
 
-READERS = 4
-"""With more tasks than this, each would read too much that is not its own."""
-
 
 @dataclass(frozen=True)
 class Setting:
@@ -32,6 +29,7 @@ class Setting:
     programs: Mapping[str, Program]
     counted: tuple[str, ...]
     needs_watermarks: bool
+    is_large: bool
     asked: tuple[str, ...]
 
     @property
@@ -40,14 +38,14 @@ class Setting:
         return frozenset(s for exchange in self.above for group in exchange.groups for s in group.streams)
 
 
-def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: bool, known: Setting | None) -> Setting:
+def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, large: bool, known: Setting | None) -> Setting:
     """Make the setting of a step; return the known one where nothing has changed.
 
-    With `filtered`, Spark leaves out rows that pass no query's filters.
+    Of a `large` step Spark leaves out rows that pass no query's filters.
     """
     manifest = plan.manifest
     queries = tuple((n, e.sql, e.since, e.group, _nodes(e)) for n, e in sorted(manifest.queries.items()))
-    key = (queries, manifest.lanes, tuple(manifest.streams.items()), layout, manifest.sharing, filtered)
+    key = (queries, manifest.lanes, tuple(manifest.streams.items()), layout, manifest.sharing, large)
     if known is not None and known.key == key:
         return known
     programs = {group: plan.program(group) for group in plan.groups()}
@@ -55,26 +53,20 @@ def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: b
     exchanges = []
     for level in range(len(streams_by_level(manifest))):
         groups = tuple(
-            _group(plan, layout, name, programs[name], filtered and not level, min(nodes.get(name, 0), parallelism))
+            _group(plan, layout, name, programs[name], large and not level, min(nodes.get(name, 0), parallelism))
             for name in plan.groups_at(level)
         )
         partitions = max(1, min(parallelism, sum(group.lanes for group in groups)))
         exchanges.append(Exchange(layout, groups, partitions))
     asked = tuple(sorted(_asked(query_of(entry) for entry in manifest.queries.values())))
     setting = Setting(
-        key, exchanges[0], tuple(exchanges[1:]), programs, counted_streams(plan), plan.needs_watermarks, asked
+        key, exchanges[0], tuple(exchanges[1:]), programs, counted_streams(plan), plan.needs_watermarks, large, asked
     )
     return replace(setting, exchange=setting.exchange.without_filters(setting.read_above))
 
 
 def _asked(queries: Iterable[Query]) -> frozenset[str]:
     return frozenset(name for query in queries for part in query.expressions() for name in predicates_asked(part))
-
-
-def reads_files(setting: Setting) -> bool:
-    """Tell whether each task may read all rows itself. That needs few tasks, and nothing that Spark must count or
-    send on."""
-    return not setting.counted and setting.exchange.partitions <= READERS
 
 
 def _nodes(entry: QueryEntry) -> int:

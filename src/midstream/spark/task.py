@@ -5,13 +5,9 @@ Nothing else goes back into the JVM: chunks go to the store, results and late ro
 
 from __future__ import annotations
 
-import gc
-import json
 import secrets
-import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +25,7 @@ from midstream.model.manifest import ChunkRef, LaneState
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import LAST_TIME, Seen, StepClock
 from midstream.sinks import Staging
-from midstream.spark.file_rows import BatchFiles, Dealt, shares_of_files
+from midstream.spark.blocks import ARRIVAL, seen_of, shares, summed
 from midstream.spark.kept_rows import (
     KeptRows,
     even_share,
@@ -39,12 +35,22 @@ from midstream.spark.kept_rows import (
     own_share,
     rows_from,
 )
-from midstream.spark.parcel import Parcel, ParcelFiles, batches_of, reported, stopped
+from midstream.spark.parcel import (
+    END,
+    STOP,
+    Parcel,
+    ParcelFiles,
+    addressed,
+    failure,
+    leave_loaded_code_alone,
+    place_of_task,
+    reported,
+    stopped,
+)
 from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart
 from midstream.spark.staged_files import FILES_AT_ONCE, LanePieces, StagedFiles
-from midstream.spark.tag import TagFormat
-from midstream.spark.unpack import Share, StreamSlots, nothing, shares
+from midstream.spark.unpack import Share, StreamSlots, nothing
 from midstream.state.base_state import TIME
 from midstream.state.store.base import ChunkStore
 from midstream.state.store.chunk_cache import CacheUse, ChunkCache
@@ -59,8 +65,6 @@ from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.nodes_done import NodesDone
 from midstream.step.spreading.taken_over import with_returned
-
-RESULT = pa.schema([("result", pa.string())])
 
 TOGETHER = 4 << 20
 """Chunks of up to so many bytes a task writes into one file: it must wait until each file is on the disk."""
@@ -77,22 +81,20 @@ class Writes:
 
 @dataclass(frozen=True)
 class StepTask:
-    """A step as its tasks know it; called with the batches of a partition.
+    """A step as the tasks of its lanes know it.
 
     `lanes` are the lanes of each partition as (group number, lane), `counts` how many each group has. `counting` names
     for each stream the group whose lanes count its rows and keep its late ones. `operators` are the users' operators
     that the driver allows, `predicates` the users' predicates that its queries ask. `spreads` are the queries that are
     spread over nodes, whose rows go on from here, and `returning` has what lanes take over from nodes. `kept` are the
     chunks of the rows that queries of a higher level read, by stream; None where the rows of the batch themselves come,
-    of which those of the streams `read_above` are kept. With `files` they are read from these, and dealt out as `dealt`
-    says of each group. Parcels' bodies go by `parcel_files`, if there are any.
+    of which those of the streams `read_above` are kept. Parcels' bodies go by `parcel_files`, if there are any.
     """
 
     plan: StepPlan
     groups: tuple[str, ...]
     lanes: tuple[tuple[tuple[int, int], ...], ...]
     streams: tuple[StreamSlots, ...]
-    tags: TagFormat
     counted: tuple[str, ...]
     counting: Mapping[str, int]
     clock: StepClock
@@ -104,8 +106,6 @@ class StepTask:
     returning: Mapping[LaneId, LaneState] = field(default_factory=dict)
     kept: Mapping[str, tuple[ChunkRef, ...]] | None = None
     read_above: frozenset[str] = frozenset()
-    files: BatchFiles | None = None
-    dealt: tuple[Dealt, ...] = ()
     parcel_files: ParcelFiles | None = None
 
     @property
@@ -113,48 +113,26 @@ class StepTask:
         """How many partitions each stage of the step has."""
         return len(self.lanes)
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the partition's report, as one row; where queries are spread over nodes, as one of its parcels."""
-        if self.spreads:
-            yield from batches_of(self.parcels(batches))
-        else:
-            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(self._synced(batches)[1])])], schema=RESULT)
-
-    def without_rows(self, nothing: Iterable[object]) -> Iterator[str]:
-        """Yield the partition's report, where no rows come to it. It reads files, or what tasks of this step have
-        kept."""
-        yield json.dumps(self._synced(nothing)[1])
-
-    def addressed(self, nothing: Iterable[object]) -> list[tuple[int, Parcel]]:
-        """Return the partition's parcels by the partitions that they go to, where no rows come to it."""
-        return self.sent(self.parcels(nothing), place_of_task()[0], 0)
-
-    def sent(self, parcels: Sequence[Parcel], partition: int, stage: int) -> list[tuple[int, Parcel]]:
-        """Address parcels of a stage to the partitions that they go to, with the bodies in files that may be there."""
-        try:
-            going = self.parcel_files.written(parcels, partition) if self.parcel_files else parcels
-        except MidstreamError as error:
-            going = [reported(partition, failure(error)), *stopped(self.partitions, stage + 1)]
-        return [(parcel.to, parcel) for parcel in going]
-
-    def parcels(self, batches: Iterable[Any]) -> list[Parcel]:
-        """Return the partition's report, as a parcel to the driver, and what it sends to the nodes of its queries."""
-        partition, report, parcels = self._synced(batches)
-        return [reported(partition, report), *parcels]
-
-    def _synced(self, batches: Iterable[Any]) -> tuple[int, dict[str, Any], list[Parcel]]:
+    def addressed(self, brought: Iterable[tuple[int, Parcel]]) -> list[tuple[int, Parcel]]:
+        """Return the partition's report to the driver, and what it sends to the nodes of its queries."""
         partition, again = place_of_task()
-        report, parcels = self.report(partition, batches, again)
+        # All parcels are taken in any case: Spark starts another worker in the place of one that has left some.
+        own = [parcel for _, parcel in brought]
+        if any(parcel.kind == STOP for parcel in own):
+            sent = [*(one for one in own if one.stage == END), Parcel(partition, ARRIVAL + 1, STOP)]
+        else:
+            report, parcels = self.report(partition, own, again)
+            sent = [reported(partition, report), *parcels]
         leave_loaded_code_alone()
-        return partition, report, parcels
+        return addressed(sent, partition, ARRIVAL + 1, self.partitions, self.parcel_files)
 
-    def report(self, partition: int, batches: Iterable[Any], again: bool) -> tuple[dict[str, Any], list[Parcel]]:
+    def report(self, partition: int, brought: Sequence[Parcel], again: bool) -> tuple[dict[str, Any], list[Parcel]]:
         """Do a partition's work, and return its report and the parcels it sends on.
 
         `again` says that it had been begun before.
         """
         unsynced = Unsynced()
-        report, parcels = self._report(partition, batches, unsynced, again)
+        report, parcels = self._report(partition, brought, unsynced, again)
         try:
             unsynced.sync(threads(FILES_AT_ONCE).map)
         except MidstreamError as error:
@@ -162,29 +140,31 @@ class StepTask:
         return report, parcels
 
     def _report(
-        self, partition: int, batches: Iterable[Any], unsynced: Unsynced, again: bool
+        self, partition: int, brought: Sequence[Parcel], unsynced: Unsynced, again: bool
     ) -> tuple[dict[str, Any], list[Parcel]]:
         # The report and the parcels count once what is `unsynced` is synced.
         allow_operators(*self.operators)
         try:
             with fault_located(lambda: f"partition {partition}"):
                 self.predicates.take_up()
-                report, parcels = self._run(partition, batches, unsynced)
+                report, parcels = self._run(partition, brought, unsynced)
                 return {**report, "again": again}, parcels
         except MidstreamError as error:  # It stays one when it is done again; Spark would try and fill the log.
             return failure(error), stopped(self.partitions, 1)
 
-    def _run(self, partition: int, batches: Iterable[Any], unsynced: Unsynced) -> tuple[dict[str, Any], list[Parcel]]:
+    def _run(
+        self, partition: int, brought: Sequence[Parcel], unsynced: Unsynced
+    ) -> tuple[dict[str, Any], list[Parcel]]:
         spreads = {part.group: part for part in self.spreads}
         sent: list[Parcel] = []
         files = self.writes.store
         store = WriteBackStore(files.synced_with(unsynced), small=TOGETHER)
         files.read_ahead(self._listed(partition))
-        # All batches are taken in any case: Spark starts another worker in the place of one that has left some.
-        brought = list(batches)
-        arrived = self._shares(partition, brought)
+        # Nothing but failures comes to a level above, which reads what was kept.
+        arrived = shares(brought, self.streams, self.parcel_files)
         staged = StagedFiles(self.writes.staging, secrets.token_hex(4))
-        report = TaskReport(self, partition, staged, ChunkCache.here().use)
+        seen = summed(seen_of(brought), [stream.name for stream in self.streams])
+        report = TaskReport(self, partition, staged, ChunkCache.here().use, seen)
         entering = {place: report.admit(place[0], share) for place, share in arrived.items()}
         for group, lane in self.lanes[partition]:
             own = {
@@ -200,15 +180,6 @@ class StepTask:
         report.settle(store)
         files.finish()
         return report.to_json(), sent
-
-    def _shares(self, partition: int, brought: Sequence[pa.RecordBatch]) -> dict[tuple[int, int, int], Share]:
-        # None for a level above, which reads what was kept.
-        if self.kept is not None:
-            return {}
-        if self.files is None:
-            return shares(brought, self.streams, dict(enumerate(self.counts)), self.tags)
-        own = self.lanes[partition]
-        return shares_of_files(self.files, self.streams, self.dealt, own, counts_unread=not partition)
 
     def _listed(self, partition: int) -> Iterator[ChunkRef]:
         for group, lane in self.lanes[partition]:
@@ -284,7 +255,7 @@ class TaskReport:
     partition: int
     staged: StagedFiles
     used_before: CacheUse
-    seen: dict[str, Seen] = field(default_factory=dict)
+    seen: Mapping[str, Seen]
     lanes: dict[LaneId, LaneOutput] = field(default_factory=dict)
     entered: dict[tuple[int, str], int] = field(default_factory=dict)
     nodes: dict[str, NodesDone] = field(default_factory=dict)
@@ -304,7 +275,6 @@ class TaskReport:
                 self._put_apart(JobOutput(LATE, stream.name), share.late(judged.late, watermark))
             if judged.dead is not None:
                 self._put_apart(JobOutput(DEAD_LETTERS, stream.name), share.dead(judged.dead, most))
-            self.seen[stream.name] = self.seen.get(stream.name, Seen()) + judged.seen
             if stream.name in task.read_above:
                 rows = share.inputs(judged.entering, task.counted)
                 store, step, number = task.writes.store, task.clock.step, len(self.kept)
@@ -338,31 +308,13 @@ class TaskReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as JSON values."""
-        seen = {name: list(vars(one).values()) for name, one in self.seen.items()}
+        seen = {name: [one.greatest, one.rows, one.late, one.rejected] for name, one in self.seen.items()}
         cache = list(ChunkCache.here().use.since(self.used_before))
         files, nodes = self.staged.finish(), {name: encode(done) for name, done in self.nodes.items()}
         lanes = {str(name): encode(output) for name, output in self.lanes.items()}
         entered = [[*of, rows] for of, rows in self.entered.items()]
         found = {"lanes": lanes, "files": files, "seen": seen, "entered": entered, "nodes": nodes}
         return {**found, "cache": cache, "kept": [encode(one) for one in self.kept]}
-
-
-def place_of_task() -> tuple[int, bool]:
-    """Return the partition of the task that runs here, and whether Spark had begun it before.
-
-    What an earlier attempt has staged is in no report.
-    """
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
-    return context.partitionId(), context.attemptNumber() > 0
-
-
-def failure(error: MidstreamError) -> dict[str, Any]:
-    """Report the failure of a task; called while the error is handled."""
-    told = [type(error).__name__, error.message, error.place, error.remedy]
-    return {"error": told, "traceback": traceback.format_exc()}
 
 
 def stripped(plan: StepPlan) -> StepPlan:
@@ -378,14 +330,3 @@ def stripped(plan: StepPlan) -> StepPlan:
         lane_optimization=LaneOptimization(),
     )
     return replace(plan, manifest=manifest, events=())
-
-
-@cache
-def leave_loaded_code_alone() -> None:
-    """Take what is loaded by now out of garbage collection; call this when a first task is done.
-
-    Spark has its workers collect garbage after every task. To look through all that numpy, Arrow and this package
-    consist of takes 20 to 40 ms of processor time, while the driver works or the next task waits.
-    """
-    gc.collect()
-    gc.freeze()

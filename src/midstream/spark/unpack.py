@@ -1,22 +1,18 @@
-"""A partition's rows taken apart into lanes and streams; runs in a Python worker."""
+"""The rows of one stream in one lane: as they travel, and as declared; runs in a Python worker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from midstream.language.result_time import time_in
 from midstream.model.schema import StreamSchema
-from midstream.spark.layout import ARRIVALS, StepLayout, arrivals_columns
-from midstream.spark.tag import TAG, TagFormat
+from midstream.spark.layout import StepLayout, arrivals_columns
 from midstream.state.base_state import TIME, count_column
-from midstream.state.rows import one_batch
 from midstream.step.admission.admit import Mask
 from midstream.step.admission.outputs import all_texts, dead_letters, late_rows, readable
 from midstream.step.admission.reading import far_time, null_time, reasons_of_texts
@@ -80,9 +76,8 @@ class Share:
     def dead(self, dead: Mask, ceiling: int) -> pa.Table:
         """Return the rows that could not be read, with their reasons."""
         rows, stream = self.rows.filter(pa.array(dead)), self.stream
-        brought = set(rows.schema.names)  # Files that a task reads by itself have all values as declared.
-        originals = {name: rows.column(slot) for name, slot in stream.originals if slot in brought}
-        told = rows.column(stream.reason).to_pylist() if stream.reason in brought else [None] * rows.num_rows
+        originals = {name: rows.column(slot) for name, slot in stream.originals}
+        told = [None] * rows.num_rows if stream.reason is None else rows.column(stream.reason).to_pylist()
         times, declared = rows.column(TIME).to_pylist(), stream.declared(rows)
         damaged = reasons_of_texts(declared)
         reasons = [
@@ -106,33 +101,6 @@ def _no_time(stream: StreamSlots, time: int | None, ceiling: int) -> str:
     return null_time(stream.timestamp) if time is None else far_time(stream, time, ceiling)
 
 
-def shares(
-    batches: Iterable[pa.RecordBatch], streams: Sequence[StreamSlots], lanes: Mapping[int, int], format: TagFormat
-) -> dict[tuple[int, int, int], Share]:
-    """Split the partition's rows by (group, lane, stream number); `lanes` gives for each group how many lanes it
-    has."""
-    table = pa.Table.from_batches(arrived) if (arrived := list(batches)) else None
-    if table is None or not table.num_rows:
-        return {}
-    whole = one_batch(table, "rows of a task")
-    tags = format.decode(whole.column(TAG).to_numpy())
-    counts = np.array([lanes.get(g, 1) for g in range(int(tags.group.max()) + 1)], np.int32)
-    code = format.encode(tags._replace(slot=tags.slot % counts[tags.group]))
-    sizes = np.bincount(code)
-    found = np.flatnonzero(sizes)
-    # Few different ones, so they fit sixteen bits, which numpy sorts by radix.
-    ranks = np.zeros(len(sizes), np.int16 if len(found) < 2**15 else np.int32)
-    ranks[found] = np.arange(len(found))
-    order = np.argsort(ranks[code], kind="stable")
-    ends = np.cumsum(sizes[found])
-    result = {}
-    for at, (group, stream, lane) in enumerate(zip(*(part.tolist() for part in format.decode(found)), strict=True)):
-        rows = order[ends[at - 1] if at else 0 : ends[at]]
-        chosen = whole if len(rows) == whole.num_rows else _take(whole, streams[stream], rows)
-        result[group, lane, stream] = Share(streams[stream], chosen)
-    return result
-
-
 def as_declared(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Cast values of a slot to the declared type; a timestamp that arrives as its microseconds costs nothing."""
     if values.type == kind:
@@ -147,9 +115,3 @@ def nothing(stream: StreamSlots, counted: Sequence[str]) -> pa.RecordBatch:
     fields = [(name, kind) for name, _, kind in stream.columns] + [(TIME, pa.int64())]
     fields += [(count_column(other), pa.int64()) for other in counted]
     return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for _, kind in fields], schema=pa.schema(fields))
-
-
-def _take(whole: pa.RecordBatch, stream: StreamSlots, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    slots = stream.slots
-    names = [n for n in whole.schema.names if n == TIME or n in slots or n.startswith(ARRIVALS)]
-    return whole.select(names).take(pa.array(rows))
