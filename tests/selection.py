@@ -23,10 +23,12 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     # One test per invariant, three crash points with real kills, one sharing, one rescale, one ring, one store. The
     # simulated drivers of tests/property carry the commit protocol.
     "tests/spark/": (
+        "test_blocks.py::test_every_row_comes_to_its_lane_once",
+        "test_blocks.py::test_what_all_tasks_saw_is_added_up",
         "test_crashes.py::test_the_driver_is_killed_at_three_points",
         "test_dealing.py",
         "test_invariants.py::test_every_kind_of_query[3-disordered]",
-        "test_invariants.py::test_rows_that_spark_reads_are_dealt_to_lanes",
+        "test_invariants.py::test_rows_are_dealt_to_lanes",
         "test_invariants.py::test_every_plan_gives_the_same_answer",
         "test_invariants.py::test_migrations_change_no_answer",
         "test_invariants.py::test_cuts_and_lanes_change_no_answer[cuts2]",
@@ -34,7 +36,6 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
         "test_invariants.py::test_restarts_change_no_answer[auto]",
         "test_jobs.py::test_a_step_is_one_spark_job",
         "test_jobs.py::test_commands_while_it_runs",
-        "test_lost_rows.py::test_what_all_tasks_saw_is_added_up",
         "test_object_stores.py::test_a_checkpoint_restored_while_its_sink_is_ahead",
         "test_outputs.py::test_late_rows_and_dead_letters",
         "test_parcel_files.py",
@@ -42,7 +43,7 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
         "test_sequences.py::test_every_step_is_the_oracle_s",
         "test_sharing.py::test_queries_come_and_go[auto]",
         "test_spreads.py::test_queries_share_a_ring_while_one_comes_and_one_goes",
-        "test_spreads.py::test_rows_that_come_back_from_nodes_are_met[by the driver]",
+        "test_spreads.py::test_rows_that_come_back_from_nodes_are_met",
         "test_translate.py",
     ),
     # Whether random suites meet what they are for says only the count of most of their cases.

@@ -103,13 +103,14 @@ class Checkpoint:
     def under_way(self, newest: int) -> StepUnderWay | None:
         """Return the step after the newest that a running job is doing; a job writes it within some seconds."""
         found = self.folders.times.under_way(newest)
-        return found if found is not None and self._liveness(()).takes_commands else None
+        return found if found is not None and self.liveness_by(()).takes_commands else None
 
     def liveness(self) -> Liveness:
         """Judge whether the job runs, by who holds the checkpoint and what its newest steps have reported."""
-        return self._liveness(self.step_times(1))
+        return self.liveness_by(self.step_times(1))
 
-    def _liveness(self, times: Sequence[StepTime]) -> Liveness:
+    def liveness_by(self, times: Sequence[StepTime]) -> Liveness:
+        """Judge it by the times of steps that were read already, the newest last."""
         return liveness(self.manifests.epochs.newest(), times[-1] if times else None, time.time())
 
     def report(self) -> Report:
@@ -148,7 +149,7 @@ class Checkpoint:
         times = self.step_times()
         under_way = self.under_way(found.step)
         took = {"time": time_summary(times), "under_way": None if under_way is None else encode(under_way)}
-        life = self._liveness(times).to_json()
+        life = self.liveness_by(times).to_json()
         whole = {**life, "savepoints": savepoints, **status(found, waiting, *steps), **cache, **took}
         return {"checkpoint": self.url, **whole}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cached_property, partial
 from inspect import getdoc
 from typing import Any
 from zlib import crc32
@@ -47,9 +47,13 @@ class Api:
         return {
             "checkpoints": [{"url": url, "name": url.rstrip("/").rpartition("/")[2] or url} for url in urls],
             "views": [{"name": view.name, "title": view.title} for view in views().values()],
-            "forms": forms(),
+            "forms": self._forms,
             "control": self._control,
         }
+
+    @cached_property
+    def _forms(self) -> list[JsonObject]:
+        return forms()
 
     def version(self, index: int, options: Mapping[str, str], view: str | None = None) -> str:
         """Return a text that changes whenever the answer over this checkpoint does, or that of a view."""
@@ -197,7 +201,6 @@ class Api:
         return self._readings[index]
 
 
-@cache
 def forms() -> list[JsonObject]:
     """Describe a form for each kind of command that users give, also for those of other packages.
 

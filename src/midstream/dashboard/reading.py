@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from threading import RLock
 from typing import Any
 
 from midstream.checkpoint.event_log import EVENTS
-from midstream.checkpoint.liveness import Liveness, liveness
+from midstream.checkpoint.liveness import Liveness
 from midstream.checkpoint.reader import Checkpoint
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import QueryReport, Report
@@ -132,8 +131,7 @@ class JobReadings:
 
     def life(self) -> Liveness:
         """Judge whether the job runs, as `midstream status` does, without reading a manifest again."""
-        newest = self.reading().times(1) if self.has_begun else ()
-        return liveness(self.checkpoint.manifests.epochs.newest(), newest[-1] if newest else None, time.time())
+        return self.checkpoint.liveness_by(self.reading().times(1) if self.has_begun else ())
 
     def steps(self, seen: JobReading | None = None) -> tuple[int, ...]:
         """List the steps that are kept; if the newest was `seen`, only names are read."""
