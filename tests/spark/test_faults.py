@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import midstream as ms
 from midstream.model.errors import InternalError
 from midstream.spark import driver
 from midstream.spark.gather import FaultInWorker, _raise
+from midstream.spark.parcel import END, STOP, unpacked_report
 from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.task import StepTask
 from tests.crash_case import CHAIN, STREAMS
@@ -53,12 +53,19 @@ def test_a_fault_in_a_worker_is_reported_with_its_traceback(monkeypatch: pytest.
     monkeypatch.setattr(StepTask, "_run", broken)
     monkeypatch.setattr(pyspark.TaskContext, "get", lambda: Mock(partitionId=lambda: 3, attemptNumber=lambda: 0))
     task = Mock(
-        spec=StepTask, _run=broken, operators=frozenset(), predicates=ShippedPredicates(), partitions=4, spreads=()
+        spec=StepTask,
+        _run=broken,
+        operators=frozenset(),
+        predicates=ShippedPredicates(),
+        partitions=4,
+        parcel_files=None,
     )
-    for name in ("_synced", "report", "_report"):
+    for name in ("report", "_report"):
         setattr(task, name, partial(getattr(StepTask, name), task))
-    (batch,) = StepTask.__call__(task, iter(()))
+    sent = [parcel for _, parcel in StepTask.addressed(task, iter(()))]
+    (report,) = [unpacked_report(parcel.body) for parcel in sent if parcel.stage == END]
+    assert [parcel.kind for parcel in sent if parcel.stage != END] == [STOP] * 4
     with pytest.raises(InternalError, match="list index out of range") as caught:
-        _raise(json.loads(batch.column(0)[0].as_py()))
+        _raise(report)
     assert caught.value.place.startswith("partition 3, ")
     assert isinstance(caught.value.__cause__, FaultInWorker) and "in broken" in str(caught.value.__cause__)

@@ -116,6 +116,13 @@ class StepTimes:
             self._under_way = StepUnderWay(step, began, rows)
             self._have_written()
 
+    def has_read(self, rows: int) -> None:
+        """Remember how many rows the step that has begun has read so far."""
+        with self._lock:
+            if self._under_way is not None:
+                self._under_way = replace(self._under_way, rows=rows)
+                self._have_written()
+
     def end(self) -> None:
         """Forget the step that had begun: it has ended, or failed."""
         with self._lock:

@@ -7,11 +7,13 @@ parcels: large ones go by files where all tasks see the store's files, else thro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from pyspark import Accumulator
+from pyspark.accumulators import AccumulatorParam
 
 from midstream.runtime.watermark import LAST_TIME, Seen, StepClock
 from midstream.spark.layout import ARRIVALS, STREAM, slot_column
@@ -28,6 +30,27 @@ from midstream.spark.unpack import Share, StreamSlots
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import judge
 
+
+class RowsRead(AccumulatorParam[int]):
+    """Adds up the rows that the tasks of a job read. On the driver `tell` is given the sum as it grows."""
+
+    def __init__(self, tell: Callable[[int], None] | None = None) -> None:
+        self._tell = tell
+
+    def zero(self, value: int) -> int:
+        """Return what tasks begin with."""
+        return 0
+
+    def addInPlace(self, value1: int, value2: int) -> int:  # So it is called by Spark.
+        """Add what a task has read."""
+        if self._tell is not None:
+            self._tell(value1 + value2)
+        return value1 + value2
+
+    def __getstate__(self) -> dict[str, None]:
+        return {"_tell": None}
+
+
 ARRIVAL = 0
 """The stage in which blocks are opened: that of the lanes."""
 
@@ -40,7 +63,8 @@ class Split:
     """Sends the rows of a source's partition to the lanes; called with Arrow batches of the `schema`, as bytes.
 
     `groups` has for each lane group how many lanes it has, and the numbers of the streams that it reads. Rows of a
-    stream that none reads go to a group after the last one, in which they are looked at but not joined.
+    stream that none reads go to a group after the last one, in which they are looked at but not joined. `read` adds up
+    the rows, for the driver to say how many there are while the step is under way.
     """
 
     schema: pa.Schema
@@ -49,6 +73,7 @@ class Split:
     partitions: int
     clock: StepClock
     files: ParcelFiles | None
+    read: Accumulator[int] | None = None
 
     def __call__(self, batches: Iterable[bytes]) -> list[tuple[int, Parcel]]:
         """Return the blocks by the partitions of lanes that they go to; what was seen goes to the first one."""
@@ -61,6 +86,8 @@ class Split:
                 most = self.clock.ceilings.get(own, LAST_TIME)
                 seen[own] = seen.get(own, Seen()) + judge(rows.column(TIME), self.clock.before[own], most).seen
                 parcels += self._blocks((partition, number), stream, rows)
+        if self.read is not None:
+            self.read.add(sum(one.rows for one in seen.values()))
         told = {name: [one.greatest, one.rows, one.late, one.rejected] for name, one in seen.items()}
         parcels.append(Parcel(0, ARRIVAL, SEEN, words=(partition, told)))
         leave_loaded_code_alone()

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+from pyspark import Accumulator
 from pyspark.sql import DataFrame
 
 from midstream.checkpoint.writer import Writer
@@ -43,6 +44,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.spark_cause import own_error
 from midstream.model.words import FEW
 from midstream.runtime.watermark import Seen
+from midstream.spark.blocks import RowsRead
 from midstream.spark.gather import Gathered, SparkExecutor, run_on_spark
 from midstream.spark.layout import StepLayout
 from midstream.spark.session import STEP_SETTINGS
@@ -110,6 +112,8 @@ class Driver:
         self._planned: StepPlan | None = None
         self._rows_before = 0
         self._attempts = 0
+        self._read: Accumulator[int] | None = None
+        self._read_before = 0
         self._warned: set[Source] = set()
 
     def fold(self, batch: DataFrame, number: int) -> None:
@@ -232,10 +236,14 @@ class Driver:
         if not plan.events and partitions_of(batch) == 0:
             return self._idle()
         writes = Writes(self.store, self.outputs.stage(self.manifest, plan.manifest), self._crash)
+        if self._read is None:
+            self._read = batch.sparkSession.sparkContext.accumulator(0, RowsRead(self._has_read))
         for attempt in range(1, ATTEMPTS + 1):
             self._attempts += 1
+            self._read_before = self._read.value
             try:
-                return run_on_spark(plan, SparkExecutor(self.manifest, plan, batch, self._setting, writes))
+                executor = SparkExecutor(self.manifest, plan, batch, self._setting, writes, self._read)
+                return run_on_spark(plan, executor)
             except MidstreamError:
                 raise
             except Exception as error:  # Spark's errors have no common class; a step is pure: any may be tried again.
@@ -244,6 +252,9 @@ class Driver:
                 if attempt == ATTEMPTS or self.patience.stopping():
                     raise
         raise AssertionError
+
+    def _has_read(self, rows: int) -> None:
+        self.times.has_read(rows - self._read_before)
 
     def _commit(self, plan: StepPlan, gathered: Gathered) -> tuple[Event, ...]:
         with fault_located(lambda: "the conclusion"):

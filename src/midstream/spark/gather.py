@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
+from pyspark import Accumulator
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from typing_extensions import override
@@ -73,11 +74,21 @@ def run_on_spark(plan: StepPlan, executor: SparkExecutor) -> Gathered:
 class SparkExecutor(Executor):
     """Runs the lanes of a step in Spark's tasks; those of a level above read what those below kept.
 
-    `files`, `cache` and `again` add up what the tasks report besides their lanes.
+    `files`, `cache` and `again` add up what the tasks report besides their lanes, `read` the rows of the batch while
+    tasks read them.
     """
 
-    def __init__(self, before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes) -> None:
+    def __init__(
+        self,
+        before: Manifest,
+        plan: StepPlan,
+        batch: DataFrame,
+        setting: Setting,
+        writes: Writes,
+        read: Accumulator[int],
+    ) -> None:
         self._before, self._plan, self._batch, self._setting, self._writes = before, plan, batch, setting, writes
+        self._read = read
         self._context = batch.sparkSession.sparkContext
         self._streams = setting.exchange.layout.streams
         self._returning = returned(before, plan, writes.store)
@@ -129,7 +140,7 @@ class SparkExecutor(Executor):
         numbers = {name: number for number, name in enumerate(self._streams)}
         groups = tuple((g.lanes, frozenset(numbers[s] for s in g.streams if s in numbers)) for g in exchange.groups)
         schema = to_arrow_schema(slotted.schema, timezone="UTC")
-        split = Split(schema, self._slots(exchange), groups, exchange.partitions, clock, self._parcel_files)
+        split = Split(schema, self._slots(exchange), groups, exchange.partitions, clock, self._parcel_files, self._read)
         return blocks_of(slotted, split, None if setting.is_large else self._context.defaultParallelism)
 
     def _slots(self, exchange: Exchange) -> tuple[StreamSlots, ...]:
