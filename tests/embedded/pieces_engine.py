@@ -8,6 +8,7 @@ from pathlib import Path
 
 import midstream as ms
 from midstream.runtime import piece_writer
+from midstream.runtime.piece_writer import PieceSizes
 from tests.crash_case import CHAIN, STREAMS, crash_case
 from tests.oracle.arrival import Lifetime
 
@@ -17,7 +18,7 @@ PART = 7
 
 def main(root: Path) -> None:
     """Push what the checkpoint has not taken yet, to the end, with small pieces."""
-    piece_writer.PART = PART
+    piece_writer.SIZES = PieceSizes(evaluated=PART)
     with ms.Engine(checkpoint=f"{root}/checkpoint") as engine:
         for spec in STREAMS:
             engine.create_stream(spec.name, spec.schema, spec.timestamp, lateness=spec.lateness, unit=spec.unit)

@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from midstream.job.crash_points import AMID_PIECES
+from midstream.runtime import piece_writer
+from midstream.runtime.piece_writer import PieceSizes
 from tests.embedded.pieces_engine import CASE, PART, main
 from tests.forked import run
 from tests.oracle.compare import assert_each_step_same
@@ -41,6 +43,6 @@ def test_it_is_killed_between_two_pieces(tmp_path: Path) -> None:
 
 
 def test_an_undisturbed_run_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("midstream.runtime.piece_writer.PART", PART)
+    monkeypatch.setattr(piece_writer, "SIZES", PieceSizes(evaluated=PART))
     main(tmp_path)
     check(tmp_path / "answers" / "chain")

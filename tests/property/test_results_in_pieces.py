@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 import midstream as ms
 from midstream.model.window import EVENT_TIME
-from midstream.operators import window_join
 from midstream.runtime import piece_writer
-from midstream.runtime.piece_writer import AgeRuns
+from midstream.runtime.piece_writer import AgeRuns, PieceSizes
 from midstream.state.combinations import Combinations
 from midstream.step.unit_step import Poured
 from tests.drawing import drawing
@@ -92,7 +91,6 @@ def of_at_most(most: int) -> Iterator[None]:
         take(self, found, age_runs)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(window_join, "MOST", most)
-        patched.setattr(piece_writer, "PART", most)  # For steps that join fewer pairs.
+        patched.setattr(piece_writer, "SIZES", PieceSizes(most, most))  # Parts are for steps that join fewer pairs.
         patched.setattr(Poured, "take", watched)
         yield

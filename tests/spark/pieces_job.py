@@ -1,4 +1,4 @@
-"""A job whose driver does its steps and stages answers in pieces: `python -m tests.spark.pieces_job FOLDER`."""
+"""A job whose tasks stage answers in pieces: `python -m tests.spark.pieces_job FOLDER`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.runtime import piece_writer
+from midstream.runtime.piece_writer import PieceSizes
 from midstream.spark.session import local_session
 from tests.spark.drive import SHORT_LIVED
 from tests.spark.test_blocks import frame
@@ -29,7 +30,7 @@ def run(spark: SparkSession, root: Path, place: str) -> Path:
 
 def main(root: Path) -> None:
     """Run the job with small pieces."""
-    piece_writer.PART = 25
+    piece_writer.SIZES = PieceSizes(evaluated=25)
     run(local_session("pieces", settings=SHORT_LIVED), root, PLACE)
 
 

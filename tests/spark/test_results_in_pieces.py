@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from midstream.job.crash_points import AMID_PIECES
-from midstream.operators import window_join
 from midstream.runtime import piece_writer
+from midstream.runtime.piece_writer import PieceSizes
 from tests.spark.forked_drivers import ForkedDrivers
 from tests.spark.pieces_job import PLACE, run
 from tests.spark.test_blocks import fill, read
@@ -20,13 +19,13 @@ STEPS, MOST = 3, 25
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("held", [(window_join, "MOST"), (piece_writer, "PART")], ids=["joined", "evaluated"])
+@pytest.mark.parametrize("held", [PieceSizes(joined=MOST), PieceSizes(evaluated=MOST)], ids=["joined", "evaluated"])
 def test_pieces_are_files_in_order_of_time(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: tuple[ModuleType, str]
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: PieceSizes
 ) -> None:
     fill(tmp_path, range(STEPS))
     run(spark, tmp_path, "whole")
-    monkeypatch.setattr(*held, MOST)  # The driver does these steps by itself.
+    monkeypatch.setattr(piece_writer, "SIZES", held)
     found = run(spark, tmp_path, "pieces")
     assert read(tmp_path, "pieces/results/q") == read(tmp_path, "whole/results/q")
     for step in range(STEPS):

@@ -23,6 +23,8 @@ from midstream.job.step_times import StepTimes, Stopwatch
 from midstream.model.errors import InputError, LostCheckpointError, MidstreamError, SinkError, UndeliveredError
 from midstream.model.events import Event
 from midstream.model.manifest import EMBEDDED, HOST, Manifest
+from midstream.runtime import piece_writer
+from midstream.runtime.piece_writer import PieceSizes
 from midstream.sinks import FileSink, Sink, Staging
 from midstream.sinks.contract import anything
 from midstream.sinks.formats import parquet_rows
@@ -328,6 +330,11 @@ class StagedResults:
     @cached_property
     def _staging(self) -> Mapping[JobOutput, Staging]:
         return self.outputs.stage(self.before, self.outputs.named(self.manifest))
+
+    @property
+    def sizes(self) -> PieceSizes:
+        """How large the pieces are."""
+        return piece_writer.SIZES
 
     def put(self, query: str, rows: pa.Table) -> None:
         """Stage some rows."""

@@ -24,7 +24,7 @@ from midstream.operators.time_ranges import RunPair, is_beyond, pieces
 from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator, View
-from midstream.runtime.piece_writer import MOST, Pour
+from midstream.runtime.piece_writer import Pour
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.join_state import born_in, slice_of
 from midstream.state.sorted_run import FoundCodes, Key, SortedRun, sort_run
@@ -86,7 +86,7 @@ class WindowJoin(Operator):
         pairs = [*self._in_range(lane, new_left, new_right, pairs), (new_left, new_right)]
         pour = lane.pours.get(self.id)
         # To cut by time costs a fifth of what a join takes; for a single cut that is not worth it.
-        if pour is not None and is_beyond(self.on, pairs, 2 * MOST):
+        if pour is not None and is_beyond(self.on, pairs, 2 * pour.most):
             self._pour(lane, pairs, pour)
             pairs = []
         matched = self._matched(lane, pairs, arrived[0].count + arrived[1].count)
@@ -120,10 +120,10 @@ class WindowJoin(Operator):
                 lane.count(self.id.in_slice(cut), Counters(comparisons=count))
             return joined
 
-        for piece in pieces(self.on, pairs, found, MOST):
+        for piece in pieces(self.on, pairs, found, pour.most):
             runs = [(one.count, ages[place]) for place, one in piece]
             whole = self.needed(lane, concatenate([one for _, one in piece]))
-            pour(whole, runs if self.sliced else ())
+            pour.take(whole, runs if self.sliced else ())
 
     def _nothing(self, arrived: tuple[Combinations, Combinations]) -> Combinations:
         return empty((*arrived[0].labels, *arrived[1].labels), self.left_state.clocks)

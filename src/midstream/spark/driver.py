@@ -43,6 +43,7 @@ from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.spark_cause import own_error
 from midstream.model.words import FEW
+from midstream.runtime import piece_writer
 from midstream.runtime.watermark import Seen
 from midstream.spark.blocks import RowsRead
 from midstream.spark.gather import Gathered, SparkExecutor, run_on_spark
@@ -235,7 +236,8 @@ class Driver:
             self._setting = setting_of(plan, self.layout, parallelism, large, self._setting)
         if not plan.events and partitions_of(batch) == 0:
             return self._idle()
-        writes = Writes(self.store, self.outputs.stage(self.manifest, plan.manifest), self._crash)
+        staging = self.outputs.stage(self.manifest, plan.manifest)
+        writes = Writes(self.store, staging, self._crash, piece_writer.SIZES)
         if self._read is None:
             self._read = batch.sparkSession.sparkContext.accumulator(0, RowsRead(self._has_read))
         for attempt in range(1, ATTEMPTS + 1):

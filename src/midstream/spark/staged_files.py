@@ -13,6 +13,7 @@ import pyarrow as pa
 from midstream.job.crash_points import AMID_PIECES, CrashPoint
 from midstream.job.outputs import RESULTS, JobOutput, OutputFile
 from midstream.model.ids import LaneId
+from midstream.runtime.piece_writer import PieceSizes
 from midstream.sinks import Staging
 from midstream.state.store.transfers import threads
 
@@ -74,6 +75,7 @@ class LanePieces:
     staged: FilesOfTask
     crash: CrashPoint
     step: int
+    sizes: PieceSizes
 
     def __post_init__(self) -> None:
         self._numbers = count()

@@ -23,6 +23,7 @@ from midstream.model.ids import LaneId
 from midstream.model.lanes import LaneOptimization
 from midstream.model.manifest import ChunkRef, LaneState
 from midstream.runtime.lane_key import is_single
+from midstream.runtime.piece_writer import PieceSizes
 from midstream.runtime.watermark import LAST_TIME, Seen, StepClock
 from midstream.sinks import Staging
 from midstream.spark.blocks import ARRIVAL, seen_of, shares, summed
@@ -72,11 +73,12 @@ TOGETHER = 4 << 20
 
 @dataclass(frozen=True)
 class Writes:
-    """Where the tasks of a step write: the store of chunks, and the staging of each output."""
+    """Where the tasks of a step write: the store of chunks, and the staging of each output, in `pieces` if large."""
 
     store: FileStore
     staging: Mapping[JobOutput, Staging]
     crash: CrashPoint
+    pieces: PieceSizes
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,8 @@ class StepTask:
         lane_id = LaneId(name, lane)
         batches = self._entering(group, lane, own)
         state = with_returned(state_of(self.plan, name, lane_id, store), self.returning.get(lane_id))
-        pieces = LanePieces(lane_id, unread(self.plan.manifest), staged, self.writes.crash, self.clock.step)
+        queries, crash, sizes = unread(self.plan.manifest), self.writes.crash, self.writes.pieces
+        pieces = LanePieces(lane_id, queries, staged, crash, self.clock.step, sizes)
         return lane_step(self.plan.program(name), lane_id, state, batches, self.clock, store, pieces)
 
     def _entering(

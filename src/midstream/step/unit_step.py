@@ -14,11 +14,10 @@ from midstream.model.ids import OperatorId, StateId
 from midstream.model.manifest import LaneState
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.ensure import ensure, states_of
-from midstream.runtime import piece_writer
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane, RestingStates
-from midstream.runtime.piece_writer import AgeRuns, PieceWriter
+from midstream.runtime.piece_writer import AgeRuns, PieceWriter, Pour
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING
 from midstream.state.combinations import Combinations
@@ -47,7 +46,7 @@ class Poured:
 
         Many rows of what the root gives back go to the writer in parts first.
         """
-        parts = self.unit.parts(self.lane, deltas, age_runs, piece_writer.PART)
+        parts = self.unit.parts(self.lane, deltas, age_runs, self.writer.sizes.evaluated)
         found = next(parts)
         for part in parts:
             self._put(found)
@@ -173,7 +172,7 @@ class UnitStep:
             return
         if not any(self.lane.lists(table) for table in unit.held_tables.values()):
             self._poured = Poured(unit, self.lane, writer)
-            self.lane.pours[box.roots[0].id] = self._poured.take
+            self.lane.pours[box.roots[0].id] = Pour(self._poured.take, writer.sizes.joined)
 
     def advance(self) -> None:
         """Compute the step's deltas."""
