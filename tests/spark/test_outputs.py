@@ -124,22 +124,23 @@ def test_late_rows_and_dead_letters(spark: SparkSession, tmp_path: Path) -> None
     at = [0, 10 * SECOND, None, 10 * SECOND]
     place.feed("A", 0, table(a, k=[1, 1, 1, None], v=[0, 9, 9, 9], ts=at))
     place.feed("B", 0, table(b, k=[1], ts=[10 * SECOND]))
-    at = [n * SECOND for n in (7, 8, 7, 11)]
-    # The late rows are of two lanes, by whichever column they are dealt.
-    place.feed("A", 1, table(a, k=[1, 1, 2, 1], v=[1, 9, 2, 9], ts=at))
+    late_ones = [1, 2, 3, 4, 5, 6]
+    at = [n * SECOND for n in (8, 11, *[7] * len(late_ones))]
+    # The late rows are of several lanes of one task, by whichever column they are dealt.
+    place.feed("A", 1, table(a, k=[1, 1, *late_ones], v=[9, 9, *late_ones], ts=at))
     place.feed("B", 1, table(b, k=[1, None], ts=[None, None]))
     # The selection must not hide a late row; two lane groups must not report it twice.
     declared = {
         "q": "SELECT A.ts, B.ts AS bts FROM A, B WHERE A.k = B.k AND A.v > 5 WINDOW 20 SECONDS",
         "other": "SELECT A.v FROM A, B WHERE A.v = B.k WINDOW 20 SECONDS",
     }
-    run = finish(job(spark, place, [a, b], declared, lanes=2))
+    run = finish(job(spark, place, [a, b], declared, lanes=4))
     streams = run.status()["streams"]
-    assert {n: (s["rows"], s["late"], s["rejected"]) for n, s in streams.items()} == {"A": (5, 2, 1), "B": (1, 0, 2)}
+    assert {n: (s["rows"], s["late"], s["rejected"]) for n, s in streams.items()} == {"A": (5, 6, 1), "B": (1, 0, 2)}
     late = read_all(place.checkpoint / "late" / "A")
-    assert sorted(late["v"].to_pylist()) == [1, 2]
+    assert sorted(late["v"].to_pylist()) == late_ones
     assert set(late["_watermark"].to_pylist()) == {datetime(1970, 1, 1, 0, 0, 8)}
-    assert late["ts"].to_pylist() == [datetime(1970, 1, 1, 0, 0, 7)] * 2
+    assert late["ts"].to_pylist() == [datetime(1970, 1, 1, 0, 0, 7)] * 6
     dead = read_all(place.checkpoint / "dead_letters" / "B")
     assert dead["_reason"].to_pylist() == ["timestamp column 'ts' is NULL"] * 2
     assert read_all(place.checkpoint / "dead_letters" / "A").num_rows == 1
@@ -147,7 +148,7 @@ def test_late_rows_and_dead_letters(spark: SparkSession, tmp_path: Path) -> None
         datetime(1970, 1, 1, 0, 0, second) for second in (8, 10, 11)
     ]
     found_text = {(e.kind, e.stream): e.rows for e in run.events if e.kind.startswith("rows_")}  # type: ignore[attr-defined]
-    assert found_text == {("rows_late", "A"): 2, ("rows_rejected", "A"): 1, ("rows_rejected", "B"): 2}
+    assert found_text == {("rows_late", "A"): 6, ("rows_rejected", "A"): 1, ("rows_rejected", "B"): 2}
 
 
 def test_what_a_query_cannot_evaluate_is_a_dead_letter_of_it(spark: SparkSession, tmp_path: Path) -> None:
