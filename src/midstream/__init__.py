@@ -72,7 +72,7 @@ _OF_SPARK = {"Job": "midstream.spark.job", "results_stream": "midstream.spark.re
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported when first asked for, because it needs Spark: the embedded engine does not."""
+    """Import on first use, because it needs Spark and the embedded engine does not."""
     import importlib
 
     if name in _OF_SPARK:

@@ -333,7 +333,7 @@ class StagedResults:
 
     @property
     def sizes(self) -> PieceSizes:
-        """How large the pieces are."""
+        """Return the sizes of pieces."""
         return piece_writer.SIZES
 
     def put(self, query: str, rows: pa.Table) -> None:

@@ -119,7 +119,7 @@ _FARTHEST_ZONE = 16 * MICROSECONDS["hour"]
 _Known = Mapping[tuple[str, str], _NearTime]
 
 _NEAR = "near time"
-"""What a field of the answers of a query says of itself, before the least and the most microseconds by which its values
+"""Begins the note of a field of answers: after it come the least and the most microseconds by which the field's values
 lie after the event time of their rows.
 """
 
@@ -137,7 +137,7 @@ def _near_columns(source: Source, stream: StreamSchema) -> dict[tuple[str, str],
 
 
 def near_times(query: Query, streams: Mapping[str, StreamSchema]) -> dict[int, str]:
-    """What the fields of a query's answers say of themselves, by place, that lie near the event times of these."""
+    """Note, by place, the fields of a query's answers that lie near the event times of the answers."""
     if query.timed is not None:
         return {}
     known = {("", TIME_COLUMN): _NearTime("")}

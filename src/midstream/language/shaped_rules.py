@@ -114,7 +114,7 @@ def bucket(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 
 
 MOST_WINDOWS = 10_000
-"""How many windows of HOP or CUMULATE a row may be in, for each of which it is kept once."""
+"""A row may be in at most so many windows of HOP or CUMULATE; it is kept once for each."""
 
 
 def windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:

@@ -167,4 +167,4 @@ def _interval(text: str, node: exp.Expr) -> exp.Expr:
 
 
 _WINDOWS, _END = " windows", "end"
-"""What the windows of a row are called, of which `*` does not stand for the columns."""
+"""The names of the list of a row's windows and of its column, which `*` leaves out."""

@@ -52,7 +52,7 @@ class PieceWriter(Protocol):
 
     @property
     def sizes(self) -> PieceSizes:
-        """How large the pieces are."""
+        """Return the sizes of pieces."""
 
     def put(self, query: str, rows: pa.Table) -> None:
         """Take the next rows of a query's answer."""

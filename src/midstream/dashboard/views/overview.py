@@ -1,4 +1,4 @@
-"""How a job stands at a glance: what its steps take and bring, its streams, its queries, and what went wrong."""
+"""Show a job in short: the time and rows of its steps, its streams, its queries and its errors."""
 
 from __future__ import annotations
 

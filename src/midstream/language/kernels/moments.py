@@ -44,7 +44,7 @@ def bucketed(type: pa.DataType, width: Datum, moment: Datum, origin: Datum) -> D
 
 
 def hop_ends(type: pa.DataType, moment: Datum, step: Datum, size: Datum, moved: Datum) -> Datum:
-    """The ends of the windows of a size that a moment is in, of which one starts at each step; in order.
+    """List the ends of the windows that a moment is in, in order: one of this size starts at each step.
 
     >>> us, times = pa.duration("us"), pa.array([7, None], pa.timestamp("us"))
     >>> found = hop_ends(pa.list_(times.type), times, pa.scalar(5, us), pa.scalar(10, us), pa.scalar(0, us))
@@ -61,7 +61,7 @@ def hop_ends(type: pa.DataType, moment: Datum, step: Datum, size: Datum, moved: 
 
 
 def cumulate_ends(type: pa.DataType, moment: Datum, step: Datum, size: Datum, moved: Datum) -> Datum:
-    """The ends of the windows that a moment is in: they start at each multiple of the size, and grow by the step."""
+    """List the ends of the windows that a moment is in: they start at multiples of the size and grow by the step."""
     slide, length, first = (storage(duration).as_py() for duration in (step, size, moved))
 
     def ends(words: Values) -> tuple[Values, Values]:
