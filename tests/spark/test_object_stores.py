@@ -107,6 +107,8 @@ def world(
         monkeypatch.setenv(name, str(tmp_path / folder))
         monkeypatch.setitem(spark.sparkContext.environment, name, str(tmp_path / folder))  # That of its tasks.
     monkeypatch.setattr(carried_log, "LARGE", 2_000)  # Files of Spark's log that are large are short here.
+    # A job looks for a command to stop by the clock: a step that is slow would count more requests than its own.
+    monkeypatch.setattr("midstream.spark.run._LISTENS_EVERY_FAR", 600.0)
     found, original = World(spark, bucket, tmp_path, object_server), Driver.fold
 
     def fold(self: Driver, batch: DataFrame, number: int) -> None:
