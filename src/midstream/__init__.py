@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 open = OpenCheckpoint.of
 """A checkpoint, by a path or a URL, to look at or to go back: see `midstream.job.opened.OpenCheckpoint`."""
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CheckpointError",

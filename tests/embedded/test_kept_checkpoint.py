@@ -1,7 +1,7 @@
 """A checkpoint of the present format, as the code that brought it wrote it, opens and goes on with the right answers.
 
 `MIDSTREAM_KEEP=write pytest` of this file writes the archive. Do so only with a new format, which comes with a version
-of midstream and an entry in the changelog. Until 0.2.0 is released, do so too where what a checkpoint holds is meant to
+of midstream and an entry in the changelog. Until 0.2.0 is uploaded, do so too where what a checkpoint holds is meant to
 change.
 """
 

@@ -9,7 +9,7 @@ from midstream.model.errors import MidstreamError
 
 
 def install(extra: str) -> str:
-    """Return the remedy for a missing library of an extra. There is no release yet, so it is installed from a clone.
+    """Return the remedy for a missing library of an extra. midstream is not on PyPI yet, so it names a clone.
 
     >>> install("spark")
     "in a clone of midstream, pip install '.[spark]'"
