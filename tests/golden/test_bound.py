@@ -19,7 +19,7 @@ import pytest
 from midstream.job.reconcile import streams_for
 from midstream.language.expression import Expression
 from midstream.language.query import Aggregate, Difference, LogicalNode, Lookups, OuterJoin, Query, query_of
-from midstream.model.manifest import HOST, Manifest, StaticTable
+from midstream.model.manifest import EMBEDDED, Manifest, Published, StaticTable
 from midstream.model.schema import StreamSchema, TableSchema
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import taken
@@ -115,7 +115,7 @@ def pair(text: str) -> str:
     tables = {"rates": StaticTable(RATES, None, "")}  # type: ignore[arg-type]  # Nothing reads its rows.
     manifest = streams_for(command, STREAMS, {}, "embedded", tables)
     if "q" not in manifest.queries:
-        manifest = taken(Manifest(job="golden", streams=STREAMS, tables=tables, published={HOST: "embedded"}), command)
+        manifest = taken(Manifest(job="golden", streams=STREAMS, tables=tables, published=Published(EMBEDDED)), command)
     blocks = [
         f"{name}\n" + "\n".join(f"  {line}" for line in lines(query_of(entry)))
         for name, entry in manifest.queries.items()

@@ -22,7 +22,7 @@ from midstream.checkpoint.writer import Writer
 from midstream.model.errors import CheckpointError, MidstreamError, ReadError, WriteError
 from midstream.model.events import LanesRescaled
 from midstream.model.ids import LaneId, StateId
-from midstream.model.manifest import LaneState, Manifest, StateListing
+from midstream.model.manifest import LaneState, Manifest, Published, StateListing
 from midstream.sinks import FileSink, StagedStep
 from midstream.sinks.contract import step_of
 from midstream.state.store.base import store_chunk
@@ -34,6 +34,9 @@ from tests.property.simulated_store import Killed, SimulatedLibrary, World
 
 JOB, LANE, STATE = "simulated", LaneId("single", 0), StateId("A", "0", "scan")
 CHECKPOINT, SINK = "checkpoint", "sink"
+NEXT, STAGED = "next", "staged"
+"""What these drivers publish as read: the next input, and the files that a step has staged."""
+
 HERE = Holder.here()
 """All drivers are of one process: what it is called is looked up once."""
 
@@ -116,7 +119,7 @@ class Driver:
 
     def step(self, writer: Writer, store: FileStore) -> None:
         before = self.manifest
-        first, step = before.published.get("next", 0), before.step + 1
+        first, step = _next(before), before.step + 1
         given = self.commands.after(before.last_command)
         taken = range(first, min(first + self.world.chance.randrange(1, 4), self.world.inputs))
         line = before.time_line
@@ -128,10 +131,11 @@ class Driver:
         chunk = store_chunk(store, f"A.lane0/{step:06d}-base", rows)
         listing = before.lane_states[LANE].states[STATE] if before.lane_states else StateListing()
         states = {LANE: LaneState({STATE: replace(listing, chunks=(*listing.chunks, chunk)[-3:])})}
-        published = {"next": taken.stop if taken else first, "staged": files}
+        following = taken.stop if taken else first
+        published = Published(read={NEXT: (str(following),), STAGED: tuple(files)})
         last = max([before.last_command, *(number for number, _ in given)])
         after = replace(before, step=step, lane_states=states, published=published, last_command=last)
-        self.events.write(step, line, [LanesRescaled(step, first, published["next"])])
+        self.events.write(step, line, [LanesRescaled(step, first, following)])
         writer.commit(after)
         self.manifest = after
         if step % 3 == 0:
@@ -139,12 +143,17 @@ class Driver:
             self.events.tidy(line, step)
 
     def deliver(self, manifest: Manifest) -> None:
-        files = tuple(manifest.published.get("staged", ()))
+        files = manifest.published.read.get(STAGED, ())
         if files:
             line = manifest.time_line
             staging = self.sink.staging(self.storage).of(line.stamp(manifest.step))
             self.sink.commit(StagedStep("q", manifest.step, line, staging, files))
             staging.storage.remove(files)
+
+
+def _next(manifest: Manifest) -> int:
+    (following,) = manifest.published.read.get(NEXT, ("0",))
+    return int(following)
 
 
 def disturb(world: World) -> None:
@@ -183,7 +192,7 @@ def run(seed: int, objects: bool = False, inputs: int = 12, dangers: int = 25) -
         world.dangers = 0
         driver = Driver(world)
         driver.run(0)
-        while (newest := driver.log.latest()) is None or newest.published.get("next", 0) < world.inputs:
+        while (newest := driver.log.latest()) is None or _next(newest) < world.inputs:
             driver.run(1)
         while world.late:  # Whatever was on its way arrives in the end, and a driver starts after that.
             world.arrive()

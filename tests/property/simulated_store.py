@@ -252,7 +252,7 @@ class SimulatedFolder(Storage):
             raise ReadError("cannot read: Input/output error", place=self.url, remedy="mend it") from error
 
     def _below(self, prefix: str) -> list[str]:
-        return [path for path in self.files if path.startswith(prefix)]
+        return [path for path in list(self.files) if path.startswith(prefix)]
 
     def _path(self, name: str) -> str:
         return "/".join(filter(None, (self.prefix, name)))

@@ -12,7 +12,7 @@ from midstream.job.reconcile import Declared, differences
 from midstream.language.parse import bind_query
 from midstream.model.command import Command
 from midstream.model.errors import QueryError
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import Manifest, Published
 from midstream.model.schema import StreamSchema
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.change_query import ChangeQuery
@@ -34,7 +34,7 @@ def running(last: Declared, *commands: Command, sharing: str = "auto") -> Manife
     """The job that a script has started, after commands."""
     manifest = Manifest(sharing=sharing, streams={name: StreamSchema(name, COLUMNS, "ts") for name in "AB"})
     manifest = plan_step(manifest, [*last.queries.values(), *commands]).manifest
-    return replace(manifest, published={"declared": last.to_json()})
+    return replace(manifest, published=Published(declared=last.kept))
 
 
 def with_sql(manifest: Manifest, name: str, sql: str) -> Manifest:
@@ -69,12 +69,12 @@ def test_a_mode_that_a_command_chose_stays() -> None:
 
 @pytest.mark.parametrize(("mode", "commands"), [("off", ()), ("auto", (Reshare("auto"),))])
 def test_a_checkpoint_of_before_names_its_mode_itself(mode: str, commands: tuple[Command, ...]) -> None:
-    old = replace(running(declared(), sharing="off"), published={"declared": {"lanes": None, "queries": {}}})
+    old = replace(running(declared(), sharing="off"), published=Published())
     assert differences(old, declared(mode)) == commands
 
 
 def test_a_first_start_has_the_mode_already() -> None:
-    first = replace(running(declared(), sharing="pull_up"), published={})
+    first = replace(running(declared(), sharing="pull_up"), published=Published())
     assert differences(first, declared("pull_up")) == ()
 
 

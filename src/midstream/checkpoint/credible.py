@@ -25,25 +25,30 @@ def credible(manifest: Manifest, place: str) -> Manifest:
     are used.
     """
     published = manifest.published
-    for key, fits in _SHAPES.items():
-        if key in published and not fits(published[key]):
-            raise _not_ours(f"what the manifest has published under {key!r} is nothing that a job publishes", place)
-    carried = published.get("spark", {"objects": {}})["objects"].values()
     names = filter(None, (manifest.job, *(epoch.token for epoch in manifest.epochs)))
-    staged = [(kind, name, file) for kind, name, file, *_ in published.get("files", ())]
-    files = (file for _, _, file in staged)
+    files = (one.file for one in published.files)
+    carried = () if published.spark is None else published.spark.objects.values()
     wrong = next((name for name in (*names, *files, *carried) if not _PART.fullmatch(name)), None)
     if wrong is not None:
         raise _not_ours(f"the manifest has a name that leads elsewhere, {wrong!r}", place)
     outputs = {"results": manifest.queries, "late": manifest.streams, "dead_letters": manifest.streams}
     outputs |= {"rejected": manifest.queries}
-    unknown = next((one for one in staged if one[1] not in outputs.get(one[0], ())), None)
+    unknown = next((one for one in published.files if one.name not in outputs.get(one.kind, ())), None)
     if unknown is not None:
         raise _not_ours(
-            f"the manifest has files of {unknown[0]!r} of {unknown[1]!r}, which the job does not have", place
+            f"the manifest has files of {unknown.kind!r} of {unknown.name!r}, which the job does not have", place
         )
     _check_numbers(manifest, place)
     return manifest
+
+
+def shaped(document: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    """Return a manifest's document, or raise `CheckpointError` where what is published has another shape."""
+    published = document["published"]
+    for key, fits in _SHAPES.items():
+        if key in published and not fits(published[key]):
+            raise _not_ours(f"what the manifest has published under {key!r} is nothing that a job publishes", place)
+    return document
 
 
 def _check_numbers(manifest: Manifest, place: str) -> None:
@@ -78,6 +83,10 @@ def _are_named(value: Any, fits: Callable[[Any], bool]) -> bool:
     return isinstance(value, dict) and all(map(fits, value.values()))
 
 
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
 def _is_staged(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 4 and all(map(_is_text, value[:3])) and _is_number(value[3])
 
@@ -87,18 +96,20 @@ def _is_event(value: Any) -> bool:
 
 
 def _is_carried(value: Any) -> bool:
-    return isinstance(value, dict) and all(_are_named(value.get(part), _is_text) for part in ("texts", "objects"))
+    return isinstance(value, dict) and all(_are_named(value.get(part, {}), _is_text) for part in ("texts", "objects"))
 
 
 def _is_query(value: Any) -> bool:
-    return isinstance(value, dict) and _is_text(value.get("sql")) and _is_any_text(value.get("plan", ""))
+    return isinstance(value, dict) and _is_text(value.get("sql")) and _is_any_text(value.get("plan"))
 
 
 def _is_declared(value: Any) -> bool:
-    if not isinstance(value, dict) or not _are_named(value.get("queries"), _is_query):
+    # What is as by default is not written.
+    if not value or not isinstance(value, dict) or not _are_named(value.get("queries", {}), _is_query):
         return False
-    lanes, sharing = value.get("lanes", ""), value.get("sharing", "")
-    return (lanes is None or _is_number(lanes)) and _is_text(sharing) and isinstance(value.get("optimizer", {}), dict)
+    lanes, tables = value.get("lanes"), value.get("tables", {})
+    named = _is_any_text(value.get("sharing")) and _are_named(tables, _is_text)
+    return named and (lanes is None or _is_number(lanes)) and _are_named(value.get("optimizer", {}), _is_object)
 
 
 _SHAPES: Mapping[str, Callable[[Any], bool]] = {
@@ -108,8 +119,8 @@ _SHAPES: Mapping[str, Callable[[Any], bool]] = {
     "spark": _is_carried,
     "declared": _is_declared,
     "events": lambda value: _are(value, _is_event),
-    "late": lambda value: _are_named(value, lambda ref: ref is None or isinstance(ref, dict)),
-    "dead_letters": lambda value: _are_named(value, lambda ref: ref is None or isinstance(ref, dict)),
+    "late": lambda value: _are_named(value, _is_object),
+    "dead_letters": lambda value: _are_named(value, _is_object),
 }
 """By its name what a host publishes with a step, or `Engine.save` with an engine: what it looks like."""
 

@@ -121,9 +121,6 @@ class FilesRead(StepLog):
         )
 
 
-EVENTS = "events"
-"""Under it a manifest has the events of its step and of those before it that are in no file of the log yet."""
-
 STEPS_IN_A_FILE = 8
 """Steps of an embedded engine whose events go into one file of the log, that of the last of them: to make a file for
 each would take a tenth of a small step's time.
@@ -159,7 +156,7 @@ class EventLog(StepLog):
 
         Returns: the events that the manifest of this step must carry instead, as JSON values.
         """
-        waiting = [*manifest.published.get(EVENTS, ()), *map(encode, events)]
+        waiting = [*manifest.published.events, *map(encode, events)]
         if manifest.step % STEPS_IN_A_FILE:
             return waiting
         self.note(manifest.step, manifest.time_line, waiting)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from midstream.checkpoint.credible import credible
+from midstream.checkpoint.credible import credible, shaped
 from midstream.checkpoint.difference import Difference, difference, patched
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
@@ -105,7 +105,7 @@ def read_document(data: bytes, place: str, remedy: str, base: Callable[[str], Wr
 def manifest_in(document: Document, place: str, remedy: str) -> Manifest:
     """Decode the manifest of a whole document; raises `CheckpointError` where it has none."""
     try:
-        return credible(decode(Manifest, document), place)
+        return credible(decode(Manifest, shaped(document, place)), place)
     except _NO_MANIFEST as error:
         raise _unreadable(error, place, remedy) from error
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from midstream.checkpoint.command_log import CommandLog
-from midstream.checkpoint.event_log import EVENTS
 from midstream.checkpoint.folders import Folders, new_sink
 from midstream.checkpoint.liveness import Liveness, liveness
 from midstream.checkpoint.manifest_log import ManifestLog
@@ -168,7 +167,7 @@ class Checkpoint:
         newest = self.manifests.latest()
         if newest is not None:
             yield from self.folders.events.read(newest.time_line, newest.step, after)
-            yield from (event for event in newest.published.get(EVENTS, ()) if event["step"] > after)
+            yield from (event for event in newest.published.events if event["step"] > after)
 
     def step_times(self, last: int = TIMES_KEPT) -> tuple[StepTime, ...]:
         """Read what the last steps took, oldest first, each once: at most 500, those of the last seconds perhaps not
@@ -185,7 +184,7 @@ class Checkpoint:
         newest = self.manifests.latest()
         if newest is None or not count:
             return []
-        last = newest.published.get(EVENTS, ())[-count:]
+        last = newest.published.events[-count:]
         return [*self.folders.events.newest(newest.time_line, newest.step, count - len(last)), *last]
 
 

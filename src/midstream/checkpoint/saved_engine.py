@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -15,7 +14,7 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.events import Event
-from midstream.model.manifest import ChunkRef, LaneState, Manifest
+from midstream.model.manifest import ChunkRef, LaneState, Manifest, Published
 from midstream.state.rows import one_batch
 from midstream.state.store.base import ChunkStore, store_chunk
 from midstream.state.store.files import FileStore
@@ -58,11 +57,11 @@ def save_engine(
         for leftover in (fresh, former):
             shutil.rmtree(leftover, ignore_errors=True)
         files = FileStore(fresh / STORE)
-        kept = {
-            "events": [encode(event) for event in events],
-            "late": {name: _put_table(files, f"late/{name}", table) for name, table in late.items()},
-            "dead_letters": {name: _put_table(files, f"dead/{name}", t) for name, t in dead_letters.items()},
-        }
+        kept = Published(
+            events=tuple(map(encode, events)),
+            late=_put_tables(files, "late", late),
+            dead_letters=_put_tables(files, "dead", dead_letters),
+        )
         ManifestLog(fresh / MANIFESTS).publish(replace(_moved(manifest, store, files), published=kept))
         if target.exists():
             os.replace(target, former)
@@ -112,10 +111,10 @@ def load_engine(path: str | os.PathLike[str], store: ChunkStore) -> Saved:
         raise CheckpointError(f"{source} is no saved engine", place=str(source), remedy=remedy)
     files, kept = FileStore(source / STORE), manifest.published
     return Saved(
-        replace(_moved(manifest, files, store), published={}),
-        tuple(decode(Event, event) for event in kept["events"]),
-        {name: _get_table(files, value) for name, value in kept["late"].items()},
-        apart({name: _get_table(files, value) for name, value in kept["dead_letters"].items()}, manifest.streams),
+        replace(_moved(manifest, files, store), published=Published()),
+        tuple(decode(Event, event) for event in kept.events),
+        {name: _get_table(files, value) for name, value in kept.late.items()},
+        apart({name: _get_table(files, value) for name, value in kept.dead_letters.items()}, manifest.streams),
     )
 
 
@@ -151,12 +150,13 @@ def _moved_lane(lane: LaneState, source: ChunkStore, target: ChunkStore) -> Lane
     return replace(lane, states=states)
 
 
-def _put_table(store: ChunkStore, name: str, table: pa.Table) -> dict[str, Any] | None:
-    if not table.num_rows:
-        return None
-    written: dict[str, Any] = encode(store_chunk(store, f"{name}/0-rows", one_batch(table, name)))
-    return written
+def _put_tables(store: ChunkStore, kind: str, tables: Mapping[str, pa.Table]) -> dict[str, ChunkRef]:
+    return {
+        name: store_chunk(store, f"{kind}/{name}/0-rows", one_batch(table, name))
+        for name, table in tables.items()
+        if table.num_rows
+    }
 
 
-def _get_table(store: ChunkStore, value: dict[str, Any]) -> pa.Table:
-    return pa.Table.from_batches([store.get(decode(ChunkRef, value))])
+def _get_table(store: ChunkStore, ref: ChunkRef) -> pa.Table:
+    return pa.Table.from_batches([store.get(ref)])

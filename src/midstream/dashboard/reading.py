@@ -9,7 +9,6 @@ from functools import cached_property
 from threading import RLock
 from typing import Any
 
-from midstream.checkpoint.event_log import EVENTS
 from midstream.checkpoint.liveness import Liveness
 from midstream.checkpoint.reader import Checkpoint
 from midstream.checkpoint.report import report
@@ -33,7 +32,7 @@ class EventHistory:
 
     def upto(self, manifest: Manifest) -> list[dict[str, Any]]:
         """Read what has happened up to the step of a manifest, oldest first; later events may be among it."""
-        carried = manifest.published.get(EVENTS, ())
+        carried = manifest.published.events
         known = () if self._line is None else self._line.epochs
         if self._line is None or manifest.epochs != known[: len(manifest.epochs)]:
             # Another epoch: steps may have been given up.

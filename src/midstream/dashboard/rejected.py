@@ -13,9 +13,7 @@ from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.checkpoint.state_tables import rows_for_people
 from midstream.dashboard.reading import JobReading
 from midstream.dashboard.trial import kept_tables
-from midstream.model.codec import decode
 from midstream.model.errors import MidstreamError
-from midstream.model.manifest import ChunkRef
 from midstream.model.python_values import python_values
 from midstream.sinks.file_sink import FileSink
 from midstream.sinks.formats import parquet_rows
@@ -147,10 +145,11 @@ def in_place(reading: JobReading, kind: str, stream: str) -> list[str]:
 def _tables(reading: JobReading, kind: str, stream: str) -> Iterator[tuple[int | None, pa.Table]]:
     # The newest files first; of a saved engine all that it kept.
     if not reading.manifest.job:
-        value = reading.manifest.published.get(kind, {}).get(stream)
-        if value is not None:
+        published = reading.manifest.published
+        ref = {LATE: published.late, DEAD_LETTERS: published.dead_letters}.get(kind, {}).get(stream)
+        if ref is not None:
             store = FileStore(reading.checkpoint.folders.chunks.url)
-            yield None, pa.Table.from_batches([store.get(decode(ChunkRef, value))])
+            yield None, pa.Table.from_batches([store.get(ref)])
         return
     storage, left = storage_at(_folder(reading, kind, stream)), FILES_READ
     for step in steps_with(reading, kind, stream):

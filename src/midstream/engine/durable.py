@@ -9,6 +9,7 @@ from concurrent.futures import Executor, wait
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,12 +18,12 @@ from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders
 from midstream.checkpoint.writer import Writer
 from midstream.job.commits import Commits
 from midstream.job.crash_points import AMID_PIECES, CrashPoint
-from midstream.job.outputs import RESULTS, JobOutput, OutputFile, Outputs, dropped_next
+from midstream.job.outputs import RESULTS, JobOutput, Outputs, dropped_next
 from midstream.job.reconcile import refuse_other_host
 from midstream.job.step_times import StepTimes, Stopwatch
 from midstream.model.errors import InputError, LostCheckpointError, MidstreamError, SinkError, UndeliveredError
 from midstream.model.events import Event
-from midstream.model.manifest import EMBEDDED, HOST, Manifest
+from midstream.model.manifest import EMBEDDED, Manifest, OutputFile
 from midstream.runtime import piece_writer
 from midstream.runtime.piece_writer import PieceSizes
 from midstream.sinks import FileSink, Sink, Staging
@@ -35,9 +36,6 @@ from midstream.state.store.write_back import WriteBackStore
 from midstream.step.admission.outputs import appended, of_queries
 from midstream.step.answers import unread
 from midstream.step.fold import OpenPieces, StepResult
-
-READ = "read"
-"""Under it a manifest says by stream what its step has read, or the last step of which that was said."""
 
 SIDE_BY_SIDE = 1 << 20
 """From so many bytes of results on they are written next to the chunks even where no write waits for a store: with
@@ -153,8 +151,8 @@ class EngineCheckpoint:
         tables, attempt = _tables(result), f"attempt{next(self._attempts)}"
         poured, self._staged = [] if self._staged is None else self._staged.files, None
 
-        def stage() -> list[list[object]]:
-            return [list(file) for file in (*poured, *self.outputs.stage_tables(before, manifest, tables, attempt))]
+        def stage() -> tuple[OutputFile, ...]:
+            return (*poured, *self.outputs.stage_tables(before, manifest, tables, attempt))
 
         def note() -> list[JsonObject]:
             return self.folders.events.write_together(manifest, events)
@@ -176,8 +174,8 @@ class EngineCheckpoint:
             self._unsynced.sync(pool.map)
         watch.lap("store")
         self.reach("after_chunks", manifest.step)
-        sources = {} if read is None else {READ: {name: list(one) for name, one in read.items()}}
-        after = self._marked(after, files=files, events=waiting, **sources)
+        sources = {} if read is None else {"read": {name: tuple(one) for name, one in read.items()}}
+        after = self._marked(after, files=files, events=tuple(waiting), **sources)
         try:
             self._commits.publish(after)
         except LostCheckpointError as error:
@@ -273,8 +271,8 @@ class EngineCheckpoint:
             raise
 
     @staticmethod
-    def _marked(manifest: Manifest, **more: object) -> Manifest:
-        return replace(manifest, published={**manifest.published, HOST: EMBEDDED, **more})
+    def _marked(manifest: Manifest, **more: Any) -> Manifest:
+        return replace(manifest, published=replace(manifest.published, host=EMBEDDED, **more))
 
 
 def refuse_if_closed(closed: bool) -> None:

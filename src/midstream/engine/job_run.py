@@ -100,7 +100,7 @@ class FileJob:
             )
         for name, table in file.tables.items():
             self._engine.table(name, table_rows(name, table))
-        declared = self._engine.manifest.published["declared"]["queries"]
+        declared = self._engine.manifest.published.declared.queries
         shown = self._engine.report()
         for name in declared.keys() - file.queries.keys():
             if name in shown.queries or name in shown.refused:

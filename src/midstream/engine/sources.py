@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from midstream.checkpoint.event_log import FilesRead
 from midstream.checkpoint.folders import Folders
-from midstream.engine.durable import READ
 from midstream.engine.file_source import FileSource
 from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.job.step_times import Stopwatch
@@ -82,7 +81,7 @@ class Sources:
     def add(self, name: str, source: FileSource) -> None:
         """Read a stream from a source from now on."""
         newest, log = self._engine.manifest, self._folders.sources(name)
-        listed = newest.published.get(READ, {}).get(name, ())
+        listed = newest.published.read.get(name, ())
         # Each file that was read, with the step that read it, or a later one.
         self._read[name] = dict.fromkeys(listed, newest.step) | log.by_file(newest.time_line, newest.step)
         self._sources[name], self._notes[name] = source, log
@@ -134,7 +133,7 @@ class Sources:
         if newest.step == self._noted:
             return
         for name, log in self._notes.items():
-            files: Collection[str] = newest.published.get(READ, {}).get(name, ())
+            files: Collection[str] = newest.published.read.get(name, ())
             if not self._read[name].keys().isdisjoint(files):  # Otherwise they are forgotten already.
                 log.write(newest.step, newest.time_line, files)
         self._noted = newest.step

@@ -11,13 +11,12 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
 
 from midstream.checkpoint.folders import Folders
 from midstream.job.spark_log import begin_log, fit_sources, forget_former_logs, has_committed
 from midstream.model.errors import CheckpointError
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import CarriedFiles, Manifest
 from midstream.state.store.disk import cannot_write, names_in
 from midstream.state.store.files import epoch_folder
 from midstream.state.store.places import work_folder
@@ -45,7 +44,7 @@ def spark_log(folders: Folders, epoch: int) -> SparkLog:
 
 def copy_carried(manifest: Manifest, source: Folders, target: Folders) -> None:
     """Copy what another checkpoint needs to go on from the manifest, except the manifest itself."""
-    for name in manifest.published.get(CARRIED, {}).get("objects", {}).values():
+    for name in _objects(manifest):
         target.storage.at(CARRIED).write(name, source.storage.at(CARRIED).read(name))
 
 
@@ -68,9 +67,9 @@ class SparkLog:
         """Make the log have so many sources, before a query over them goes on with it."""
         fit_sources(self.folder, sources, durable=self._folders.durable)
 
-    def noted(self, step: int) -> dict[str, Any]:
-        """Return what a step's manifest must carry of the log."""
-        return {}
+    def noted(self, step: int) -> CarriedFiles | None:
+        """Return what a step's manifest must carry of the log; None where the log lasts by itself."""
+        return None
 
     def forget_old(self, step: int) -> None:
         """Remove, once a step is committed, what was noted for old steps."""
@@ -103,13 +102,13 @@ class CarriedLog(SparkLog):
 
     def begin(self, manifest: Manifest) -> None:
         """Write the log that the manifest carries."""
-        carried = manifest.published.get(CARRIED)
+        carried = manifest.published.spark
         if carried is None and manifest.step >= 0:
             message = f"the manifest does not say where step {manifest.step} ended in Spark's sources"
             raise CheckpointError(message, place=self._storage.url, remedy=_REMEDY)
-        found = carried or {"texts": {}, "objects": {}}
-        texts = dict(found["texts"])
-        for path, name in found["objects"].items():
+        found = carried or CarriedFiles()
+        texts = dict(found.texts)
+        for path, name in found.objects.items():
             texts[path] = self._fetched(name)
         if not all(map(_PATH.fullmatch, texts)):
             message = "the manifest names files that Spark's log does not have"
@@ -126,7 +125,7 @@ class CarriedLog(SparkLog):
                     file.write(text)
         except OSError as error:
             raise cannot_write(error, self.folder) from error
-        self._objects = dict(found["objects"])
+        self._objects = dict(found.objects)
         self._last_carried = dict.fromkeys(self._objects.values(), manifest.step)
 
     def fit(self, sources: int) -> None:
@@ -134,7 +133,7 @@ class CarriedLog(SparkLog):
         super().fit(sources)
         self._known = {}
 
-    def noted(self, step: int) -> dict[str, Any]:
+    def noted(self, step: int) -> CarriedFiles:
         """Return the files of the log, and write large ones to the storage first."""
         paths = [path for path in self._paths(step) if os.path.isfile(f"{self.folder}/{path}")]
         self._known = {path: self._known.get(path) or self._text(path) for path in paths}
@@ -142,7 +141,7 @@ class CarriedLog(SparkLog):
         texts = {path: text for path, text in self._known.items() if path not in objects}
         self._objects = objects
         self._last_carried |= dict.fromkeys(objects.values(), step)
-        return {CARRIED: {"texts": texts, "objects": objects}}
+        return CarriedFiles(texts, objects)
 
     def forget_old(self, step: int) -> None:
         """Remove the objects that no manifest carries any more."""
@@ -197,8 +196,12 @@ class CarriedLog(SparkLog):
 
 
 def _carried(manifests: Iterable[Manifest]) -> set[str]:
-    carried = (manifest.published.get(CARRIED) or {} for manifest in manifests)
-    return {name for one in carried for name in one.get("objects", {}).values()}
+    return {name for manifest in manifests for name in _objects(manifest)}
+
+
+def _objects(manifest: Manifest) -> Collection[str]:
+    carried = manifest.published.spark
+    return () if carried is None else carried.objects.values()
 
 
 def _number(name: str) -> int:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from midstream.checkpoint.event_log import EVENTS
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.plans_report import PlansReport, plans_report
@@ -21,7 +20,7 @@ from midstream.job.carried_log import copy_carried
 from midstream.job.outputs import Outputs
 from midstream.job.spark_log import drop_log, fork_log, keep_log
 from midstream.model.errors import CheckpointError, QueryError
-from midstream.model.manifest import HOST, SPARK, Manifest
+from midstream.model.manifest import SPARK, Manifest
 from midstream.model.time_line import Epoch
 from midstream.sinks import as_sink
 from midstream.state.store.files import FileStore, file_of
@@ -186,7 +185,7 @@ class OpenCheckpoint:
         target = Folders(place)
         if target.storage.names():
             raise CheckpointError("there is something already", place=place, remedy="name a new folder")
-        if manifest.published.get(HOST, SPARK) == SPARK and target.is_remote != self._folders.is_remote:
+        if manifest.published.host == SPARK and target.is_remote != self._folders.is_remote:
             raise CheckpointError(
                 "a job on Spark cannot be forked from a folder to an object store, or back",
                 place=place,
@@ -233,7 +232,7 @@ def _forked(manifest: Manifest, sinks: Mapping[str, dict[str, Any]], target: Fol
     )
     # Epochs are counted on, because the names of chunks show by them which are older.
     number = manifest.epochs[-1].number if manifest.epochs else 1
-    published = {name: value for name, value in manifest.published.items() if name not in ("files", EVENTS)}
+    published = replace(manifest.published, files=(), events=())
     return replace(
         manifest,
         job=secrets.token_hex(8),

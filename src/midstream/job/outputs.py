@@ -14,7 +14,7 @@ from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders, 
 from midstream.language.query import query_of
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import Manifest, OutputFile
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, as_sink, restored
 from midstream.sinks.contract import STAGING, anything, step_of
@@ -25,9 +25,6 @@ from midstream.step.commands.base import taken
 from midstream.step.operators import result_columns
 
 RESULTS = "results"
-
-DEAD_LETTER_SINKS = "dead_letter_sinks"
-"""Under this what is `published` has the sinks of dead letters, by stream."""
 
 
 class JobOutput(NamedTuple):
@@ -42,15 +39,6 @@ class JobOutput(NamedTuple):
         if self.kind == RESULTS:
             return f"query {self.name}"
         return f"{self.kind} of {'query' if self.kind == REJECTED else 'stream'} {self.name}"
-
-
-class OutputFile(NamedTuple):
-    """A file that a task has staged for an output; manifests list them as they stand here."""
-
-    kind: str
-    name: str
-    file: str
-    rows: int
 
 
 def _sink_text(sink: Sink) -> str:
@@ -154,10 +142,9 @@ class Outputs:
 
     def named(self, manifest: Manifest) -> Manifest:
         """Write the sink of every query into the manifest."""
-        if self.dead_letters or DEAD_LETTER_SINKS in manifest.published:
-            named = self.published().get(DEAD_LETTER_SINKS, {})
-            if manifest.published.get(DEAD_LETTER_SINKS, {}) != named:
-                manifest = replace(manifest, published={**manifest.published, DEAD_LETTER_SINKS: named})
+        copied = self.dead_letter_sinks()
+        if manifest.published.dead_letter_sinks != copied:
+            manifest = replace(manifest, published=replace(manifest.published, dead_letter_sinks=copied))
         asked = {name: entry for name, entry in manifest.queries.items() if not entry.part}
         sinks = {name: self._results(name, entry.sink).to_json() for name, entry in asked.items()}
         if all(sinks[name] == entry.sink for name, entry in asked.items()):
@@ -165,10 +152,9 @@ class Outputs:
         entries = {name: replace(entry, sink=sinks[name]) for name, entry in asked.items()}
         return replace(manifest, queries={**manifest.queries, **entries})
 
-    def published(self) -> dict[str, Any]:
+    def dead_letter_sinks(self) -> dict[str, Any]:
         """Return what a manifest says of the sinks of dead letters."""
-        found = {name: sink.to_json() for name, sink in self.dead_letters.items()}
-        return {DEAD_LETTER_SINKS: found} if found else {}
+        return {name: sink.to_json() for name, sink in self.dead_letters.items()}
 
     def check(self, manifest: Manifest) -> None:
         """Check that no sink is ahead of the manifest, or has results of another time line: rows would be lost.
@@ -301,7 +287,7 @@ class Outputs:
         nothing is staged for it any more.
         """
         by_output: dict[JobOutput, list[str]] = {}
-        for kind, name, file, _ in manifest.published.get("files", ()):
+        for kind, name, file, _ in manifest.published.files:
             by_output.setdefault(JobOutput(kind, name), []).append(file)
         line, step = manifest.time_line, manifest.step
         for output, files in by_output.items():
@@ -435,7 +421,7 @@ class Outputs:
         files = FileSink(self.folders.rejected(output.kind, output.name))
         if output.kind != DEAD_LETTERS:
             return files
-        named = manifest.published.get(DEAD_LETTER_SINKS, {}).get(output.name)
+        named = manifest.published.dead_letter_sinks.get(output.name)
         other = self.dead_letters.get(output.name) or (named and as_sink(named, ""))
         return _Copied(files, other) if other else files
 

@@ -8,18 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
 
 import pyarrow as pa
 
 from midstream.language.join_parts import may_join
 from midstream.language.parse import check_registered, parse_query
 from midstream.language.query import Query, query_of
-from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, InputError, MidstreamError, QueryError
-from midstream.model.manifest import EMBEDDED, HOST, SPARK, Manifest, QueryEntry, StaticTable
+from midstream.model.manifest import (
+    EMBEDDED,
+    SPARK,
+    DeclaredQuery,
+    DeclaredSpread,
+    LastDeclared,
+    Manifest,
+    Published,
+    QueryEntry,
+    StaticTable,
+)
 from midstream.model.node_spread import OFF
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
@@ -40,9 +49,6 @@ from midstream.step.commands.spread import Spread
 
 OPERATOR_STRATEGY = "gms"
 
-SPREAD = "spread"
-"""Under it a query is declared to be spread over nodes."""
-
 
 DroppedNext = Callable[[Manifest], Collection[str]]
 """Which queries of a manifest its next step drops."""
@@ -62,20 +68,12 @@ class Declared:
     optimizer: Mapping[str, OptimizerSettings] = field(default_factory=dict)
     tables: Mapping[str, SetTable] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the declaration as a manifest keeps it."""
-        queries = {
-            n: {"sql": q.sql, "plan": q.plan, "operator": q.above, **_spread(q)} for n, q in self.queries.items()
-        }
-        optimizer = {name: encode(settings) for name, settings in self.optimizer.items()}
+    @cached_property
+    def kept(self) -> LastDeclared:
+        """The declaration as a manifest keeps it."""
+        queries = {name: _kept(query) for name, query in self.queries.items()}
         tables = {name: table.digest for name, table in self.tables.items()}
-        return {
-            "lanes": self.lanes,
-            "sharing": self.sharing,
-            "queries": queries,
-            "optimizer": optimizer,
-            "tables": tables,
-        }
+        return LastDeclared(self.lanes, self.sharing, queries, self.optimizer, tables)
 
 
 def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
@@ -89,7 +87,7 @@ def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
 
 def undeclared(manifest: Manifest, declared: Collection[str]) -> tuple[Command, ...]:
     """Find the commands that drop the queries that a job's script declared last and declares no more."""
-    gone = sorted(_last(manifest)["queries"].keys() - set(declared))
+    gone = sorted(manifest.published.declared.queries.keys() - set(declared))
     return tuple(DropQuery(name) for name in gone if name in manifest.queries or name in manifest.refused)
 
 
@@ -99,32 +97,26 @@ def tabled(manifest: Manifest, declared: Mapping[str, SetTable]) -> tuple[Comman
     There are none for a table that the script gave the same rows before, unless it was dropped: what has refreshed a
     table since stays.
     """
-    last = declared_tables(manifest)
+    last = manifest.published.declared.tables
     return tuple(
         table for name, table in declared.items() if last.get(name) != table.digest or name not in manifest.tables
     )
 
 
-def declared_tables(manifest: Manifest) -> Mapping[str, str]:
-    """Return the digests of the static tables, by name, as a job's script declared them last."""
-    last: Mapping[str, str] = _last(manifest).get("tables", {})
-    return last
-
-
 def optimized(manifest: Manifest, declared: Mapping[str, OptimizerSettings]) -> tuple[Command, ...]:
     """Find the commands that bring a job to what its script now says of the optimizer, if it said otherwise before."""
-    last = _last(manifest).get("optimizer", {})
-    changed = {name: settings for name, settings in declared.items() if last.get(name) != encode(settings)}
+    last = manifest.published.declared.optimizer
+    changed = {name: settings for name, settings in declared.items() if last.get(name) != settings}
     return tuple(Optimize(name, settings) for name, settings in sorted(changed.items()))
 
 
 def settings(manifest: Manifest, lanes: int | None, sharing: str | None) -> tuple[Command, ...]:
     """Find the commands that bring a job to the lanes and the mode of sharing of its script, if it names any."""
-    last = _last(manifest)
+    last = manifest.published.declared
     found: list[Command] = []
-    if lanes is not None and lanes != last["lanes"] and lanes != manifest.lanes:
+    if lanes is not None and lanes not in (last.lanes, manifest.lanes):
         found.append(Rescale(lanes))
-    if sharing is not None and sharing not in (last.get("sharing", manifest.sharing), manifest.sharing):
+    if sharing is not None and sharing not in (last.sharing or manifest.sharing, manifest.sharing):
         found.append(Reshare(sharing))
     return tuple(found)
 
@@ -132,25 +124,25 @@ def settings(manifest: Manifest, lanes: int | None, sharing: str | None) -> tupl
 def redeclared(manifest: Manifest, declared: AddQuery) -> tuple[Command, ...]:
     """Find the commands that bring a job to one query of its script."""
     name = declared.query
-    running, last = manifest.queries.get(name), _last(manifest)["queries"].get(name)
+    running, last = manifest.queries.get(name), manifest.published.declared.queries.get(name)
     if running is None:
         # A query that was refused was not dropped: it is declared until it runs.
-        dropped_by_command = last is not None and last["sql"] == declared.sql and name not in manifest.refused
+        dropped_by_command = last is not None and last.sql == declared.sql and name not in manifest.refused
         return () if dropped_by_command else (declared,)
     if (running.operator is None) != (declared.operator is None):
         return (DropQuery(name), declared)
     found: list[Command] = []
-    if running.sql != declared.sql and (last is None or last["sql"] != declared.sql):
+    if running.sql != declared.sql and (last is None or last.sql != declared.sql):
         change = ChangeQuery(name, declared.sql)
         if not _is_possible(manifest, change):
             return (DropQuery(name), declared)
         found.append(change)
-    if declared.above != running.operator and (last is None or last.get("operator") != declared.above):
+    if declared.above != running.operator and (last is None or last.operator != declared.above):
         options = declared.operator_options
         found.append(Migrate(name, "", OPERATOR_STRATEGY, operator=declared.operator, operator_options=options))
-    if last is not None and _spread(declared).get(SPREAD) != last.get(SPREAD):
+    if last is not None and _spread(declared) != last.spread:
         found += _respread(running, declared)
-    if declared.plan is None or (last is not None and last["plan"] == declared.plan):
+    if declared.plan is None or (last is not None and last.plan == declared.plan):
         return tuple(found)
     query = parse_query(declared.statement, manifest.streams, tables=manifest.table_schemas)
     plan = parse_plan(declared.plan, query).notation()
@@ -168,25 +160,24 @@ def with_declared(
     table: SetTable | None = None,
 ) -> Manifest:
     """Declare one more thing in the manifest of a job that is declared bit by bit, or drop a query from it."""
-    last = _last(manifest)
-    queries = {name: one for name, one in last["queries"].items() if name != dropped}
-    if query is not None:
-        queries |= Declared(None, {query.query: query}, "").to_json()["queries"]
-    optimizer_now = Declared(None, {}, "", optimizer or {}).to_json()["optimizer"]
-    declared = {
-        "lanes": last["lanes"] if lanes is None else lanes,
-        "sharing": last.get("sharing", manifest.sharing) if sharing is None else sharing,
-        "queries": queries,
-        "optimizer": last.get("optimizer", {}) if optimizer is None else optimizer_now,
-        "tables": {**last.get("tables", {}), **({} if table is None else {table.table: table.digest})},
-    }
-    return replace(manifest, published={**manifest.published, "declared": declared})
+    last = manifest.published.declared
+    queries = {name: one for name, one in last.queries.items() if name != dropped}
+    declared = LastDeclared(
+        last.lanes if lanes is None else lanes,
+        (last.sharing or manifest.sharing) if sharing is None else sharing,
+        queries if query is None else {**queries, query.query: _kept(query)},
+        last.optimizer if optimizer is None else optimizer,
+        last.tables if table is None else {**last.tables, table.table: table.digest},
+    )
+    return replace(manifest, published=replace(manifest.published, declared=declared))
 
 
-def _spread(query: AddQuery) -> dict[str, Any]:
-    if query.spread is None:
-        return {}
-    return {SPREAD: {"scheme": query.spread, "nodes": query.nodes, "options": query.spread_options}}
+def _kept(query: AddQuery) -> DeclaredQuery:
+    return DeclaredQuery(query.sql, query.plan, query.above, _spread(query))
+
+
+def _spread(query: AddQuery) -> DeclaredSpread | None:
+    return None if query.spread is None else DeclaredSpread(query.spread, query.nodes, query.spread_options)
 
 
 def _respread(running: QueryEntry, declared: AddQuery) -> list[Command]:
@@ -194,12 +185,6 @@ def _respread(running: QueryEntry, declared: AddQuery) -> list[Command]:
     if declared.spread is None:
         return [] if running.nodes is None else [Spread(declared.query, OFF)]
     return [Spread(declared.query, declared.spread, declared.nodes, declared.spread_options)]
-
-
-def _last(manifest: Manifest) -> Mapping[str, Any]:
-    # As `Declared.to_json` wrote it.
-    last: Mapping[str, Any] = manifest.published.get("declared", {"lanes": None, "queries": {}})
-    return last
 
 
 def _is_possible(manifest: Manifest, command: Command) -> bool:
@@ -212,7 +197,7 @@ def _is_possible(manifest: Manifest, command: Command) -> bool:
 
 def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
     """Raise where the newest manifest is of a job of another host, which alone knows what it has read."""
-    if newest is None or newest.published.get(HOST, SPARK) == host:
+    if newest is None or newest.published.host == host:
         return
     if not newest.job:
         raise CheckpointError(
@@ -366,7 +351,7 @@ def streams_for(
     `host` would, where it may read answers.
     """
     parts = query.statement.parts
-    nothing = Manifest(job="declared", streams=dict(streams), tables=dict(tables), published={HOST: host})
+    nothing = Manifest(job="declared", streams=dict(streams), tables=dict(tables), published=Published(host))
     has_parts = bool(parts.queries) or may_join(parts.whole)
     if not has_parts and not _named(query.sql, declared) and not _named(query.sql, tables):
         return nothing

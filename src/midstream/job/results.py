@@ -111,7 +111,7 @@ class DeliveredResults:
 
     def _has_all(self, manifest: Manifest) -> bool:
         stamp = manifest.time_line.stamp(manifest.step)
-        due = [file for *output, file, _ in manifest.published.get("files", ()) if output == [RESULTS, self.query]]
+        due = [file for *output, file, _ in manifest.published.files if output == [RESULTS, self.query]]
         return not due or self.sink.has_all(stamp, due)
 
 

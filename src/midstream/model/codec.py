@@ -244,6 +244,8 @@ def _form(hint: Any) -> _Form | None:
         return _Form(hint.to_json, hint.from_json)
     if isinstance(hint, type) and is_dataclass(hint):
         return _Form(_record(hint).encode, _record(hint).decode)
+    if isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_make"):
+        return _Form(list, hint._make)  # A named tuple, of JSON values.
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _either(arguments)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from midstream.model.codec import WRITTEN, Complete, EncodedOnce, Tagged
 from midstream.model.command import Command
@@ -22,8 +22,8 @@ from midstream.model.sharing import Chain, Demand, SharedSource
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.model.window import Clock
 
-HOST, SPARK, EMBEDDED = "host", "spark", "embedded"
-"""Under `HOST` what is `published` says which host a job has; where it says nothing, it is Spark."""
+SPARK, EMBEDDED = "spark", "embedded"
+"""The hosts that a job can have."""
 
 FORMAT_VERSION, FORMAT_SINCE = 1, "0.2.0"
 """The format of checkpoints, and the version of midstream that brought it; no other format is read.
@@ -280,6 +280,77 @@ class RefusedQuery:
     reason: str
 
 
+class OutputFile(NamedTuple):
+    """A file that a task has staged for an output."""
+
+    kind: str
+    name: str
+    file: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class DeclaredSpread:
+    """How a query was declared to be spread over nodes."""
+
+    scheme: str
+    nodes: int | str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DeclaredQuery(EncodedOnce):
+    """A query as the job's script or program declared it last."""
+
+    sql: str
+    plan: str | None = None
+    operator: Mapping[str, Any] | None = None
+    spread: DeclaredSpread | None = None
+
+
+@dataclass(frozen=True)
+class LastDeclared(EncodedOnce):
+    """What the job's script or program declared last; `lanes` and `sharing` are None where it named none.
+
+    `optimizer` has its settings by query, and `tables` the digest of the rows of each static table.
+    """
+
+    lanes: int | None = None
+    sharing: str | None = None
+    queries: Mapping[str, DeclaredQuery] = field(default_factory=dict)
+    optimizer: Mapping[str, OptimizerSettings] = field(default_factory=dict)
+    tables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CarriedFiles:
+    """Files of Spark's log by path: the texts of small ones, and the names of the objects that hold large ones."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    objects: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Published(EncodedOnce):
+    """What a host publishes with a step beside what the step is folded from.
+
+    `files` were staged for the sinks. `events`, as JSON values, are in no file yet. `read` names by stream the files
+    whose rows the step has, or the last step that read any. `spark` is the log that goes from driver to driver, where
+    the checkpoint is on an object store. `dead_letter_sinks` describes by stream what gets a copy of its dead letters.
+    The `late` rows and `dead_letters` by stream are those of an engine that was saved.
+    """
+
+    host: str = SPARK
+    declared: LastDeclared = field(default_factory=LastDeclared)
+    files: tuple[OutputFile, ...] = ()
+    events: tuple[Any, ...] = ()
+    read: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    spark: CarriedFiles | None = None
+    dead_letter_sinks: Mapping[str, Any] = field(default_factory=dict)
+    late: Mapping[str, ChunkRef] = field(default_factory=dict)
+    dead_letters: Mapping[str, ChunkRef] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Manifest(Complete):
     """The job after `step` steps.
@@ -311,7 +382,7 @@ class Manifest(Complete):
     totals: Counters = Counters()
     last_command: int = 0
     pending: tuple[Command, ...] = ()
-    published: Mapping[str, Any] = field(default_factory=dict)
+    published: Published = field(default_factory=Published)
     epochs: tuple[Epoch, ...] = ()
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     optimizations: Mapping[str, Optimization] = field(default_factory=dict)
@@ -331,7 +402,7 @@ class Manifest(Complete):
     @property
     def is_on_spark(self) -> bool:
         """Whether Spark is the host; an engine in memory is no job."""
-        return bool(self.job) and self.published.get(HOST, SPARK) == SPARK
+        return bool(self.job) and self.published.host == SPARK
 
     @property
     def pushed_streams(self) -> dict[str, StreamSchema]:

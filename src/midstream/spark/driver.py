@@ -40,7 +40,7 @@ from midstream.model.errors import (
 )
 from midstream.model.events import EVENTS_KEPT, ChunksFetched, Event
 from midstream.model.lanes import StepTiming
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import SPARK, Manifest, Published
 from midstream.model.spark_cause import own_error
 from midstream.model.words import FEW
 from midstream.runtime import piece_writer
@@ -264,8 +264,8 @@ class Driver:
         events = happened if self.patience.delayed is None else (self.patience.delayed, *happened)
         if any(gathered.cache):
             events = (ChunksFetched(after.step, *gathered.cache), *events)
-        published = {"declared": self.declared.to_json(), "files": [list(file) for file in gathered.files]}
-        published |= self._log.noted(after.step) | self.outputs.published()
+        carried, copied = self._log.noted(after.step), self.outputs.dead_letter_sinks()
+        published = Published(SPARK, self.declared.kept, gathered.files, spark=carried, dead_letter_sinks=copied)
         after = replace(after, published=published)
         self._commits.note(after, events)
         self._commits.publish(after)

@@ -12,14 +12,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from typing_extensions import override
 
-from midstream.job.outputs import OutputFile
 from midstream.model import errors
 from midstream.model.allowed import allowed_operators
 from midstream.model.codec import decode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
 from midstream.model.ids import LaneId
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import Manifest, OutputFile
 from midstream.model.schema import StreamSchema
 from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec

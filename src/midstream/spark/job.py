@@ -18,7 +18,6 @@ from midstream.job.outputs import Outputs, dropped_next
 from midstream.job.patience import PATIENCE
 from midstream.job.reconcile import (
     Declared,
-    declared_tables,
     redeclared,
     refuse_other_host,
     streams_for,
@@ -259,7 +258,7 @@ class Job:
             outputs.clear(manifest)
         log.forget_former()
         ship(self._spark.sparkContext)
-        chunks, last = FileStore(folders.chunks), declared_tables(manifest)
+        chunks, last = FileStore(folders.chunks), manifest.published.declared.tables
         tables = {
             name: set_table(name, rows, manifest.tables, chunks, manifest.step, last.get(name, ""))
             for name, rows in self._tables.items()

@@ -21,7 +21,7 @@ from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.ids import LaneId
 from midstream.model.lanes import LaneOptimization
-from midstream.model.manifest import ChunkRef, LaneState
+from midstream.model.manifest import ChunkRef, LaneState, Published
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.piece_writer import PieceSizes
 from midstream.runtime.watermark import LAST_TIME, Seen, StepClock
@@ -328,7 +328,7 @@ def stripped(plan: StepPlan) -> StepPlan:
         queries=queries,
         operators={},
         totals=Counters(),
-        published={},
+        published=Published(),
         progress={},
         lane_optimization=LaneOptimization(),
     )

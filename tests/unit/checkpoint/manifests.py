@@ -10,7 +10,7 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.writer import Writer
 from midstream.model.counters import Counters
 from midstream.model.ids import LaneId, StateId
-from midstream.model.manifest import ChunkRef, LaneState, Manifest, QueryEntry, StateListing, StreamProgress
+from midstream.model.manifest import ChunkRef, LaneState, Manifest, Published, QueryEntry, StateListing, StreamProgress
 from midstream.model.schema import StreamSchema
 from midstream.step.commands.migrate import Migrate
 from tests.unit.building import unbound
@@ -35,7 +35,7 @@ def full(step: int, job: str = "naïve 漢字") -> Manifest:
         },
         last_command=3,
         pending=(Migrate("q", "(B A)"),),
-        published={"q": step},
+        published=Published(read={"A": (f"/in/{step}.parquet",)}),
     )
 
 

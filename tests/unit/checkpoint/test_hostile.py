@@ -301,6 +301,8 @@ def test_an_honest_checkpoint_is_none_of_this(saved: Path) -> None:
         ("declared", {}),
         ("declared", {"lanes": None, "queries": {"q": "SELECT"}}),
         ("declared", {"lanes": "2", "queries": {}}),
+        ("declared", {"lanes": 2, "optimizer": {"q": "auto"}}),
+        ("declared", {"tables": {"T": 7}}),
         ("host", ["spark"]),
         ("spark", {"texts": []}),
         ("spark", {"texts": {}, "objects": {"metadata": "../../outside"}}),

@@ -18,7 +18,7 @@ from midstream.checkpoint.writer import Writer
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.ids import CounterKey, LaneId, OperatorId, StateId
-from midstream.model.manifest import ChunkRef, LaneState, Manifest, QueryEntry, StateListing
+from midstream.model.manifest import ChunkRef, LaneState, Manifest, OutputFile, Published, QueryEntry, StateListing
 from midstream.state.store import disk
 from midstream.state.store.local import LocalStorage
 from tests.drawing import seeds
@@ -127,7 +127,9 @@ def changed(manifest: Manifest, draw: random.Random, step: int) -> Manifest:
     if draw.random() < 0.1:
         queries = dict(reversed(queries.items()))
     (first, *_), count = queries, draw.randrange(4)
-    published = {"files": [["results", first, f"part-{step}", draw.randrange(5)] for _ in range(count)]}
+    published = Published(
+        files=tuple(OutputFile("results", first, f"part-{step}", draw.randrange(5)) for _ in range(count))
+    )
     return replace(manifest, queries=queries, operators=counted, published=published)
 
 

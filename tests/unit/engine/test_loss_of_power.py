@@ -86,7 +86,7 @@ def test_what_a_manifest_lists_is_synced_before_it_is_published(
             token = manifest.epochs[-1].token
             staged = f"{checkpoint}/results/join/_staging/{token}/step={number:08d}"
             needed = [f"{checkpoint}/store/{file_of(chunk)}" for chunk in listed(manifest)]
-            needed += [f"{staged}/{file}" for _, _, file, _ in manifest.published["files"]]
+            needed += [f"{staged}/{file}" for _, _, file, _ in manifest.published.files]
             assert len(needed) >= 2 and f"-{number:012d}." in path
             assert [one for one in needed if not disk.kept(one, whole, names, root)] == []
             assert disk.kept(path, disk.whole, disk.names, root)

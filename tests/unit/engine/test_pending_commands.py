@@ -63,7 +63,7 @@ def test_each_of_many_commands_is_taken_and_published_once(tmp_path: Path, monke
         assert applied == [f"q{number}" for number in range(20)] and len(published) == 20
         assert engine.push() == {}
     with ms.Engine(checkpoint=tmp_path, durable=False) as engine:
-        assert not engine.manifest.queries and not engine.manifest.published["declared"]["queries"]
+        assert not engine.manifest.queries and not engine.manifest.published.declared.queries
 
 
 def test_a_command_of_the_log_is_taken_once(tmp_path: Path) -> None:

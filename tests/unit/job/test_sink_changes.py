@@ -13,7 +13,7 @@ import pytest
 import midstream as ms
 from midstream.checkpoint.folders import Folders
 from midstream.job.outputs import RESULTS, JobOutput, Outputs
-from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.manifest import Manifest, Published, QueryEntry
 from midstream.model.schema import StreamSchema
 from midstream.model.time_line import Epoch
 from midstream.sinks import FileSink, FunctionSink, Sink, StagedStep
@@ -45,7 +45,7 @@ def committed(ckpt: Path, sink: Sink) -> Manifest:
     before = Manifest("job", -1, queries=queries, epochs=(Epoch(1, "first", 0),))
     manifest = outputs.named(replace(before, step=0))
     files = outputs.stage_tables(before, manifest, {JobOutput(RESULTS, "q"): ROWS}, "attempt1")
-    return replace(manifest, published={"files": [list(file) for file in files]})
+    return replace(manifest, published=Published(files=files))
 
 
 @pytest.mark.parametrize(

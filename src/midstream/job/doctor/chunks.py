@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
-from midstream.checkpoint.folders import DEAD_LETTERS, LATE
 from midstream.job.doctor.finding import Finding, Patient
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.ids import LaneId
@@ -84,7 +82,7 @@ def orphans(patient: Patient) -> Iterator[Finding]:
 
 def _unlisted_chunks(patient: Patient) -> Iterator[Finding]:
     kept = patient.kept.values()
-    saved = {ref["name"] for one in kept for ref in _tables(one)}
+    saved = {ref.name for one in kept for ref in _tables(one)}
     listing = {file_of(name) for name in (*saved, *(chunk for one in kept for chunk in listed(one)))}
     store, brought = patient.folders.chunks, partial(patient.folders.brought, kept)
     loose = without_brought((name for name, _ in store.walk() if name not in listing and is_chunk(name)), brought)
@@ -140,7 +138,7 @@ def _chunks_of_lanes(manifest: Manifest) -> Iterator[tuple[LaneId, ChunkRef]]:
         yield from ((lane, ref) for listing in state.states.values() for ref in listing.chunks)
 
 
-def _tables(manifest: Manifest) -> Iterator[dict[str, Any]]:
+def _tables(manifest: Manifest) -> Iterator[ChunkRef]:
     # A saved engine keeps late rows and dead letters as chunks.
-    for kind in (LATE, DEAD_LETTERS):
-        yield from (ref for ref in manifest.published.get(kind, {}).values() if ref)
+    for kept in (manifest.published.late, manifest.published.dead_letters):
+        yield from kept.values()

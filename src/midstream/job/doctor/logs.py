@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from midstream.job.carried_log import CARRIED
 from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.job.doctor.finding import ASIDE, Finding, Patient
 from midstream.job.spark_log import offsets_of, unread_offsets
 from midstream.model.errors import CheckpointError
-from midstream.model.manifest import HOST, SPARK
+from midstream.model.manifest import SPARK
 from midstream.state.store.local import LocalStorage
 
 STEPS_LATE = 2 * STEPS_BETWEEN_TIDYINGS
@@ -130,10 +129,10 @@ def claims(patient: Patient) -> Iterator[Finding]:
 def spark(patient: Patient) -> Iterator[Finding]:
     """Check that Spark's offsets are those of the steps that are done."""
     manifest = patient.newest
-    if manifest is None or not manifest.job or manifest.published.get(HOST, SPARK) != SPARK or manifest.step < 0:
+    if manifest is None or not manifest.job or manifest.published.host != SPARK or manifest.step < 0:
         return
     if patient.folders.is_remote:
-        if CARRIED not in manifest.published:
+        if manifest.published.spark is None:
             problem, remedy = "the newest manifest does not carry Spark's log", "go back to a step that does"
             yield Finding("spark", problem, patient.folders.root, remedy)
         return

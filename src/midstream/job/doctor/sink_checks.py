@@ -57,7 +57,7 @@ def _ahead(patient: Patient, manifest: Manifest, output: JobOutput, sink: Sink) 
 def _behind(patient: Patient, manifest: Manifest, output: JobOutput, sink: Sink) -> Iterator[Finding]:
     # The newest step may not have been delivered yet: the next driver does that.
     due = [one for called, one in patient.kept.items() if called.startswith("step") and one.step < manifest.step]
-    steps = [one.step for one in due if any((k, n) == output for k, n, *_ in one.published.get("files", ()))]
+    steps = [one.step for one in due if any((k, n) == output for k, n, *_ in one.published.files)]
     if isinstance(sink, FileSink):
         missing = [step for step in steps if not sink.has(step)]
     else:
@@ -99,7 +99,7 @@ def staged(patient: Patient) -> Iterator[Finding]:
     manifest = patient.newest
     if manifest is None or not manifest.job:
         return
-    due = {str(file) for _, _, file, _ in manifest.published.get("files", ())}
+    due = {str(file) for _, _, file, _ in manifest.published.files}
     due_in, known = staged_in(manifest.time_line.stamp(manifest.step)), {epoch.token for epoch in manifest.epochs}
     running = manifest.epochs[-1].token if patient.is_held and manifest.epochs else None
     for storage in Outputs(patient.folders, {}).staged(manifest):
