@@ -29,9 +29,10 @@ def die_in_sink(point: str, step: int, by: signal.Signals = signal.SIGKILL) -> N
     class Producer(confluent_kafka.Producer):
         sent = -1
 
-        def produce(self, *args: Any, headers: list[tuple[str, bytes]], **more: Any) -> None:
-            super().produce(*args, headers=headers, **more)
-            before, self.sent = self.sent, int(headers[0][1].split("/")[2])
+        def produce(self, *args: Any) -> None:
+            super().produce(*args)
+            ((_, mark),) = args[-1]
+            before, self.sent = self.sent, int(mark.split(b"/")[2])
             if point == "amid_messages" and before != self.sent:
                 self.flush(5)
                 self.reach("amid_messages")

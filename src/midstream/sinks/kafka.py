@@ -35,7 +35,6 @@ SIGN = "_op"
 _VALUES = ("json", "avro")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _IN_TRANSACTION = 30.0
-_POLLED = 10_000
 
 
 @dataclass(frozen=True)
@@ -184,12 +183,14 @@ class KafkaSink(Sink):
 
     def _send(self, producer: Any, rows: pa.Table, stamp: Stamp) -> None:
         """Hand the messages to the client; the calls that end the transaction raise what the broker refuses of them."""
-        step = f"{stamp.job}/{stamp.epoch}/{stamp.step}"
+        step = f"{stamp.job}/{stamp.epoch}/{stamp.step}/".encode()
+        produce, topic, headers = producer.produce, self.topic, [(HEADER, b"")]
+        # By position, and with one list of headers, which the client copies: so a message costs half as much.
         for ordinal, (key, value) in enumerate(zip(self._keys(rows), self._values(rows), strict=True)):
-            headers = [(HEADER, f"{step}/{ordinal}")]
+            headers[0] = HEADER, b"%b%d" % (step, ordinal)
             while True:
                 try:
-                    producer.produce(self.topic, value, key, headers=headers)
+                    produce(topic, value, key, -1, None, None, 0, headers)
                     break
                 except BufferError:  # The broker is slower than this loop.
                     producer.poll(0.05)
@@ -197,8 +198,6 @@ class KafkaSink(Sink):
                     if error.args[0].code() != kafka().KafkaError._STATE:
                         raise
                     return  # A message before this one was refused.
-            if ordinal % _POLLED == 0:
-                producer.poll(0)
 
     def _keys(self, rows: pa.Table) -> Sequence[bytes | None]:
         if not self.key:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 MICROSECONDS = pa.timestamp("us")
+_IN_UTC = pa.timestamp("us", "UTC")
 
 DAY = (
     r"(\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
@@ -138,6 +139,9 @@ def times_of(texts: pa.Array) -> pa.Array:
     >>> times_of(pa.array(["2024-02-29", "20240229T101112,5+0100"])).to_pylist()
     [datetime.datetime(2024, 2, 29, 0, 0), datetime.datetime(2024, 2, 29, 9, 11, 12, 500000)]
     """
+    found = _alike(texts)
+    if found is not None:
+        return found
     try:
         return _read(texts)
     except pa.ArrowInvalid:
@@ -168,12 +172,24 @@ def _rewritten(texts: pa.Array) -> pa.Array:
     return rewritten
 
 
+def _alike(texts: pa.Array) -> pa.Array | None:
+    # By one cast, where Arrow reads all texts and either each or none has a zone; None otherwise.
+    first = texts.slice(max(0, pc.index(pc.is_valid(texts), True).as_py()), 1)
+    for kind in (_IN_UTC, MICROSECONDS):
+        try:
+            pc.cast(first, kind)  # A cast that fails writes a message for each text.
+            return pc.cast(texts, kind).view(MICROSECONDS)
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
 def _read(texts: pa.Array) -> pa.Array:
     texts = pc.replace_substring_regex(texts, _FINER, r"\1")
     zoned = pc.match_substring_regex(texts, _ZONED)
     if not pc.any(zoned).as_py():
         return pc.cast(texts, MICROSECONDS)
-    there = pc.cast(pc.if_else(zoned, texts, None), pa.timestamp("us", "UTC")).cast(MICROSECONDS)
+    there = pc.cast(pc.if_else(zoned, texts, None), _IN_UTC).cast(MICROSECONDS)
     here = pc.cast(pc.if_else(zoned, None, texts), MICROSECONDS)
     return pc.coalesce(there, here)
 
