@@ -111,7 +111,7 @@ def test_a_program_is_warned_once_for_each_stream() -> None:
         for second in (10, 1, 2, 3):
             engine.push({"A": [{"k": 1, "ts": f"2024-01-01T00:00:{second:02d}"}]})
         assert [str(one.message).partition(" (")[0] for one in caught] == [
-            "1 rows of stream A came late and join nothing"
+            "1 row of stream A came late: late rows join nothing"
         ]
         assert caught[0].filename == __file__
         engine.push({"A": [{"k": "x", "ts": "2024-01-01T00:00:59"}]})
@@ -129,6 +129,24 @@ def test_check_warns_of_files_that_are_taken_one_by_one_without_lateness(tmp_pat
     )
     said = CliRunner(env={"COLUMNS": "300"}).invoke(app, ["check", str(job), "--engine", "embedded"]).output
     assert "lateness" not in said
+
+
+def test_check_warns_of_csv_files_whose_names_would_be_a_row(tmp_path: Path) -> None:
+    job = tmp_path / "job.toml"
+    stream = '[streams.A]\nformat = "csv"\npath = "in"\nschema = "k BIGINT, ts TIMESTAMP"\ntimestamp = "ts"\n'
+    job.write_text(f'checkpoint = "ckpt"\n{stream}[queries.q]\nsql = "SELECT k FROM A"\nsink = {{ path = "out" }}\n')
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text('"K", ts\n1,2026-01-01\n')
+    warning = 'Where files begin with names, say options = { header = "true" }'
+    runner = CliRunner(env={"COLUMNS": "300"})
+    assert warning in runner.invoke(app, ["check", str(job), "--engine", "embedded"]).output
+    assert warning in runner.invoke(app, ["check", str(job)]).output
+    (tmp_path / "in" / "a.csv").write_text("1,2026-01-01\n")
+    assert warning not in runner.invoke(app, ["check", str(job), "--engine", "embedded"]).output
+    (tmp_path / "in" / "a.csv").write_text("k;ts\n1;2026-01-01\n")
+    job.write_text(job.read_text().replace('timestamp = "ts"\n', 'timestamp = "ts"\noptions = { header = "true" }\n'))
+    said = str(runner.invoke(app, ["run", str(job), "--engine", "embedded", "--once"]).exception)
+    assert "if ';' separates its columns, say options = { sep = \";\" }" in said
 
 
 def test_names_of_the_outputs() -> None:

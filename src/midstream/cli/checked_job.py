@@ -17,6 +17,7 @@ from midstream.cli.source_columns import (
     check_source_path,
     check_table_path,
     folder_warnings,
+    header_warnings,
     lateness_warnings,
     source_columns,
     source_parts,
@@ -156,7 +157,8 @@ class _Check:
                 columns = source_columns(name, spec, known, self.embedded)
                 if spec.dead_letters is not None:
                     as_sink(spec.dead_letters, "").check(None)
-                self.found.warnings += [*folder_warnings(name, spec), *lateness_warnings(name, spec)]
+                for warnings_of in (folder_warnings, lateness_warnings, header_warnings):
+                    self.found.warnings += warnings_of(name, spec)
                 if columns is None:
                     self.found.unknown.append(name)
                 else:

@@ -20,6 +20,7 @@ from midstream.cli.run_console import RunConsole
 from midstream.cli.savepoint import TakeOver
 from midstream.cli.spark_session import spark_session
 from midstream.model.errors import MidstreamError
+from midstream.model.words import counted
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -105,7 +106,7 @@ def run(
         if query["part_of"]:
             continue
         where = query["sink"].get("path", "its sink")
-        say(f"{name}: {query['counters']['rows_out']:,} rows in {where}")
+        say(f"{name}: {counted(query['counters']['rows_out'], 'row')} in {where}")
     for line in summary_lines(lost, checkpoint.folders, report["step"]):
         say(line)
     _fail_on(lost, fail_on_late, fail_on_dead_letters)

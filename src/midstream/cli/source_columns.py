@@ -137,6 +137,26 @@ def lateness_warnings(name: str, spec: SourceSpec) -> list[str]:
     ]
 
 
+def header_warnings(name: str, spec: SourceSpec) -> list[str]:
+    """Return a warning for a stream of CSV files without `header` whose first line has the declared names."""
+    options = {key.lower(): value for key, value in spec.options.items()}
+    path = _path_here(spec.path) if spec.format == "csv" and spec.schema and "header" not in options else None
+    if path is None or not os.path.exists(path):
+        return []
+    files = sorted(filter(os.path.isfile, glob.glob(f"{glob.escape(path)}/*.csv") if os.path.isdir(path) else [path]))
+    separator = options.get("sep", options.get("delimiter", ","))
+    declared = {column.lower() for column in parse_ddl(spec.schema or "").names}
+    for file in files[:1]:
+        with open(file, encoding="utf-8", errors="replace") as lines:
+            first = lines.readline(10_000).lower().split(separator)
+        if declared <= {one.strip().strip('"') for one in first}:
+            return [
+                f"stream {name} reads the names in the first line of {file} as a row, which will be a dead letter. "
+                'Where files begin with names, say options = { header = "true" }'
+            ]
+    return []
+
+
 def folder_warnings(name: str, spec: SourceSpec) -> list[str]:
     """Return a warning for folders within the folder of a stream that neither host reads."""
     path = _path_here(spec.path) if spec.format in SELF_DESCRIBING else None

@@ -222,7 +222,9 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
         return pa.table([pa.array([], pa.string()) for _ in columns], names=columns.names)
     own = own_names(columns.names, header)
     if lacking := [name for name in columns.names if name not in own]:
-        raise _NotReadable(f"its header has no {', '.join(map(repr, lacking))}, but {', '.join(header)}")
+        other = next((one for one in ";\t|" if len(header) == 1 and one in header[0]), None)
+        hint = "" if other is None else f'; if {other!r} separates its columns, say options = {{ sep = "{other}" }}'
+        raise _NotReadable(f"its header has no {', '.join(map(repr, lacking))}, but {', '.join(header)}{hint}")
     found = {name: rows.column(header.index(own[name])) for name in columns.names}
     found = {name: _in_iso(column, columns.field(name).type, options) for name, column in found.items()}
     if longer:

@@ -17,6 +17,7 @@ from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders
 from midstream.checkpoint.report_values import Report
 from midstream.model.errors import MidstreamError
 from midstream.model.events import Event, ResultsRejected, RowsLate, RowsRejected
+from midstream.model.words import counted
 from midstream.sinks import FileSink
 from midstream.sinks.contract import anything
 from midstream.sinks.formats import parquet_rows
@@ -139,11 +140,14 @@ def warn_of_lost_rows(events: Iterable[Event], warned: set[Source], where: str, 
     for event in events:
         match event:
             case RowsLate(stream=name, rows=rows):
-                source, what = (LATE, name), f"{rows:,} rows of stream {name} came late and join nothing"
+                source, what = (
+                    (LATE, name),
+                    f"{counted(rows, 'row')} of stream {name} came late: late rows join nothing",
+                )
             case RowsRejected(stream=name, rows=rows):
-                source, what = (DEAD_LETTERS, name), f"{rows:,} rows of stream {name} could not be read"
+                source, what = (DEAD_LETTERS, name), f"{counted(rows, 'row')} of stream {name} could not be read"
             case ResultsRejected(query=name, rows=rows):
-                source, what = (REJECTED, name), f"{rows:,} results of query {name} could not be evaluated"
+                source, what = (REJECTED, name), f"{counted(rows, 'result')} of query {name} could not be evaluated"
             case _:
                 continue
         if source not in warned:

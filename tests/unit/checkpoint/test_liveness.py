@@ -143,7 +143,7 @@ def test_a_process_that_was_killed(tmp_path: Path) -> None:
 def test_a_command_to_a_job_that_does_not_run_waits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     opened(tmp_path / "ckpt").close()
     assert main(["rescale", str(tmp_path / "ckpt"), "--lanes", "3"]) == 0
-    assert "waits there until the job is started again: it does not run (stopped" in capsys.readouterr().out
+    assert "the job takes it when you start it again. The job is stopped" in capsys.readouterr().out
     assert main(["rescale", str(tmp_path / "ckpt"), "--lanes", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["job"] == "stopped"
     with ms.Engine(checkpoint=tmp_path / "ckpt") as engine:

@@ -79,4 +79,4 @@ def test_the_library_writes_nothing_by_itself_but_one_warning() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout == "" and len(done.stderr.splitlines()) == 1
-    assert "UserWarning: 1 rows of stream A could not be read" in done.stderr
+    assert "UserWarning: 1 row of stream A could not be read" in done.stderr
