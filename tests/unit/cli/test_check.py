@@ -59,6 +59,7 @@ FAULTS = {
     ),
 }
 DECLARED = 'schema = "k BIGINT, ts TIMESTAMP, v DOUBLE"\n'
+NAMED = 'options = { header = "true" }\n'
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write(folder: Path, text: str) -> None:
     """The job file, with the columns of its CSV stream declared, and a lateness where files come one by one."""
     text = re.sub(r"(?m)^options = \{ maxFilesPerTrigger = 1.*$", r'\g<0>\nlateness = "1 second"', text)
-    (folder / "job.toml").write_text(text.replace('path = "in/B"\n', f'path = "in/B"\n{DECLARED}'))
+    (folder / "job.toml").write_text(text.replace('path = "in/B"\n', f'path = "in/B"\n{DECLARED}{NAMED}'))
 
 
 def found(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
@@ -253,8 +254,8 @@ def test_faults_of_the_file_itself(folder: Path, capsys: pytest.CaptureFixture[s
     write(folder, JOB.replace("plan =", "plann =").replace("lateness", "latenes"))
     _, told = found(capsys=capsys)
     assert [fault["place"] for fault in told["faults"]] == [
-        "job.toml, line 20, [streams.C], latenes",
-        "job.toml, line 23, [queries.triples], plann",
+        "job.toml, line 21, [streams.C], latenes",
+        "job.toml, line 24, [queries.triples], plann",
     ]
     (folder / "job.toml").write_text("checkpoint = ")
     _, told = found(capsys=capsys)
