@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from midstream.checkpoint.epochs import Holder
+from midstream.language.parts import QueryText
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError
@@ -44,6 +45,7 @@ class CommandLog:
         self.storage = storage_at(root, durable=False)
         self._removed = 0
         self._chunks: dict[int, tuple[str, ...]] = {}
+        self._known: dict[int, tuple[bytes, Command]] = {}  # those that wait, whose queries are parsed once
 
     @property
     def root(self) -> Path:
@@ -62,11 +64,15 @@ class CommandLog:
         number = max(number, taken) + 1
         while not self.storage.create(_name(number), data):
             number += 1
+        if isinstance(command, QueryText) and isinstance(logged := self._decoded(number, data), QueryText):
+            logged.of_tree(command)
         return number
 
     def after(self, number: int) -> tuple[tuple[int, Command], ...]:
         """Return the commands with greater numbers, in order."""
         # A listing made while others append may miss a file that is older than one it shows: so each is read by name.
+        for one in [one for one in tuple(self._known) if one <= number]:
+            self._known.pop(one, None)
         found = ((later, self.read(later)) for later in range(number + 1, self.newest_after(number) + 1))
         return tuple((later, command) for later, command in found if command is not None)
 
@@ -132,17 +138,24 @@ class CommandLog:
 
     def read(self, number: int) -> Command | None:
         """Read a command; None if a user withdrew it. Raises `CheckpointError` where it is damaged."""
-        place = self.storage.place(_name(number))
-        remedy = "restore the file, or remove it and give the command again"
         try:
-            value = unseal(self.storage.read(_name(number)).to_pybytes(), place, remedy)
+            data = self.storage.read(_name(number)).to_pybytes()
         except FileNotFoundError:
             return None  # A user withdrew it.
+        known = self._known.get(number)
+        return known[1] if known is not None and known[0] == data else self._decoded(number, data)
+
+    def _decoded(self, number: int, data: bytes) -> Command:
+        place = self.storage.place(_name(number))
+        remedy = "restore the file, or remove it and give the command again"
+        value = unseal(data, place, remedy)
         try:
-            return decode(Command, value)
+            command = decode(Command, value)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             message = f"the file does not read as a command: {error!r}"
             raise CheckpointError(message, place=place, remedy=remedy) from error
+        self._known[number] = data, command
+        return command
 
     def newest_after(self, number: int) -> int:
         """Find the number of the last command after another.

@@ -231,8 +231,8 @@ class _Check:
                 missing.add(name)
             else:
                 # A command allows its operator, so none may be made of one that this program has not allowed.
-                asked = query if allowed else replace(query, operator=None, operator_options={})
-                command = AddQuery(name, **asked.arguments()).allowed()
+                asked = query if allowed else query.like(operator=None, operator_options={})
+                command = AddQuery.of(asked).allowed()
                 added = self.added(manifest, table, command)
                 manifest = added or manifest
                 missing |= {name} if added is None else set()
@@ -271,7 +271,7 @@ class _Check:
             self.found.faults.append(LanguageError(fault.message, place=place, remedy=fault.remedy))
         if len(self.found.faults) > before:
             return None
-        bare = AddQuery(command.query, command.sql, None, command.sink, history=command.history)
+        bare = command.without_operator().like(plan=None, spread=None, nodes=None, spread_options={})
         answer = None
         with self.at(table, "sql"):
             answer = taken(manifest, bare)
@@ -280,7 +280,7 @@ class _Check:
         parts: dict[str, dict[str, Any]] = {"plan": {"plan": command.plan}, "operator": above}
         for key, part in {**parts, "spread": over}.items() if answer is not None else ():
             with self.at(table, key):
-                taken(manifest, replace(bare, **part))
+                taken(manifest, bare.like(**part))
         if len(self.found.faults) == before:  # They are right each by itself, and not together.
             with self.at(table):
                 raise found

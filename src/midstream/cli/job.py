@@ -77,8 +77,8 @@ def job_of(session: Any, file: JobFile) -> Job:
         job.stream(name, frame, *timing, columns, spec.unit, spec.max_ahead, spec.dead_letters)
     for name, table in file.tables.items():
         job.table(name, table_rows(name, table))
-    for name, query in file.queries.items():
-        job.query(name, **query.arguments())
+    for query in file.queries.values():
+        job.declare_query(query)
     for name, settings in declared_optimizer(with_unit_costs(file)).items():
         job.declare_optimizer(name, settings)
     return job

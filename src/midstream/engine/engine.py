@@ -398,7 +398,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
             self._command(query)
             return
         meant = self._checkpoint.folders.sink(name, sink)
-        query = replace(query, sink=meant.to_json())
+        query = query.like(sink=meant.to_json())
         commands = (query,) if f"query {name}" in self._declared else redeclared(self._upcoming(), query)
         checks = partial(self._checkpoint.name_sink, name, meant, self._manifest)
         self._command(*commands, checks=checks, declares=partial(with_declared, query=query))

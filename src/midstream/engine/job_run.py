@@ -105,6 +105,6 @@ class FileJob:
         for name in declared.keys() - file.queries.keys():
             if name in shown.queries or name in shown.refused:
                 self._engine.drop_query(name)
-        for name, query in file.queries.items():
-            self._engine.add_query(name, **query.arguments())
+        for query in file.queries.values():
+            self._engine.declare_query(query)
         self._engine.declare_optimizer(declared_optimizer(with_unit_costs(file)))

@@ -133,7 +133,7 @@ def redeclared(manifest: Manifest, declared: AddQuery) -> tuple[Command, ...]:
         return (DropQuery(name), declared)
     found: list[Command] = []
     if running.sql != declared.sql and (last is None or last.sql != declared.sql):
-        change = ChangeQuery(name, declared.sql)
+        change = ChangeQuery(name, declared.sql).of_tree(declared)
         if not _is_possible(manifest, change):
             return (DropQuery(name), declared)
         found.append(change)
@@ -244,8 +244,7 @@ def with_streams(
     found = replace(manifest, streams={**now, **streams}, progress=progress)
     if found.streams == manifest.streams:
         return found
-    changed = {name for name in known if known[name] != streams[name]}
-    found = with_streams_changed(found, changed)
+    found = with_streams_changed(found, {name: old for name, old in known.items() if old != streams[name]})
     _check_groups(manifest, found, place, dropped)
     return found
 

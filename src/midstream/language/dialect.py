@@ -94,18 +94,13 @@ class CqlText:
         return cls(text, args.get("window"), args.get("every"), subtrahends, windowed, relation)
 
 
-def statement(text: str) -> exp.Expr:
-    """The tree of a text; raises LanguageError where it is no single statement.
+def statement(text: str, tokens: list[Token] | None = None) -> exp.Expr:
+    """The tree of a text, of which the words may be there; raises LanguageError where it is no single statement.
 
     >>> statement("SELECT * FROM A [ROWS 3] AS a").args["from_"].this.args["window"].window
     Window(kind='rows', size=3)
     """
-    try:
-        tokens = tokenize(text)
-    except TokenError as error:
-        quote = max(text.rfind("'"), text.rfind('"'), text.rfind("/*"))
-        message, remedy = "the text cannot be split into words", "close the quote or comment"
-        raise LanguageError(message, place=place(text, quote), remedy=remedy) from error
+    tokens = tokenize(text) if tokens is None else tokens
     try:
         trees = [tree for tree in Midstream().parser().parse(tokens, text) if tree is not None]
     except ParseError as error:
@@ -122,13 +117,18 @@ def statement(text: str) -> exp.Expr:
 
 
 def tokenize(text: str) -> list[Token]:
-    """The words of a text; raises sqlglot's TokenError where a quote or a comment does not end, and LanguageError for
-    halves of characters, which no file can hold.
+    """The words of a text; raises LanguageError where a quote or a comment does not end, and for halves of characters,
+    which no file can hold.
     """
     if (half := _HALF.search(text)) is not None:
         remedy = "write the whole character; text that was decoded with surrogateescape has such halves"
         raise LanguageError(f"{half[0]!r} is half a character", place=place(text, half.start()), remedy=remedy)
-    return Midstream().tokenize(text)
+    try:
+        return Midstream().tokenize(text)
+    except TokenError as error:
+        quote = max(text.rfind("'"), text.rfind('"'), text.rfind("/*"))
+        message, remedy = "the text cannot be split into words", "close the quote or comment"
+        raise LanguageError(message, place=place(text, quote), remedy=remedy) from error
 
 
 def _unreadable(error: ParseError) -> LanguageError:

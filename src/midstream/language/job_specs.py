@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
 from midstream.language.ddl import parse_ddl
+from midstream.language.parts import QueryText
 from midstream.language.toml_file import TomlTable
 from midstream.model.command import OperatorOptions, OperatorPath, Part, Prompt, inputs_of, operator_value
 from midstream.model.errors import InputError
@@ -73,7 +74,7 @@ class TableSpec:
 
 
 @dataclass(frozen=True)
-class QuerySpec:
+class QuerySpec(QueryText):
     """A query as a program, a job file, the command line or a form declares it; the command `AddQuery` begins it.
 
     `plan` is in plan notation. `history`: whether it sees, where it is new to a running job, what the job's queries

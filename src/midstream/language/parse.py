@@ -60,17 +60,17 @@ def parse_query(
     >>> [(s.alias, s.window.size) for s in query.sources], len(query.predicates)
     ([('a', 5000000), ('b', 9000000)], 1)
     """
-    with not_too_deep(text if isinstance(text, str) else text.text):
-        query = Statement.of(text) if isinstance(text, str) else text
+    query = Statement.of(text) if isinstance(text, str) else text
+    with not_too_deep(query.text):
         return replace(_parse(query, streams, tables, registered), text=query.sql)
 
 
-def bind_query(manifest: Manifest, sql: str | Statement) -> Query:
+def bind_query(manifest: Manifest, sql: Statement) -> Query:
     """Bind a query to a manifest's streams and static tables; predicates of users need not be registered here."""
     return parse_query(sql, manifest.streams, registered=False, tables=manifest.table_schemas)
 
 
-def bind_to_run(manifest: Manifest, sql: str | Statement) -> Query:
+def bind_to_run(manifest: Manifest, sql: Statement) -> Query:
     """Bind a query that is to run here: the predicates of users that it asks must be registered, and fit."""
     return parse_query(sql, manifest.streams, tables=manifest.table_schemas)
 

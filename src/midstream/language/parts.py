@@ -13,12 +13,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
+from typing import Any, Self
 
 from sqlglot import exp
-from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from midstream.language.alternatives_of_existence import with_alternatives_apart
@@ -61,8 +61,10 @@ class Statement:
 
     @classmethod
     def of(cls, text: str) -> Statement:
-        """Parse a text; raises LanguageError."""
-        return cls(text, with_window_columns(text, statement(text)))
+        """Parse a text; raises LanguageError, also where too much stands one in the other."""
+        tokens = checked_words(text)
+        with not_too_deep(text):
+            return cls(text, with_window_columns(text, statement(text, tokens)))
 
     @cached_property
     def sql(self) -> str:
@@ -79,14 +81,33 @@ class Statement:
         return _Finder(self.text).parts(self.tree)
 
 
-def check_text(sql: object) -> None:
-    """Raise LanguageError unless a query is given as a text, in which not too much is nested."""
+class QueryText:
+    """The base of what asks a query by a text: frozen dataclasses with a field `sql`."""
+
+    sql: str
+
+    @cached_property
+    def statement(self) -> Statement:
+        """The query as a tree: parsed once, also for those that are `like` this one."""
+        former: QueryText | None = self.__dict__.get("former")
+        return Statement.of(self.sql) if former is None else former.statement
+
+    def of_tree(self, former: QueryText) -> Self:
+        """Return it, to have the tree of another of the same text."""
+        assert former.sql == self.sql
+        self.__dict__["former"] = former
+        return self
+
+    def like(self, **changes: Any) -> Self:
+        """Return a copy with other values of fields, not of the text, and of the same tree."""
+        return replace(self, **changes).of_tree(self)  # type: ignore[type-var]
+
+
+def checked_words(sql: object) -> list[Token]:
+    """The words of a query; raises LanguageError unless it is given as a text, in which not too much is nested."""
     if not isinstance(sql, str):
         raise LanguageError(f"a {type(sql).__name__} is no query", place="sql", remedy="write it as a text: SELECT ...")
-    try:
-        tokens = tokenize(sql)
-    except TokenError:
-        return  # The parser says what is wrong.
+    tokens = tokenize(sql)
     # Each is a part, which has those below it in brackets: the last of them would be refused after a long time.
     if (outer := _outer_joins(tokens)) > _MOST_OUTER_JOINS:
         raise LanguageError(
@@ -97,6 +118,7 @@ def check_text(sql: object) -> None:
     nested, most, at = _frames(tokens)
     if nested > _MOST_FRAMES:
         raise too_deep(sql, tokens[at].start, most)
+    return tokens
 
 
 def too_deep(text: str, at: int, levels: int) -> LanguageError:

@@ -502,6 +502,14 @@ class Query(BoundQuery):
     timed: tuple[int, int] | None = None
     time: pa.DataType = TIMESTAMP
 
+    tree: ClassVar[Any] = None
+    """The `Statement` that it was bound from, where this process keeps it; no part of the value."""
+
+    def keep(self, tree: Any) -> Self:
+        """Remember the tree that it was bound from."""
+        object.__setattr__(self, "tree", tree)
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # Without what is kept beside.
 

@@ -27,6 +27,7 @@ from midstream.job.reconcile import (
 from midstream.job.spark_log import has_run
 from midstream.job.static_tables import set_table, unread
 from midstream.language.duration import parse_duration
+from midstream.language.job_specs import QuerySpec
 from midstream.language.parse import parse_query
 from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import DEFAULT_SHARING, SPARK, Manifest
@@ -169,12 +170,20 @@ class Job:
         must be importable in every worker. A `spread` such as `psp_d`, or `auto`, runs a join of any condition over
         RANGE windows on that number of `nodes`; with `nodes="auto"` on as many as the cost model finds best.
         """
+        above, over = operator_options or {}, spread_options or {}
+        return self._declare(AddQuery(name, sql, plan, None, operator, above, history, spread, nodes, over), sink)
+
+    def declare_query(self, declared: QuerySpec) -> Job:
+        """Declare a query as a job file declares it."""
+        return self._declare(AddQuery.of(declared), declared.sink)
+
+    def _declare(self, asked: AddQuery, sink: Sink | SinkFunction | Mapping[str, Any] | None) -> Job:
+        name, plan = asked.query, asked.plan
         meant = self._folders.sink(name, sink)
         if name in self._queries:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
         tables = {table: unread(table, rows.schema) for table, rows in self._tables.items()}
-        above, over = operator_options or {}, spread_options or {}
-        added = AddQuery(name, sql, plan, meant.to_json(), operator, above, history, spread, nodes, over).allowed()
+        added = asked.like(sink=meant.to_json()).allowed()
         manifest = streams_for(added.without_operator(), self._schemas(), self._queries, SPARK, tables)
         query = parse_query(added.statement, manifest.streams, tables=manifest.table_schemas)
         if plan is not None:
@@ -182,7 +191,7 @@ class Job:
         if added.above is not None:
             check_operator(query, added.above, f"query {name}")
         self._sinks[name] = meant
-        if (spread or nodes or spread_options) and name not in manifest.queries:
+        if (added.spread or added.nodes or added.spread_options) and name not in manifest.queries:
             taken(manifest, added)
         self._queries[name] = added
         return self

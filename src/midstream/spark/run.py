@@ -230,7 +230,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
     def _add(self, query: AddQuery, sink: Any) -> int:
         meant = self._driver.folders.sink(query.query, sink)
         with self._driver.outputs.adding(query.query, meant):
-            return self._command(replace(query, sink=meant.to_json()))
+            return self._command(query.like(sink=meant.to_json()))
 
     def _command(self, command: StepCommand) -> int:
         driver = self._driver

@@ -30,7 +30,7 @@ from midstream.model.errors import (
     fault_located,
 )
 from midstream.model.ids import LaneId, StateKind
-from midstream.model.manifest import Manifest, StreamProgress
+from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
 from midstream.model.schema import StreamSchema
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING, Seen, watermarks
@@ -69,15 +69,15 @@ def _place(part: Statement) -> str:
     return place(part.text, begin_of(part.tree))
 
 
-def with_streams_changed(manifest: Manifest, changed: Set[str]) -> Manifest:
-    """Bind the queries that read the streams `changed`, now declared otherwise, and those that read their answers.
+def with_streams_changed(manifest: Manifest, before: Mapping[str, StreamSchema]) -> Manifest:
+    """Bind the queries anew for which streams, declared otherwise than `before`, mean something else now.
 
-    `SELECT *` stands for other columns than before, so that streams of answers may have others too. A query that reads
-    them goes by the names of the columns, as it does where a pushed stream gets another one. The SELECTs of a UNION
-    over several streams agree again once all of these are declared.
+    `SELECT *` stands for other columns than before, so that streams of answers may have others too. A column that is
+    named stands for what it stood for. The SELECTs of a UNION over several streams agree again once all of these are
+    declared.
     """
-    manifest = _bound_anew(manifest, changed)
-    below = set(changed)
+    manifest = _bound_anew(manifest, before)
+    below = set(before)
     for name in [stream.name for level in streams_by_level(manifest) for stream in level]:
         former = manifest.streams[name]
         if not below.isdisjoint(s.stream for q in former.answers_of for s in query_of(manifest.queries[q]).sources):
@@ -89,30 +89,58 @@ def with_streams_changed(manifest: Manifest, changed: Set[str]) -> Manifest:
             continue
         if now.columns.names != former.columns.names:
             streams = {**manifest.streams, name: replace(former, columns=now.columns)}
-            manifest = _bound_anew(replace(manifest, streams=streams), {name})
+            manifest = _bound_anew(replace(manifest, streams=streams), {name: former})
         elif name in below:
             # Of a join below a join, `*` stands for the columns of the streams that it joins, in their order.
-            manifest = _bound_anew(manifest, {name}, every_column=True)
+            manifest = _bound_anew(manifest, {name: former})
     return manifest
 
 
-def _bound_anew(manifest: Manifest, changed: Set[str], every_column: bool = False) -> Manifest:
-    # With `every_column` only the queries whose text has a `*`.
-    queries, parts = {**manifest.queries}, dict[str, Statement]()
+def _bound_anew(manifest: Manifest, former: Mapping[str, StreamSchema]) -> Manifest:
+    others = {name: _marked_otherwise(stream, manifest.streams[name]) for name, stream in former.items()}
+    anew = {name for name, entry in manifest.queries.items() if _means_others(entry, others)}
+    queries, trees = {**manifest.queries}, dict[str, Statement]()
+    if not anew:
+        return manifest
     for name, entry in reversed([*manifest.queries.items()]):  # Each before its parts, of which it has the trees.
-        statement = parts[name] if name in parts else Statement.of(entry.sql)
-        parts |= statement.parts.queries
-        if not any(source.stream in changed for source in query_of(entry).sources):
+        if anew.isdisjoint(_with_parts(manifest, name)):
             continue
-        if every_column and "*" not in entry.sql:
+        query = query_of(entry)
+        tree: Statement = trees.get(name) or query.tree or Statement.of(entry.sql)
+        query.keep(tree)  # For the next stream that is declared otherwise.
+        trees |= tree.parts.queries
+        if name not in anew:
             continue
         try:
-            queries[name] = replace(entry, query=bind_query(manifest, statement))
+            queries[name] = replace(entry, query=bind_query(manifest, tree).keep(tree))
         except LanguageError as error:
             if "*" in entry.sql:
                 raise cannot_be_taken_up(name, error) from error
             # Its columns have names, which stand for what they stood for.
     return replace(manifest, queries=queries)
+
+
+def _marked_otherwise(former: StreamSchema, now: StreamSchema) -> Set[str]:
+    both = set(former.columns.names) & set(now.columns.names)
+    return {name for name in both if former.columns.field(name).metadata != now.columns.field(name).metadata}
+
+
+def _means_others(entry: QueryEntry, others: Mapping[str, Set[str]]) -> bool:
+    query = query_of(entry)
+    read = [source for source in query.sources if source.stream in others]
+    return bool(read) and (
+        "*" in entry.sql or any(not others[s.stream].isdisjoint(query.columns_of(s.alias)) for s in read)
+    )
+
+
+def _with_parts(manifest: Manifest, name: str) -> Set[str]:
+    # The query, the parts that it reads, and those that these read.
+    found, waiting = set[str](), [name]
+    while waiting:
+        found.add(one := waiting.pop())
+        for source in query_of(manifest.queries[one]).sources:
+            waiting += [query for query in manifest.streams[source.stream].answers_of if manifest.queries[query].part]
+    return found
 
 
 def cannot_be_taken_up(name: str, error: MidstreamError) -> CheckpointError:

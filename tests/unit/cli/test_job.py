@@ -97,7 +97,7 @@ def test_how_queries_share_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None
     session = MagicMock()
     job_of(session, parse_job(text))
     made.assert_called_once_with(session, checkpoint="ckpt", lanes=1, sharing="mem_opt")
-    history = {call.args[0]: call.kwargs["history"] for call in made.return_value.query.call_args_list}
+    history = {call.args[0].query: call.args[0].history for call in made.return_value.declare_query.call_args_list}
     assert history == {"old": True, "new": False}
 
 

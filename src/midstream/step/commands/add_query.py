@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import count
 from typing import Annotated, Any, Self
 
@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from midstream.language.job_specs import QuerySpec
 from midstream.language.parse import bind_to_run, derived_parts
-from midstream.language.parts import Statement, check_text, not_too_deep
+from midstream.language.parts import Statement, not_too_deep
 from midstream.language.query import Query, query_of
 from midstream.model.allowed import allow_operators
 from midstream.model.codec import decode
@@ -60,18 +60,14 @@ class AddQuery(QuerySpec, StepCommand):
             allow_operators(str(self.operator))
         return self
 
-    @cached_property
-    def statement(self) -> Statement:
-        """Return the query as a tree, parsed once however often it is checked before it begins."""
-        check_text(self.sql)
-        with not_too_deep(self.sql):
-            return Statement.of(self.sql)
+    @classmethod
+    def of(cls, spec: QuerySpec) -> AddQuery:
+        """Return the command that begins a query as it is declared."""
+        return cls(spec.query, **spec.arguments()).of_tree(spec)
 
     def without_operator(self) -> AddQuery:
-        """Return the command for the query alone, of the same tree."""
-        alone = replace(self, operator=None, operator_options={})
-        alone.__dict__["statement"] = self.statement
-        return alone
+        """Return the command for the query alone."""
+        return self.like(operator=None, operator_options={})
 
     @override
     def apply(self, draft: Draft) -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated
 
 from typing_extensions import override
 
 from midstream.language.parse import bind_to_run, derived_parts
-from midstream.language.parts import Statement, check_text, not_too_deep
+from midstream.language.parts import QueryText, not_too_deep
 from midstream.language.query import query_of
 from midstream.model.command import Prompt, QueryName
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, QueryChanged
-from midstream.model.manifest import Manifest
 from midstream.sharing.chains import check_parts
 from midstream.sharing.membership import change
 from midstream.step.commands.base import StepCommand
@@ -24,7 +22,7 @@ from midstream.step.reviewing.settings import reworded
 
 
 @dataclass(frozen=True)
-class ChangeQuery(StepCommand):
+class ChangeQuery(QueryText, StepCommand):
     """Give a running query another window or filter, or another select list with the same columns.
 
     It keeps its plan, its state and where its results go. With a wider window the answers are exact once kept rows
@@ -37,13 +35,6 @@ class ChangeQuery(StepCommand):
     verb = "change"
     examples = ("ckpt large 'SELECT A.id FROM A, B WHERE A.id = B.id WINDOW 2 HOURS' --wait 60",)
 
-    @cached_property
-    def statement(self) -> Statement:
-        """Return the query as a tree, parsed once however often it is checked before it changes."""
-        check_text(self.sql)
-        with not_too_deep(self.sql):
-            return Statement.of(self.sql)
-
     @override
     def apply(self, draft: Draft) -> None:
         with not_too_deep(self.sql):
@@ -52,7 +43,9 @@ class ChangeQuery(StepCommand):
     def _change(self, draft: Draft) -> None:
         before = draft.entry(self.query)
         statement = self.statement
-        if _parts(draft.manifest, Statement.of(before.sql)) != _parts(draft.manifest, statement):
+        parts = [*statement.parts.queries, *(part.part for part in derived_parts(draft.manifest, statement))]
+        known = draft.manifest.queries.keys() | draft.manifest.streams.keys()
+        if not known.issuperset([*parts, *statement.parts.unions]):
             raise QueryError(
                 f"the new text of query {self.query!r} has other subqueries, joins below others or static tables: "
                 "these are queries of their own",
@@ -71,7 +64,3 @@ class ChangeQuery(StepCommand):
     @override
     def is_done_by(self, event: Event) -> bool:
         return isinstance(event, QueryChanged) and (event.query, event.sql) == (self.query, self.sql)
-
-
-def _parts(manifest: Manifest, query: Statement) -> set[str]:
-    return {*query.parts.queries, *(part.part for part in derived_parts(manifest, query))}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, getdoc, signature
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
+from midstream.language.job_specs import QuerySpec
 from midstream.step.choose import AUTO
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.answer_proposal import Approve, Reject
@@ -84,6 +85,10 @@ class Controls(ABC, Generic[Receipt]):
         above, over = operator_options or {}, spread_options or {}
         query = AddQuery(name, sql, plan, None, operator, above, history, spread, nodes, over)
         return self._add(query.allowed(), sink)
+
+    def declare_query(self, declared: QuerySpec) -> Receipt:
+        """Begin a query as a job file declares it."""
+        return self._add(AddQuery.of(declared).allowed(), declared.sink)
 
     def migrate(
         self,
