@@ -110,6 +110,7 @@ class Lane:
         self._bases: dict[StateId, BaseState] = {}
         self._joins: dict[StateId, JoinState] = {}
         self._tables: dict[StateId, pa.RecordBatch] = {}
+        self._dying = self.pace.dying_in(sum([rows.num_rows for rows in inputs.values()]))
         self._finished, self._checked = False, are_on()
         self.rests = False
         """Whether operators that are brought nothing leave their states alone; from phase *prepare* on."""
@@ -231,7 +232,7 @@ class Lane:
             self._check(self._bounds is not None, "states are loaded after the lane is bound")
             listing, bounds = self._before.states.get(spec.id, _UNLISTED), self.bounds(spec.id)
             found = self._bases[spec.id] = BaseState.load(
-                spec, listing, bounds, self._store, self.clock.step, self.pace
+                spec, listing, bounds, self._store, self.clock.step, self._dying
             )
         return found
 
@@ -252,9 +253,9 @@ class Lane:
             self._check(self._bounds is not None, "states are loaded after the lane is bound")
             listing, bounds = self._before.states[spec.id], self.bounds(spec.id)
             if spec.lineage is None or listing.lineage == spec.lineage.digest:
-                found = JoinState.load(spec, listing, bounds, self._store, self.pace)
+                found = JoinState.load(spec, listing, bounds, self._store, self._dying)
             else:
-                found = JoinState.load(spec, listing, before_relived(bounds), self._store, self.pace)
+                found = JoinState.load(spec, listing, before_relived(bounds), self._store, self._dying)
                 found = self._relived(found, spec.lineage)
             self._joins[spec.id] = found
         return found

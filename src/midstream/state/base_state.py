@@ -15,7 +15,7 @@ from midstream.language.evaluate import all_hold
 from midstream.model.manifest import MOST_KNOWN, StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.state.combinations import Combinations, Deaths, Words, empty, heading_of
-from midstream.state.compaction import PACE, Pace, is_sparse, rows_to_merge
+from midstream.state.compaction import PACE, is_sparse, rows_to_merge
 from midstream.state.gather import POOL
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
@@ -71,12 +71,14 @@ class BaseState:
         bounds: Mapping[Clock, int],
         store: ChunkStore,
         step: int = -1,
-        pace: Pace = PACE,
+        dying: int = PACE.dying,
     ) -> BaseState:
         """Load the state as a manifest lists it, without the chunks at its front that are dead as a whole.
 
         Only the front is cut, so that row numbers stay consecutive and a row is found by subtraction. Where the lineage
         has changed since, rows get their bits for the filters that are new in this `step`.
+
+        In chunks of at least `dying` rows the dead are only counted.
         """
         changed = spec.lineage is not None and listing.lineage != spec.lineage.digest
         over, known = before_relived(bounds) if changed else bounds, listing.known_from(store)
@@ -87,7 +89,7 @@ class BaseState:
             runs = [RowRun(ref.first, store.get(ref), ref) for ref in listing.chunks[dead:]]
         else:
             runs = list(known[dead:])
-        state = BaseState(spec, runs, listing.next_row, listing.live, pace.dying)
+        state = BaseState(spec, runs, listing.next_row, listing.live, dying)
         if spec.lineage is not None and changed:
             state.old, state.relived = [state._relived(run, spec.lineage, step) for run in runs], True
         return state

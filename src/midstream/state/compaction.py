@@ -36,6 +36,17 @@ class Pace(NamedTuple):
     dying: int = 1 << 14
     """Of chunks of fewer rows the dead ones are taken out in each step; in larger ones they are passed over."""
 
+    dying_beside: int = 8
+    """A chunk of fewer than so many times the step's rows is not large: the step takes out what is dead of it."""
+
+    def dying_in(self, rows: int) -> int:
+        """Return how many rows a chunk has at least whose dead are passed over in a step of so many rows.
+
+        >>> Pace().dying_in(300), Pace().dying_in(60_000)
+        (16384, 480000)
+        """
+        return max(self.dying, self.dying_beside * rows)
+
 
 PACE = Pace()
 

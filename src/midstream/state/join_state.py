@@ -12,7 +12,7 @@ import numpy.typing as npt
 from midstream.model.manifest import StateListing
 from midstream.model.window import Clock
 from midstream.state.combinations import Combinations
-from midstream.state.compaction import PACE, Pace, is_sparse, to_merge
+from midstream.state.compaction import PACE, is_sparse, to_merge
 from midstream.state.gather import extremes
 from midstream.state.lineage import Lineage
 from midstream.state.sorted_run import DyingRun, SortedRun, from_batch, is_dead, merge_runs, purge_run, purge_runs
@@ -43,15 +43,18 @@ class JoinState:
 
     @staticmethod
     def load(
-        spec: StateSpec, listing: StateListing, bounds: Mapping[Clock, int], store: ChunkStore, pace: Pace = PACE
+        spec: StateSpec, listing: StateListing, bounds: Mapping[Clock, int], store: ChunkStore, dying: int = PACE.dying
     ) -> JoinState:
-        """Load the state as a manifest lists it, without the rows that have died since."""
+        """Load the state as a manifest lists it, without the rows that have died since.
+
+        In chunks of at least `dying` rows the dead are passed over, not taken out.
+        """
         known = listing.known_from(store)
         if known is None:
             refs = [ref for ref in listing.chunks if not is_dead(ref, bounds)]
-            runs = [purge_run(from_batch(store.get(ref), spec, ref), bounds, pace.dying) for ref in refs]
+            runs = [purge_run(from_batch(store.get(ref), spec, ref), bounds, dying) for ref in refs]
         else:
-            runs = purge_runs(known, bounds, pace.dying)
+            runs = purge_runs(known, bounds, dying)
         return JoinState(spec, runs, listing.live - sum([run.combinations.count for run in runs]), listing.left_out)
 
     @property

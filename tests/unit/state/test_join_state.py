@@ -15,7 +15,7 @@ from midstream.model.errors import CheckpointError
 from midstream.model.manifest import StateListing
 from midstream.plan.signature import Signature
 from midstream.state.combinations import Combinations
-from midstream.state.compaction import PACE, Pace
+from midstream.state.compaction import PACE
 from midstream.state.join_state import JoinState
 from midstream.state.sorted_run import SortedRun, sort_run
 from midstream.state.specs import StateSpec
@@ -54,9 +54,9 @@ def content(state: JoinState) -> list[tuple[int, int, int, int]]:
 
 
 def load(
-    listing: StateListing, store: ChunkStore, bound: int = -100, spec: StateSpec = SPEC, pace: Pace = PACE
+    listing: StateListing, store: ChunkStore, bound: int = -100, spec: StateSpec = SPEC, dying: int = PACE.dying
 ) -> JoinState:
-    return JoinState.load(spec, listing, {"ts": bound}, store, pace)
+    return JoinState.load(spec, listing, {"ts": bound}, store, dying)
 
 
 def test_what_is_inserted_is_there_in_the_next_step(store: ChunkStore) -> None:
@@ -135,12 +135,12 @@ def test_codes_of_a_band_state_are_doubles(store: ChunkStore) -> None:
     assert found.combinations.refs["A"].tolist() == [2, 0, 1]
 
 
-@pytest.mark.parametrize("pace", [PACE, Pace(dying=1)], ids=["small", "large"])
+@pytest.mark.parametrize("dying", [(PACE.dying,), (1,), (1, PACE.dying)], ids=["small", "large", "in turn"])
 @pytest.mark.parametrize("kind", ["memory", "files"])
 @settings(max_examples=15, deadline=None)
 @given(steps=st.lists(st.tuples(st.lists(st.integers(0, 3), max_size=4), st.integers(0, 3)), max_size=25))
 def test_many_steps_against_a_list(
-    kind: str, pace: Pace, steps: list[tuple[list[int], int]], tmp_path_factory: pytest.TempPathFactory
+    kind: str, dying: tuple[int, ...], steps: list[tuple[list[int], int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A state that is compacted and purged holds what a plain list would; the bound never falls."""
     store: ChunkStore = MemoryStore() if kind == "memory" else FileStore(tmp_path_factory.mktemp("chunks"))
@@ -148,7 +148,7 @@ def test_many_steps_against_a_list(
     listing, number, bound = StateListing(), 0, 0
     for step, (codes, moved) in enumerate(steps):
         bound += moved
-        state = load(listing, store, bound, pace=pace)
+        state = load(listing, store, bound, dying=dying[step % len(dying)])
         before = len(kept)
         kept = [entry for entry in kept if entry[3] >= bound]
         assert content(state) == sorted(kept)
