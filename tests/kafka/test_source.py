@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -323,6 +324,44 @@ def test_a_step_that_fails_reads_the_same_again(kafka: Broker, monkeypatch: pyte
         running.step()
     assert pushed[0] == pushed[1] == (f"{topic}[0]@0-2",)
     assert keys() == [0, 1, 2]
+
+
+def test_the_next_step_is_read_while_one_is_done(kafka: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = kafka.topic("orders", 2)
+    for partition in range(2):
+        kafka.send(topic, [row(k) for k in range(partition, 10, 2)], partition)
+    streams = {"A": stream(kafka, topic, options={"maxOffsetsPerTrigger": 4})}
+    with job(streams) as running:
+        read: list[Sequence[str]] = []
+        asked = threading.Semaphore(0)
+        waiting, push = KafkaSource.waiting, running.engine.push
+
+        def asking(self: KafkaSource, read: Any) -> Any:
+            found = waiting(self, read)
+            asked.release()
+            return found
+
+        def failing_once(tables: Any, **more: Any) -> Any:
+            if not read:
+                assert asked.acquire(timeout=10), "the first step was read"
+                assert asked.acquire(timeout=10), "and the next is read meanwhile"
+            read.append(more["read"]["A"])
+            if len(read) == 1:
+                raise OSError("no room")
+            return push(tables, **more)
+
+        monkeypatch.setattr(KafkaSource, "waiting", asking)
+        monkeypatch.setattr(running.engine, "push", failing_once)
+        with pytest.raises(OSError):
+            running.step()
+        kafka.send(topic, [row(10), row(11)])
+        assert running.step()
+        assert running.engine.times[-1].backlog == {"A[0]": 3, "A[1]": 3}
+        assert running.step()
+    assert read[0] == read[1] == (f"{topic}[0]@0-2", f"{topic}[1]@0-2")
+    assert read[2] == (f"{topic}[0]@2-4", f"{topic}[1]@2-4")
+    assert drain(streams) == 2, "what was read ahead for a step that was not done is read again"
+    assert keys() == list(range(12))
 
 
 def test_a_broker_that_does_not_answer_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

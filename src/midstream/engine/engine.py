@@ -218,7 +218,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
             )
         self.create_stream(name, source.columns, timestamp, lateness, idle_timeout, unit, max_ahead, dead_letters)
         if self._sources is None:
-            self._sources = Sources(self, self._checkpoint.folders, self._pool)
+            self._sources = Sources(self, self._checkpoint.folders)
         self._sources.add(name, source)
 
     def pull(self, *, interval: float | None = None, returns: bool = True) -> dict[str, pa.Table] | None:

@@ -29,6 +29,9 @@ class FileSource(ABC):
     columns: pa.Schema
     """What the stream declares."""
 
+    ahead: ClassVar[bool] = False
+    """Whether the next step is read while one is done, where more waits than one takes. `interrupt` ends that."""
+
     @staticmethod
     @abstractmethod
     def of(name: str, spec: SourceSpec, known: pa.Schema | None = None) -> FileSource:
@@ -73,6 +76,10 @@ class FileSource(ABC):
 
     def check(self) -> None:
         """Raise a `MidstreamError` where nothing could be read; called by `midstream check`, it changes nothing."""
+        return
+
+    def interrupt(self) -> None:
+        """Have a call that waits in another thread fail soon, because the source is about to be closed."""
         return
 
     def close(self) -> None:

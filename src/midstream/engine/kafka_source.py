@@ -1,8 +1,8 @@
 """A topic of Kafka as a source: its messages as rows, each read once.
 
 A step reads of each partition a range of offsets, and "files" are these ranges: `orders[0]@100-250`. The manifest lists
-those of its step. What was fetched for a step is kept until the manifest has its ranges, so a step that is done again
-in this process gets the same messages; one that nothing was committed of may get more.
+those of its step. What was read for a step is kept until the manifest has its ranges, so a step that is done again in
+this process gets the same messages; one that nothing was committed of may get more in another process.
 """
 
 from __future__ import annotations
@@ -121,6 +121,7 @@ class KafkaSource(FileSource):
     """
 
     name = "kafka"
+    ahead = True
 
     def __init__(
         self,
@@ -143,8 +144,8 @@ class KafkaSource(FileSource):
         self._ends: dict[int, int] = {}
         self._paused: set[int] = set()
         self._fetched: dict[str, _Fetched] = {}
-        self._decoded_ahead: dict[str, list[pa.Table]] = {}
         self._high: dict[int, int] = {}
+        self._interrupted = False
 
     @staticmethod
     def reads(spec: SourceSpec) -> bool:
@@ -191,7 +192,6 @@ class KafkaSource(FileSource):
             "_ends": {},
             "_paused": set(),
             "_fetched": {},
-            "_decoded_ahead": {},
             "_high": {},
         }
         return self.__dict__ | own
@@ -217,19 +217,14 @@ class KafkaSource(FileSource):
             return tuple(self._fetched)
         with failures(self._place, InputError):
             self._fetched = {str(one.range): one for one in self._fetch(known)}
-        # Here, because an engine asks each source in a thread: so streams are decoded side by side.
-        self._decoded_ahead = {file: self._tables(one) for file, one in self._fetched.items()}
         return tuple(self._fetched)
 
     def read(self, files: Sequence[str]) -> pa.Table:
         """The rows of ranges that `waiting` gave, beside them which message each is, for dead letters."""
         tables = []
         for file in files:
-            decoded = self._decoded_ahead.pop(file, None)
-            if decoded is None:
-                fetched = self._fetched.get(file)
-                decoded = self._tables(self._planned(Range.parse(file)) if fetched is None else fetched)
-            tables += decoded
+            fetched = self._fetched.get(file)
+            tables += self._tables(self._planned(Range.parse(file)) if fetched is None else fetched)
         return one_table(tables, self.columns) if tables else self.columns.empty_table()
 
     def plan(
@@ -289,6 +284,10 @@ class KafkaSource(FileSource):
         if isinstance(self._decode, Registered):
             self._decode.check(self._of_values)
         self._decode([], self._of_values)
+
+    def interrupt(self) -> None:
+        """Have no more messages awaited."""
+        self._interrupted = True
 
     def close(self) -> None:
         """Close the connections."""
@@ -455,26 +454,26 @@ class KafkaSource(FileSource):
         """Consume until of each partition there are `rows` messages or `size` bytes, or all up to its end."""
         sizes = {one: sum(_sizes(self._ahead[one]["value"])) for one in self._at}
 
-        def has_share(one: int) -> bool:
-            return len(self._ahead[one]["offset"]) >= rows or sizes[one] >= size
+        def has_shares(one: int, count: int = 1) -> bool:
+            return len(self._ahead[one]["offset"]) >= count * rows or sizes[one] >= count * size
 
         def is_due(one: int) -> bool:
             offsets, high = self._ahead[one]["offset"], self._high[one]
             reached = (offsets[-1] + 1 if offsets else positions[one], self._ends.get(one, -1))
-            return not has_share(one) and max(reached) < high
+            return not has_shares(one) and max(reached) < high
 
         due = {one for one in behind if is_due(one)}
-        self._pause({one for one in self._at if has_share(one)}, due)
         spoke = time.monotonic()
         while due:
+            # A pause throws away what the client has fetched: only of a partition that brings far more than others.
+            self._pause({one for one in self._at if has_shares(one, 2)}, due)
             first = self._consumer.poll(0.1)
             messages = [] if first is None else [first, *self._consumer.consume(_AT_ONCE, 0)]
             for one, more in self._sorted(messages).items():
                 sizes[one] += more
                 spoke = time.monotonic()
             due = {one for one in due if is_due(one)}
-            self._pause({one for one in self._at if has_share(one)}, set())
-            if due and time.monotonic() - spoke > _SILENCE:
+            if due and (self._interrupted or time.monotonic() - spoke > _SILENCE):
                 raise ReadError(
                     f"Kafka brings no messages of {self.topic}{sorted(due)}",
                     place=self._place,
@@ -510,7 +509,7 @@ class KafkaSource(FileSource):
                 raise failed(error, self._place, InputError)
 
     def _pause(self, full: Collection[int], due: Collection[int]) -> None:
-        """Bring no more messages of partitions that have a step's share already, and again those of others."""
+        """Bring no more messages of partitions that have two steps' shares already, and again those of others."""
         if pausing := [self._of(one) for one in full if one not in self._paused]:
             self._consumer.pause(pausing)
         if resuming := [self._of(one) for one in due if one in self._paused]:

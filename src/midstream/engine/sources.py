@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Executor, wait
-from typing import Protocol
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -62,16 +62,39 @@ class Pushed(Protocol):
         """Do one step."""
 
 
+class _Asked(NamedTuple):
+    """What waits at a source, which of it a step takes, the rows of these files, and what waits on, by part."""
+
+    waiting: tuple[str, ...]
+    files: tuple[str, ...]
+    rows: pa.Table | None
+    backlog: Mapping[str, int]
+
+    @staticmethod
+    def of(source: FileSource, read: Collection[str]) -> _Asked:
+        """Ask a source for a step after the one that has `read` the last of these."""
+        waiting = source.waiting(read)
+        files = waiting[: source.most]
+        return _Asked(waiting, files, source.read(files) if files else None, source.backlog(waiting, files))
+
+
 class Sources:
     """The sources of an engine's streams, and which of their files its steps have read.
 
     Which files a step reads its manifest says: so each file is read exactly once, whatever is killed and when. Before
     the next step that is noted beside the manifests, of which only the last few stay. No two attempts at a step write
     one note, so none that arrives late changes what was read.
+
+    While a step is done a source of which more waits is read for the next one. What was read so is used as it is once
+    the step is committed; until then the step that is done again takes what it took before.
     """
 
-    def __init__(self, engine: Pushed, folders: Folders, pool: Executor) -> None:
-        self._engine, self._folders, self._pool = engine, folders, pool
+    def __init__(self, engine: Pushed, folders: Folders) -> None:
+        self._engine, self._folders = engine, folders
+        # Of its own, so that a step never waits for a broker that is asked for the next one.
+        self._pool = ThreadPoolExecutor(thread_name_prefix="midstream-sources")
+        self._kept: dict[str, _Asked] = {}
+        self._ahead: dict[str, Future[_Asked]] = {}
         self._sources: dict[str, FileSource] = {}
         self._notes: dict[str, FilesRead] = {}
         self._read: dict[str, dict[str, int]] = {}
@@ -80,6 +103,9 @@ class Sources:
 
     def add(self, name: str, source: FileSource) -> None:
         """Read a stream from a source from now on."""
+        wait(self._ahead.values())
+        self._kept.pop(name, None)
+        self._ahead.pop(name, None)
         newest, log = self._engine.manifest, self._folders.sources(name)
         listed = newest.published.read.get(name, ())
         # Each file that was read, with the step that read it, or a later one.
@@ -92,22 +118,15 @@ class Sources:
         Returns: what `push` does, or None if there was nothing to do.
         """
         watch = Stopwatch()
-        # Each waits for a broker or a store, and none for another.
-        asked = {name: self._pool.submit(one.waiting, self._read[name]) for name, one in self._sources.items()}
-        wait(asked.values())  # Where one fails, another must not be asked again while it still answers.
-        waiting = {name: one.result() for name, one in asked.items()}
-        found = {name: files[: self._sources[name].most] for name, files in waiting.items()}
-        if not any(found.values()) and not self._engine.waits:
+        asked = self._ask()
+        read = {name: one.files for name, one in asked.items() if one.files}
+        if not read and not self._engine.waits:
             return None
-        tables = {name: self._sources[name].read(files) for name, files in found.items() if files}
-        read = {name: files for name, files in found.items() if files}
         number, begun = self._engine.manifest.step + 1, time.monotonic()
-        backlog = {
-            f"{name}{part}": count
-            for name, files in waiting.items()
-            for part, count in self._sources[name].backlog(files, found[name]).items()
-        }
+        tables = {name: one.rows for name, one in asked.items() if one.rows is not None}
+        backlog = {f"{name}{part}": count for name, one in asked.items() for part, count in one.backlog.items()}
         watch.lap("read")
+        self._read_ahead(asked)
         try:
             results = self._engine.push(
                 tables, took=self._took, interval=interval, read=read, backlog=backlog, watch=watch, returns=returns
@@ -115,15 +134,46 @@ class Sources:
         finally:
             self._took = time.monotonic() - begun
             if self._engine.manifest.step == number:  # Also where a sink did not take the results.
-                for name, files in found.items():
+                self._kept = {}
+                for name, files in read.items():
                     self._read[name].update(dict.fromkeys(files, number))
         if number % STEPS_BETWEEN_TIDYINGS == 0:
             self._folders.manifests.epochs.check(self._engine.manifest.epochs[-1].number)
             self._forget_files()
         return results
 
+    def _ask(self) -> dict[str, _Asked]:
+        """Read what the next step takes of each source, unless that was done while the last one was."""
+        wait(self._ahead.values())  # No source is asked while it still answers.
+        found = dict(self._kept)
+        if not found:
+            # Whether something waits now, or what failed then fails now, only the source can tell.
+            done = {name: one.result() for name, one in self._ahead.items() if one.exception() is None}
+            found, self._ahead = {name: one for name, one in done.items() if one.files}, {}
+        # Each waits for a broker or a store, and none for another.
+        asked = {
+            name: self._pool.submit(_Asked.of, source, self._read[name])
+            for name, source in self._sources.items()
+            if name not in found
+        }
+        wait(asked.values())  # As above, where one fails.
+        found |= {name: one.result() for name, one in asked.items()}
+        return {name: found[name] for name in self._sources}
+
+    def _read_ahead(self, asked: Mapping[str, _Asked]) -> None:
+        """Begin to read what the step after this one takes, where this one leaves something."""
+        self._kept = {name: one for name, one in asked.items() if self._sources[name].ahead and one.files}
+        self._ahead = {name: one for name, one in self._ahead.items() if name in self._kept}
+        for name, one in self._kept.items():
+            if name not in self._ahead and any(one.backlog.values()):
+                read = {*self._read[name], *one.files}
+                self._ahead[name] = self._pool.submit(_Asked.of, self._sources[name], read)
+
     def close(self) -> None:
         """Close what the sources hold open."""
+        for source in self._sources.values():
+            source.interrupt()
+        self._pool.shutdown()
         for source in self._sources.values():
             source.close()
 
