@@ -41,7 +41,9 @@ class NodeSpread:
     With `auto` the number of nodes was left to the cost model. `count_bound` is how many rows a slice takes at most, 0
     for any number. `master` (an alias), `segment` (microseconds) and
     `copies` are those of the schemes that replicate; `slices` are by label those of a scheme whose rows stay where
-    they came. `rings` are by label the nodes of the ring from the head on, where they do not follow one another by
+    they came, whose nodes have `pieces` of them each. `cuts` are, where slices by age were cut anew by load, the parts
+    of the work of an even cut at which they end. `weighed` is what each node had compared when that was looked at last.
+    `rings` are by label the nodes of the ring from the head on, where they do not follow one another by
     number. `moment` is the newest event time that a step has seen,
     `span` by how much it went on with each moment in flight of the last step.
     `work` is what each node did, `sent` has for each hop the visits of partial results to nodes and `bytes` the size of
@@ -67,6 +69,9 @@ class NodeSpread:
     span: int = 0
     slices: Mapping[str, SourceSlices] = field(default_factory=dict)
     rings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    cuts: tuple[float, ...] = ()
+    pieces: int = 1
+    weighed: tuple[int, ...] = ()
     work: tuple[NodeWork, ...] = ()
     sent: tuple[int, ...] = ()
     bytes: tuple[int, ...] = ()

@@ -28,7 +28,7 @@ from midstream.step.lane_load import timed
 from midstream.step.program import Program, compile_program
 from midstream.step.reviewing.carry_out import forget_paces, review
 from midstream.step.reviewing.lane_review import review_lanes
-from midstream.step.spreading.length import lengthened
+from midstream.step.spreading.length import evened, lengthened
 from midstream.step.spreading.sharing import spread_queries
 
 Refuse = Callable[[Command, Manifest], str | None]
@@ -148,7 +148,7 @@ def plan_step(
         current = settled(current, [demand for entry in current.queries.values() for demand in entry.demands.values()])
     changed = draft.changed or current.chains.keys() != manifest.chains.keys()
     current = recut(current, draft.events, changed=changed)
-    current = lengthened(current, draft.events)
+    current = evened(lengthened(current, draft.events))
     return StepPlan(
         keep_arrangement(manifest, current), manifest.shares, draft.migrations, tuple(draft.events), changed
     )

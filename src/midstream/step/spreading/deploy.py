@@ -64,8 +64,8 @@ def grown(
 ) -> NodeSpread:
     """Advance the spread once these rows have come, with these moments in flight.
 
-    Where rows stay where they came, a slice is 1/N of the window long, and slices whose rows have all ended before
-    `bound` are left out.
+    Where rows stay where they came, a slice is 1/N of the window long or a piece of that, and slices whose rows have
+    all ended before `bound` are left out.
     """
     spread = replace(spread, moment=moments[-1], span=_span(spread.moment, arrivals, moments))
     return _with_slices(query, spread, arrivals, bound)
@@ -80,9 +80,9 @@ def without_run_out(query: Query, spread: NodeSpread, bound: int) -> NodeSpread:
     return replace(spread, before=without_run_out(query, spread.before, bound))
 
 
-def slice_length(window: int, nodes: int) -> int:
+def slice_length(window: int, spread: NodeSpread) -> int:
     """Compute the length of a slice where rows stay where they came, in microseconds."""
-    return max(window // nodes, 1)
+    return max(window // (spread.nodes * spread.pieces), 1)
 
 
 def begun_slices(query: Query, spread: NodeSpread) -> NodeSpread:
@@ -123,7 +123,8 @@ def _ages(query: Query, spread: NodeSpread) -> dict[str, tuple[int, ...]]:
     # Only where rows go from node to node as they grow older.
     if not spreading(spread.scheme).ages:
         return {}
-    return {label: even_ages(window, spread.nodes, spread.span) for label, window in windows_of(query).items()}
+    windows = windows_of(query).items()
+    return {label: even_ages(window, spread.nodes, spread.span, spread.cuts) for label, window in windows}
 
 
 def _span(before: int | None, arrivals: Mapping[str, Words], moments: tuple[int, ...]) -> int:
@@ -139,7 +140,7 @@ def _grown(spread: NodeSpread, label: str, ts: Words, window: int) -> SliceTable
         return table_of(slices)
     # What stands for no slices yet begins with the first rows.
     table = SliceTable((int(ts.min()),), (0,)) if slices == NO_SLICES else table_of(slices)
-    length, bound = slice_length(window, spread.nodes), spread.count_bound or None
+    length, bound = slice_length(window, spread), spread.count_bound or None
     return table.grown(ts, length, spread.nodes, bound, spread.rings.get(label, ()))
 
 

@@ -1,8 +1,14 @@
-"""Over how many nodes a query is spread whose user leaves it to the cost model (Wang ch. 13). Pure."""
+"""Over how many nodes a query is spread whose user leaves it to the cost model (Wang ch. 13), and which ages each has.
+
+Nodes of a ring have equally many pairs to compare (§13.4). Where queries with other windows and selections share it,
+what was counted says where to cut (§21.3). Pure.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from midstream.language.query import query_of
 from midstream.model.counters import Counters
@@ -10,9 +16,10 @@ from midstream.model.events import Event, QuerySpread
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.cost import RingCosts, RingLoad, length, result_latency
-from midstream.step.spreading.deploy import begun_slices
+from midstream.ring.spreading import spreading
+from midstream.step.spreading.deploy import begun_slices, windows_of
 from midstream.step.spreading.relocate import AGGRESSIVE, carried_over
-from midstream.step.spreading.sharing import all_spread, spread_queries
+from midstream.step.spreading.sharing import all_spread, mates_of, spread_queries
 
 MEASURED = RingCosts(join=1.9e-08, insert=0, send=4.1e-07, hop=0.0025)
 """Seconds that operations of the nodes take: a pair compared, a row put in and taken out again, a visit of a partial
@@ -31,6 +38,15 @@ STEPS_BETWEEN = 16
 WORTH = 1.1
 """The number changes where results come so many times as late as with the best one."""
 
+EVEN = 1.1
+"""Slices are cut anew where the busiest node compares so many times what the mean one does."""
+
+LEAST_COMPARED = 1_000
+"""Unless nodes have compared so many pairs each on average: what few did is chance."""
+
+MOST_PIECES = 16
+"""A node's share of a window is in so many slices at most where rows stay where they came."""
+
 
 def lengthened(manifest: Manifest, events: list[Event]) -> Manifest:
     """Change the numbers of nodes of a step about to run where others are better by what was counted.
@@ -46,6 +62,41 @@ def lengthened(manifest: Manifest, events: list[Event]) -> Manifest:
             events.append(QuerySpread(manifest.step, name, spread.scheme, spread.scheme, nodes))
             manifest = all_spread(manifest, name, _over(manifest, entry, spread, nodes))
     return manifest
+
+
+def evened(manifest: Manifest) -> Manifest:
+    """Cut the slices of rings anew whose nodes had unequal work since the last look, once a whole window has come.
+
+    Decided from counters alone. Rows go over as they do when they grow older; where they stay where they came, slices
+    become shorter, and rows to come are spread over more nodes.
+    """
+    for name, spread in spread_queries(manifest).items():
+        steps = manifest.step - spread.since
+        if spread.before is not None or steps == 0 or steps % STEPS_BETWEEN:
+            continue
+        chosen, each = spreading(spread.scheme), [name, *mates_of(manifest, name)]
+        widest = max(w for one in each for w in windows_of(query_of(manifest.queries[one])).values())
+        if (chosen.ages or chosen.keeps_slices) and steps * spread.span * chosen.rounds >= widest:
+            manifest = all_spread(manifest, name, _evened(spread, by_age=chosen.ages))
+    return manifest
+
+
+def _evened(spread: NodeSpread, *, by_age: bool) -> NodeSpread:
+    compared = tuple(one.comparisons for one in spread.work)
+    looked = replace(spread, weighed=compared)
+    if len(spread.weighed) != len(compared) or len(compared) != spread.nodes:
+        return looked
+    done = np.subtract(compared, spread.weighed)
+    if done.mean() < LEAST_COMPARED or done.max() <= EVEN * done.mean():
+        return looked
+    if not by_age:
+        return replace(looked, pieces=min(2 * spread.pieces, MOST_PIECES))
+    # Within a slice the work is taken to be even; where it is not, the next look cuts again.
+    ring = next(iter(spread.rings.values()), tuple(range(spread.nodes)))
+    work = np.append(0.0, np.cumsum(done[list(ring)]))
+    ends = np.array([0.0, *(spread.cuts or np.arange(1, spread.nodes) / spread.nodes), 1.0])
+    cuts = np.interp(np.arange(1, spread.nodes) / spread.nodes * work[-1], work, ends)
+    return replace(looked, cuts=tuple(cuts.round(6).tolist()))
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def _cut_anew(query: Query, spread: NodeSpread, former: NodeSpread) -> NodeSprea
     slices, rings = dict[str, SourceSlices](), dict[str, tuple[int, ...]]()
     for label, known in former.slices.items() if chosen.keeps_slices else ():
         if known != NO_SLICES:
-            length, bounded = slice_length(windows[label], former.nodes), bool(former.count_bound)
+            length, bounded = slice_length(windows[label], former), bool(former.count_bound)
             ring = _ring(former, label)
             table, rings[label] = relocated(table_of(known), ring, spread.nodes, length, bounded)
             slices[label] = slices_of(table)
