@@ -596,8 +596,8 @@ FAULTS = (
     Fault(
         "spark-block-goes-by-its-lane-alone",
         "spark/blocks.py",
-        "places = (first + lane) if lanes else words % self.partitions",
-        "places = lane if lanes else words % self.partitions",
+        "kept, first + self._lanes(group, stream, kept), first)",
+        "kept, self._lanes(group, stream, kept), 0)",
         "lanes of a second group do not follow those of the first in their turns over partitions",
         ("tests/spark/test_blocks.py::test_every_row_comes_to_its_lane_once",),
     ),

@@ -15,12 +15,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
+from midstream.language.expression import Column
 from midstream.model.errors import SinkError
 from midstream.model.schema import StreamSchema
+from midstream.runtime.lane_key import slots_of
 from midstream.runtime.watermark import Seen, StepClock
 from midstream.spark import blocks, parcel
 from midstream.spark.blocks import SEEN, Split, seen_of, shares, summed
-from midstream.spark.layout import STREAM, StepLayout, slot_column
+from midstream.spark.exchange import Group
+from midstream.spark.layout import STREAM, StepLayout, kept_column
 from midstream.spark.parcel import END, STOP, ParcelFiles
 from midstream.spark.unpack import StreamSlots
 from midstream.state.base_state import TIME
@@ -120,20 +123,22 @@ def test_two_streams_of_one_frame_and_a_stream_of_two_sources_start_again(spark:
 LAYOUT = StepLayout(("A", "B", "C"), {name: {"k": "_c0", "ts": TIME} for name in "ABC"})
 OWN = pa.schema([SCHEMA.field("k"), SCHEMA.field("ts")])
 STREAMS = tuple(StreamSlots.of(StreamSchema(name, OWN, "ts"), LAYOUT) for name in "ABC")
-GROUPS = ((3, frozenset({0, 1})), (1, frozenset({1})))
+KEY = Column(pa.int64(), "A", "k")
+GROUPS = (
+    Group("keyed", 3, frozenset("AB"), {"A": KEY, "B": KEY}, {"A": "true"}),
+    Group("single", 1, frozenset("B"), None, {}),
+)
 ROWS = 200
 
 
 def arrived(number: int) -> pa.RecordBatch:
-    """Rows of three streams, of which nobody reads the last, with the slots of two groups; some are filtered."""
+    """Rows of three streams, of which nobody reads the last; some are filtered out of the first group."""
     random = np.random.default_rng(number)
     return pa.RecordBatch.from_pydict({
         STREAM: pa.array(random.integers(0, 3, ROWS), pa.int8()),
         TIME: pa.array(random.integers(0, 100, ROWS), mask=random.random(ROWS) < 0.1),
         "_c0": pa.array(np.arange(ROWS) + number * ROWS),
-        slot_column(0): pa.array(random.integers(0, 4096, ROWS), pa.int16(), mask=random.random(ROWS) < 0.3),
-        slot_column(1): pa.array(np.zeros(ROWS), pa.int16()),
-        slot_column(2): pa.array(random.integers(0, 4096, ROWS), pa.int16()),
+        kept_column(0): pa.array(random.random(ROWS) < 0.7, mask=random.random(ROWS) < 0.1),
     })  # fmt: skip
 
 
@@ -156,13 +161,13 @@ def test_every_row_comes_to_its_lane_once(monkeypatch: pytest.MonkeyPatch, tmp_p
     for to in range(2):
         found = shares([one for place, one in sent if place == to], STREAMS, files)
         for group, lane in lanes[to::2]:
-            for stream in GROUPS[group][1]:
-                count, column = GROUPS[group][0], slot_column(group)
-                own = [r for r in table if r[STREAM] == stream and r[column] is not None and r[column] % count == lane]
+            for stream in map("ABC".index, sorted(GROUPS[group].streams)):
+                kept = [r for r in table if r[STREAM] == stream and (group or r[kept_column(0)])]
+                own = [r for r in kept if lane == (0 if group else slots_of(np.array([r["_c0"]]))[0] % 3)]
                 share = found.pop((group, lane, stream))
                 assert share.rows.column("_c0").to_pylist() == [row["_c0"] for row in own]
         unread = found.pop((2, 0, 2)).rows
-        own = [row for row in table if row[STREAM] == 2 and row[slot_column(2)] % 2 == to]
+        own = [row for row in table if row[STREAM] == 2 and (row[TIME] or 0) % 2 == to]
         assert unread.column("_c0").to_pylist() == [row["_c0"] for row in own]
         assert not found
     seen = summed(seen_of([one for _, one in sent]), "ABC")

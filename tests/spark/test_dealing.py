@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from midstream.language.evaluate import holds
 from midstream.language.expression import Column, Expression
@@ -24,11 +24,14 @@ from midstream.language.query import Query
 from midstream.model.errors import MidstreamError
 from midstream.model.schema import StreamSchema
 from midstream.plan.signature import canonical
-from midstream.runtime.lane_key import lane_key, slots, slots_of
+from midstream.runtime.lane_key import SLOTS, lane_key, slots, slots_of
 from midstream.runtime.watermark import StepClock
-from midstream.spark.exchange import Exchange, Group, slot_sql
-from midstream.spark.layout import STREAM, StepLayout, slot_column
-from midstream.spark.translate import key as key_sql
+from midstream.spark.blocks import Split, shares
+from midstream.spark.exchange import Group
+from midstream.spark.layout import STREAM, StepLayout
+from midstream.spark.session import ship
+from midstream.spark.stages import blocks_of
+from midstream.spark.unpack import StreamSlots
 from midstream.state.base_state import TIME
 from midstream.state.keys import key_codes
 
@@ -160,18 +163,31 @@ def union(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Data
 
 
 def by_spark(union: DataFrame, keys: Mapping[str, Key]) -> dict[str, dict[str, list[int]]]:
-    """The slots that Spark's exchange gives, by key and stream."""
+    """The slots that the tasks of a source give, by key and stream: lanes where there are as many."""
     both = frozenset({"A", "B"})
-    groups = tuple(Group(name, 3, both & key.keys(), key, {}) for name, key in keys.items())
-    exchange = Exchange(LAYOUT, groups, 2)
-    found = exchange.slotted(union, StepClock(0, {"A": 0, "B": 0})).toArrow()
+    groups = tuple(Group(name, SLOTS, both & key.keys(), key, {}) for name, key in keys.items())
     result = {name: {stream: [-1] * ROWS for stream in sorted(key)} for name, key in keys.items()}
-    ids, owners = found.column(SLOTTED["id"]).to_pylist(), found.column(STREAM).to_pylist()
-    for group, name in enumerate(keys):
-        for stream, slot, row in zip(owners, found.column(slot_column(group)).to_pylist(), ids, strict=True):
-            if "AB"[stream] in result[name]:
-                result[name]["AB"[stream]][row] = slot
+    for group, lane, stream, row in dealt(union, LAYOUT, STREAMS.values(), groups, SLOTTED["id"]):
+        if group == len(groups):  # Of a stream that no group reads.
+            continue
+        found = result[groups[group].name]["AB"[stream]]
+        assert found[row] == -1, "a row came twice"
+        found[row] = lane
     return result
+
+
+def dealt(
+    union: DataFrame, layout: StepLayout, streams: Iterable[StreamSchema], groups: tuple[Group, ...], id_slot: str
+) -> Iterator[tuple[int, int, int, int]]:
+    """The group, lane, stream and id of every row, once for each group that it goes to."""
+    ship(union.sparkSession.sparkContext)
+    schema = to_arrow_schema(union.schema, timezone="UTC")
+    clock = StepClock(0, dict.fromkeys(layout.streams, 0))
+    slots_of_streams = tuple(StreamSlots.of(stream, layout) for stream in streams)
+    split = Split(schema, slots_of_streams, groups, 2, clock, None)
+    parcels = [parcel for _, parcel in blocks_of(union, split, 2, twice=False).collect()]
+    for (group, lane, stream), share in shares(parcels, slots_of_streams, None).items():
+        yield from ((group, lane, stream, row) for row in share.rows.column(id_slot).to_pylist())
 
 
 def test_types_that_can_be_compared_are_among_the_keys() -> None:
@@ -186,8 +202,8 @@ def test_types_that_can_be_compared_are_among_the_keys() -> None:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_spark_deals_as_python_does(union: DataFrame, part: int) -> None:
-    """The JVM's slot of every row is Python's, whatever type the key has, and whatever types are compared."""
+def test_spark_deals_as_the_embedded_engine_does(union: DataFrame, part: int) -> None:
+    """Every row's slot is that of the embedded engine, whatever type the key has, and whatever types are compared."""
     keys = {name: key for at, (name, key) in enumerate(KEYS.items()) if at % 4 == part}
     for name, streams in by_spark(union, keys).items():
         for stream, found in streams.items():
@@ -226,16 +242,18 @@ def pairs_of(query: Query) -> list[tuple[int, int]]:
     return list(zip(left[mask].tolist(), right[mask].tolist(), strict=True))
 
 
-def test_texts_of_any_bytes(spark: SparkSession, tmp_path: Path) -> None:
-    """Texts that are no UTF-8 are dealt alike too: they come to be dead letters in one lane, not in two or none."""
-    values = [RANDOM.randbytes(RANDOM.randrange(70)) for _ in range(300)]
+def test_texts_of_any_bytes(spark: SparkSession) -> None:
+    """Texts that are no UTF-8 come to be dead letters in one lane, not in two or none; others are dealt as ever."""
+    values = [RANDOM.randbytes(RANDOM.randrange(7)) for _ in range(300)]
     frame = spark.createDataFrame([(at, bytearray(one)) for at, one in enumerate(values)], "id INT, b BINARY")
-    text = key_sql(Column(pa.string(), "A", "s"), lambda column: column.name)
-    assert text is not None
-    found = frame.selectExpr("id", "CAST(b AS STRING) AS s").selectExpr(
-        "id", f"{slot_sql(text, spreads_null=False)} AS slot"
+    union = frame.selectExpr(
+        f"0Y AS {STREAM}", f"CAST(id AS BIGINT) AS {TIME}", "id AS _c0", "CAST(b AS STRING) AS _c1"
     )
-    by_id = {row["id"]: row["slot"] for row in found.collect()}
-    damaged = pa.array(values, pa.binary()).view(pa.string())
-    expected = slots_of(key_codes([damaged])[0]).tolist()
-    assert [by_id[at] for at in range(len(values))] == expected
+    schema = StreamSchema("A", pa.schema([("id", pa.int32()), ("s", pa.string()), ("ts", pa.timestamp("us"))]), "ts")
+    layout = StepLayout(("A",), {"A": {"id": "_c0", "s": "_c1", "ts": TIME}})
+    group = Group("texts", SLOTS, frozenset({"A"}), {"A": Column(pa.string(), "A", "s")}, {})
+    found = sorted((row, lane) for _, lane, _, row in dealt(union, layout, [schema], (group,), "_c0"))
+    assert [row for row, _ in found] == list(range(len(values)))
+    read = {at: text for at, one in enumerate(values) if (text := one.decode(errors="ignore")).encode() == one}
+    expected = slots_of(key_codes([pa.array(read.values())])[0]).tolist()
+    assert [found[at][1] for at in read] == expected and 20 < len(read) < 280

@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from midstream.language.evaluate import holds
 from midstream.language.parse import parse_query
-from midstream.language.query import EquiPredicate
 from midstream.model.schema import StreamSchema
-from midstream.spark.translate import condition, key
+from midstream.spark.translate import condition
 from midstream.state.base_state import TIME
 
 AMOUNTS = [Decimal("0.00"), Decimal("1.00"), Decimal("-1.50"), Decimal("7.25"), None, None, Decimal("3.00")]
@@ -86,24 +85,8 @@ def test_conditions(packed: DataFrame, text: str) -> None:
 
 
 def test_a_time_that_is_rounded_is_left_to_the_language() -> None:
-    """Times that are equal when they are rounded would be hashed as they are, to different lanes."""
     schema = pa.schema([("nano", pa.timestamp("ns")), ("ts", pa.timestamp("us"))])
-    streams = {name: StreamSchema(name, schema, "ts") for name in "AB"}
-    rounded = "CAST(A.nano AS TIMESTAMP)"
-    text = (
-        f"SELECT A.ts FROM A, B WHERE {rounded} = B.ts AND {rounded} > TIMESTAMP '1970-01-01 00:00:00' WINDOW 1 SECOND"
-    )
-    query = parse_query(text, streams)
-    (predicate,), ((_, selection), *_) = query.predicates, query.selections
-    assert isinstance(predicate, EquiPredicate)
-    sides = {key(side, lambda column: column.name) for side in (predicate.left, predicate.right)}
-    assert sides == {None, "unix_micros(CAST(ts AS TIMESTAMP))"}
+    streams = {"A": StreamSchema("A", schema, "ts")}
+    text = "SELECT A.ts FROM A WHERE CAST(A.nano AS TIMESTAMP) > TIMESTAMP '1970-01-01 00:00:00'"
+    ((_, selection),) = parse_query(text, streams).selections
     assert condition(selection, lambda column: column.name) is None
-
-
-@pytest.mark.parametrize("text", ["LOWER(A.s) = LOWER(B.s)", "A.i + 1 = B.i", "A.m = B.d"])
-def test_keys_that_are_left_to_python(text: str) -> None:
-    query = parse_query(f"SELECT A.i FROM A, B WHERE {text} WINDOW 1 SECOND", STREAMS)
-    (predicate,) = query.predicates
-    assert isinstance(predicate, EquiPredicate)
-    assert None in [key(side, lambda column: column.name) for side in (predicate.left, predicate.right)]

@@ -1,8 +1,8 @@
 """How a step's rows reach the lanes: as Arrow from the source's partitions on, split by lane there, in blocks.
 
-Spark makes Arrow batches of the rows, each once, with the slot of every lane group beside them. A task of the source's
-partition sorts a batch by lane, and sends to each partition of lanes one block of each stream and group. Blocks are
-parcels: large ones go by files where all tasks see the store's files, else through the shuffle.
+Spark makes Arrow batches of the rows, each once. A task of the source's partition hashes the lane keys, sorts a batch
+by lane, and sends to each partition of lanes one block of each stream and group. Blocks are parcels: large ones go by
+files where all tasks see the store's files, else through the shuffle.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark import Accumulator
 from pyspark.accumulators import AccumulatorParam
 
+from midstream.runtime.lane_key import slots, slots_of
 from midstream.runtime.watermark import LAST_TIME, Seen, StepClock
-from midstream.spark.layout import ARRIVALS, STREAM, slot_column
+from midstream.spark.exchange import Group
+from midstream.spark.layout import ARRIVALS, STREAM, kept_column
 from midstream.spark.parcel import (
     Parcel,
     ParcelFiles,
@@ -26,9 +29,10 @@ from midstream.spark.parcel import (
     place_of_task,
     unpacked,
 )
-from midstream.spark.unpack import Share, StreamSlots
+from midstream.spark.unpack import Share, StreamSlots, as_declared
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import judge
+from midstream.step.admission.reading import whole_or_null
 
 
 class RowsRead(AccumulatorParam[int]):
@@ -62,14 +66,13 @@ BLOCK, SEEN = "block", "seen"
 class Split:
     """Sends the rows of a source's partition to the lanes; called with Arrow batches of the `schema`, as bytes.
 
-    `groups` has for each lane group how many lanes it has, and the numbers of the streams that it reads. Rows of a
-    stream that none reads go to a group after the last one, in which they are looked at but not joined. `read` adds up
-    the rows, for the driver to say how many there are while the step is under way.
+    Rows of a stream that none of the `groups` reads go to a group after the last one, in which they are looked at but
+    not joined. `read` adds up the rows, for the driver to say how many there are while the step is under way.
     """
 
     schema: pa.Schema
     streams: tuple[StreamSlots, ...]
-    groups: tuple[tuple[int, frozenset[int]], ...]
+    groups: tuple[Group, ...]
     partitions: int
     clock: StepClock
     files: ParcelFiles | None
@@ -94,35 +97,45 @@ class Split:
         return addressed(parcels, partition, ARRIVAL, self.partitions, self.files)
 
     def _blocks(self, origin: tuple[int, int], stream: int, rows: pa.RecordBatch) -> Iterator[Parcel]:
-        columns = self.streams[stream].slots
+        columns, name = self.streams[stream].slots, self.streams[stream].name
         names = [n for n in rows.schema.names if n == TIME or n in columns or n.startswith(ARRIVALS)]
         first, own = 0, rows.select(names)
-        for group, (lanes, streams) in enumerate(self.groups):
-            if stream in streams:
-                slots = rows.column(slot_column(group))
-                yield from self._sorted(origin, (group, stream), own, slots, lanes, first)
-            first += lanes
-        if not any(stream in streams for _, streams in self.groups):
-            slots = rows.column(slot_column(len(self.groups)))
-            yield from self._sorted(origin, (len(self.groups), stream), own, slots, 0, 0)
+        for number, group in enumerate(self.groups):
+            if name in group.streams:
+                kept = own.filter(rows.column(kept_column(number))) if group.has_filters else own
+                yield from self._sorted(origin, (number, stream), kept, first + self._lanes(group, stream, kept), first)
+            first += group.lanes
+        if not any(name in group.streams for group in self.groups):
+            dealt = np.mod(own.column(TIME).fill_null(0).to_numpy(), self.partitions)
+            yield from self._sorted(origin, (len(self.groups), stream), own, dealt, None)
+
+    def _lanes(self, group: Group, stream: int, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        if group.lanes == 1:
+            return np.zeros(rows.num_rows, np.int64)
+        if group.keys is None:
+            found = slots_of(rows.column(TIME).fill_null(0).to_numpy())
+        else:
+            own = self.streams[stream]
+            read = {column.name: column.type for column in group.keys[own.name].columns()}
+            # Rows with damaged texts come to be dead letters, in any lane; until then nothing must stumble over them.
+            keys = {
+                name: whole_or_null(as_declared(rows.column(slot), read[name]))
+                for name, slot, _ in own.columns
+                if name in read
+            }
+            found = slots(group.keys, own.name, pa.RecordBatch.from_pydict({**keys, TIME: rows.column(TIME)}))
+        return found.astype(np.int64) % group.lanes
 
     def _sorted(
         self,
         origin: tuple[int, int],
         group: tuple[int, int],
         rows: pa.RecordBatch,
-        slots: pa.Array,
-        lanes: int,
-        first: int,
+        places: npt.NDArray[np.int64],
+        first: int | None,
     ) -> Iterator[Parcel]:
-        # `first` is the number of the group's first lane among those of all groups, which take turns over partitions.
-        # The rows of no lanes at all are dealt out by their slots.
-        if slots.null_count:  # No query of the group can use these.
-            kept = slots.is_valid()
-            rows, slots = rows.filter(kept), slots.drop_null()
-        words = slots.to_numpy().astype(np.int32)
-        lane = words % lanes if lanes else np.zeros_like(words)
-        places = (first + lane) if lanes else words % self.partitions
+        # `places` number the lanes of all groups in a row, which take turns over partitions; those of the group begin
+        # with `first`. Where there is none, they number partitions.
         sizes = np.bincount(places)
         found = np.flatnonzero(sizes)
         if len(found) > 1:
@@ -134,7 +147,7 @@ class Split:
         while at < len(found):
             to, runs, rows_of = int(found[at]) % self.partitions, list[list[int]](), 0
             while at < len(found) and int(found[at]) % self.partitions == to:
-                runs.append([int(found[at]) - first if lanes else 0, int(sizes[found[at]])])
+                runs.append([0 if first is None else int(found[at]) - first, int(sizes[found[at]])])
                 rows_of += runs[-1][1]
                 at += 1
             body = packed(rows.slice(begin, rows_of))

@@ -135,12 +135,18 @@ class SparkExecutor(Executor):
         if setting.counted:
             counts = {stream: clock.counts[stream] for stream in setting.counted}
             batch = with_arrival_numbers(batch, self._streams, counts, clock.before, clock.ceilings)
-        slotted = exchange.slotted(batch, clock, setting.counted)
-        numbers = {name: number for number, name in enumerate(self._streams)}
-        groups = tuple((g.lanes, frozenset(numbers[s] for s in g.streams if s in numbers)) for g in exchange.groups)
-        schema = to_arrow_schema(slotted.schema, timezone="UTC")
-        split = Split(schema, self._slots(exchange), groups, exchange.partitions, clock, self._parcel_files, self._read)
-        return blocks_of(slotted, split, None if setting.is_large else self._context.defaultParallelism)
+        batch = exchange.marked(batch, clock)
+        split = Split(
+            to_arrow_schema(batch.schema, timezone="UTC"),
+            self._slots(exchange),
+            exchange.groups,
+            exchange.partitions,
+            clock,
+            self._parcel_files,
+            self._read,
+        )
+        tasks = 1 if exchange.partitions == 1 else self._context.defaultParallelism
+        return blocks_of(batch, split, None if setting.is_large else tasks, twice=setting.needs_watermarks)
 
     def _slots(self, exchange: Exchange) -> tuple[StreamSlots, ...]:
         streams, layout = self._plan.manifest.streams, exchange.layout

@@ -27,9 +27,9 @@ ARRIVALS = "_arrivals"
 """How the columns begin that count arrivals."""
 
 
-def slot_column(group: int) -> str:
-    """Name the column of the slots of a lane group, which stand beside the rows on their way to the lanes."""
-    return f"_slot{group}"
+def kept_column(group: int) -> str:
+    """Name the column that says whether a lane group can use a row."""
+    return f"_kept{group}"
 
 
 def arrivals_columns(counted: Sequence[str]) -> dict[str, str]:

@@ -78,6 +78,6 @@ def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filt
     streams = frozenset(stream for unit in program.units for stream in unit.streams)
     filters = row_filters(program, layout) if filtered else {}
     if dealt_to:
-        return Group(name, dealt_to, streams, None, filters, evenly=True)
+        return Group(name, dealt_to, streams, None, filters)
     (stage,) = program.stages
     return Group(name, plan.lanes(name), streams, stage.lane_key, filters)

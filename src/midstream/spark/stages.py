@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark import RDD, SparkContext
@@ -23,13 +24,18 @@ Blocks = RDD[tuple[int, Parcel]]
 """Parcels by the partitions that open them."""
 
 
-def blocks_of(frame: DataFrame, split: Split, tasks: int | None) -> Blocks:
-    """Send rows to their lanes, from the partitions of their source, or from so many `tasks` where these are fewer."""
+def blocks_of(frame: DataFrame, split: Split, tasks: int | None, *, twice: bool) -> Blocks:
+    """Send rows to their lanes, from the partitions of their source, or from so many `tasks` where these are fewer.
+
+    Where one task reads for one partition of lanes, it does their work too, unless the blocks are asked for `twice`.
+    """
     frames: Any = frame
     serializer: Any = NoOpSerializer
     batches: RDD[bytes] = RDD(frames._jdf.toArrowBatchRdd().toJavaRDD(), frame.sparkSession.sparkContext, serializer())
     if tasks is not None:
         batches = batches.coalesce(tasks)
+    if tasks == split.partitions == batches.getNumPartitions() == 1 and not twice:
+        return batches.mapPartitions(replace(split, files=None))
     return batches.mapPartitions(split).partitionBy(split.partitions, _as_it_is)
 
 
@@ -48,7 +54,8 @@ def reports(blocks: Blocks, task: StepTask) -> Reports:
     parcels = blocks.mapPartitions(task.addressed)
     for stage in stages_of(task.spreads):
         parcels = parcels.partitionBy(task.partitions, _as_it_is).mapPartitions(NodeTask(task, stage).addressed)
-    return [unpacked_report(parcel.body) for _, parcel in parcels.collect() if parcel.stage == END]
+    # What `collect` runs in the JVM is a function of a large class, which Spark reads through for every job.
+    return [unpacked_report(one.body) for _, one in parcels.context.runJob(parcels, list) if one.stage == END]
 
 
 def _seen(brought: Iterable[tuple[int, Parcel]]) -> list[dict[str, Seen]]:

@@ -18,7 +18,6 @@ from midstream.language.expression import Call, Column, Expression, Literal
 from midstream.language.linear import widens
 from midstream.language.types import family
 from midstream.state.base_state import TIME
-from midstream.state.keys import DIGITS_OF_WORD
 
 _COMPARISONS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -43,37 +42,6 @@ def condition(expression: Expression, slots: Slots) -> str | None:
         inside = _plain(arguments[0].arguments[0], slots)
         return None if inside is None else f"{inside} IS NOT NULL"
     return _leaf(function, arguments, slots)
-
-
-def key(expression: Expression, slots: Slots) -> str | None:
-    """Write the code of a lane key, as `key_codes` has it in Python, or a value that `xxhash64` hashes like that code.
-
-    It is NULL where the key is.
-    """
-    column, kind = _uncast(expression), expression.type
-    if column is None or _rounds(expression):
-        return None
-    here, own = slots(column), column.type
-    match (family(own), family(kind)):
-        case ("integer", "integer") | ("boolean", "boolean"):
-            return f"CAST({here} AS BIGINT)"
-        case ("integer", "float") | ("float", "float") if pt.is_float64(kind) or own == kind:
-            number = f"CAST({here} AS DOUBLE)"
-            return f"CASE WHEN {number} = 0D THEN 0D WHEN isnan({number}) THEN double('NaN') ELSE {number} END"
-        case ("integer", "decimal") | ("decimal", "decimal"):
-            number = f"TRY_CAST({here} AS DECIMAL({kind.precision}, {kind.scale}))"
-            return number if kind.precision <= DIGITS_OF_WORD else _bytes_code(number)
-        case ("text", "text") | ("binary", "binary"):
-            return _bytes_code(f"CAST({here} AS BINARY)")  # A text's collation does not matter to its equality.
-        case ("date", "date"):
-            return f"CAST(unix_date({here}) AS BIGINT)"
-        case ("date", "timestamp") | ("timestamp", "timestamp") if kind.unit == "us":
-            return _micros(here, own)
-    return None
-
-
-def _bytes_code(value: str) -> str:
-    return f"CASE WHEN {value} IS NOT NULL THEN xxhash64({value}) END"
 
 
 def _leaf(function: str, arguments: Sequence[Expression], slots: Slots) -> str | None:
