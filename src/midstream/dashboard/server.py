@@ -86,10 +86,10 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         listener.bind((host, port))
         listener.listen(128)
-    except OSError as error:
+    except (OSError, OverflowError, TypeError) as error:
         listener.close()
         raise MidstreamError(
-            f"cannot listen: {error.strerror or error}",
+            f"cannot listen: {getattr(error, 'strerror', None) or error}",
             place=f"{host} port {port}",
             remedy="name another one with --port, or 0 for any that is free",
         ) from error

@@ -26,7 +26,7 @@ from midstream.job.lost_rows import Source, warn_of_lost_rows
 from midstream.job.reconcile import optimized, redeclared, settings, tabled, with_declared, with_stream
 from midstream.job.reported import Reported
 from midstream.job.static_tables import TableControl, set_table
-from midstream.job.step_times import StepTimes, Stopwatch, timed
+from midstream.job.step_times import StepTimes, Stopwatch, check_figures, timed
 from midstream.job.waiting_commands import WaitingCommands
 from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
@@ -272,6 +272,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         results go to sinks only, and many of them piece by piece.
         """
         refuse_if_closed(self._closed)
+        check_figures(took, interval, backlog)  # A failure after the commit would have the rows pushed again.
         place, given = partial("step {}".format, self._manifest.step + 1), tables_of(tables, self._manifest.streams)
         watch, self._timing = watch or Stopwatch(), self._timing.after(took, interval)
         if self._sources is not None:

@@ -53,9 +53,9 @@ class MetricsServer:
 
         try:
             self._server = _Server((host, port), Handler)
-        except OSError as error:
+        except (OSError, OverflowError, TypeError) as error:
             raise MidstreamError(
-                f"cannot listen: {error.strerror or error}",
+                f"cannot listen: {getattr(error, 'strerror', None) or error}",
                 place=f"{host} port {port}",
                 remedy="name another port, or 0 for any that is free",
             ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -11,7 +12,7 @@ from dataclasses import replace
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.time_log import TIMES_KEPT, text_of
-from midstream.model.errors import MidstreamError
+from midstream.model.errors import InputError, MidstreamError
 from midstream.model.events import Event, MigrationBegun, ResultsRejected, RowsLate, RowsRejected, StepDone
 from midstream.model.frozen import revised
 from midstream.model.manifest import Manifest
@@ -54,6 +55,26 @@ class Stopwatch:
 
 WRITTEN_EVERY, WRITTEN_EVERY_FAR = 2.0, 5.0
 """Seconds, on a file system and on an object store, within which a step's times are written."""
+
+
+def check_figures(took: object, interval: object, backlog: object) -> None:
+    """Raise an `InputError` where what a host says of a step are no seconds, or no rows by stream."""
+    for name, given in (("took", took), ("interval", interval)):
+        if given is not None and not _is_number(given):
+            raise InputError(
+                f"{given!r} is no number of seconds", place=name, remedy="give a number from 0 on, or None"
+            )
+    rows = backlog if isinstance(backlog, Mapping) or backlog is None else {"": None}
+    if not all(isinstance(name, str) and _is_number(count) for name, count in (rows or {}).items()):
+        raise InputError(
+            f"{backlog!r} does not say how many rows wait, by stream",
+            place="backlog",
+            remedy='give a mapping such as {"A": 7}, or None',
+        )
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < math.inf
 
 
 def timed(

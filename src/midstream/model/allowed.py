@@ -36,7 +36,7 @@ def allow_operators(*names: str) -> None:
     >>> is_allowed("shop.operators:Median"), is_allowed("os:system")
     (True, False)
     """
-    _OPERATORS.update(names)
+    _OPERATORS.update(_texts(names, "allow_operators"))
 
 
 def allowed_operators() -> frozenset[str]:
@@ -128,7 +128,7 @@ def allow_sources(*names: str) -> None:
     ...
     midstream.model.errors.InputError: format 'jdbc' is named by the job file alone, not by this program (at ...
     """
-    _SOURCES.update(name.lower() for name in names)
+    _SOURCES.update(name.lower() for name in _texts(names, "allow_sources"))
 
 
 def check_source(format: str, options: Iterable[str], place: str) -> None:
@@ -160,3 +160,10 @@ def _refused(what: str, other: str, name: str, place: str) -> InputError:
         remedy=f"{other}, or if you trust it, allow it: midstream.allow_sources({name!r}) in code, or midstream run "
         f"--allow-source {name}",
     )
+
+
+def _texts(names: tuple[object, ...], place: str) -> list[str]:
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise InputError(f"a {type(wrong[0]).__name__} is no name", place=place, remedy="give names as texts")
+    return [name for name in names if isinstance(name, str)]

@@ -14,6 +14,7 @@ from midstream.state.keys import stable_order
 from midstream.state.rows import one_batch
 
 _TIME = "_now"
+"""The last column of rows held back. A column of the answer may have this name too."""
 
 
 def held_id(query: str, since: int) -> StateId:
@@ -43,8 +44,8 @@ def with_held(answer: Answer, held: Sequence[pa.RecordBatch]) -> Answer:
     """Add rows of tables that were held back to the answer, in order of time."""
     if not held:
         return answer
-    times = np.concatenate([*(one.column(_TIME).to_numpy() for one in held), answer.times])
-    kept = [pa.Table.from_batches([one]).drop_columns([_TIME]) for one in held]
+    times = np.concatenate([*(one.columns[-1].to_numpy() for one in held), answer.times])
+    kept = [pa.Table.from_batches([one]).remove_column(one.num_columns - 1) for one in held]
     table = pa.concat_tables([*kept, answer.table])
     order = stable_order(times)
     return Answer(table.take(pa.array(order)), times[order], answer.dead)

@@ -21,12 +21,18 @@ from midstream.model.errors import (
     SinkError,
     StrategyError,
 )
+from midstream.ring.shared_queries import SERVES
+from midstream.state.lineage import ARRIVED, LINEAGE
+from midstream.state.rows import NUMBER
 from tests.unit.building import DDL, both, engine, table
 
 JOIN = "SELECT A.k, A.j AS a, B.j AS b FROM A, B WHERE A.k = B.k WINDOW 9 SECONDS"
 Use = Callable[[Any], object]
 
 SELF_NAMED = pa.schema([("_ts", pa.int64()), ("ts", pa.int64())])
+
+INTERNAL = (NUMBER, LINEAGE, ARRIVED, SERVES)
+"""Columns that stand beside those of a stream in its kept rows."""
 
 WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
     "unknown stream": (lambda e: e.push({"Z": table([1])}), InputError, "no stream 'Z'"),
@@ -39,6 +45,20 @@ WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
     "no such timestamp": (lambda e: e.create_stream("Z", DDL, "time"), InputError, "no timestamp column 'time'"),
     "timestamp of a wrong type": (lambda e: e.create_stream("Z", DDL, "v"), InputError, "cannot be a timestamp"),
     "reserved column": (lambda e: e.create_stream("Z", SELF_NAMED, "ts"), InputError, "'_ts' is reserved"),
+    **{
+        f"column {name}": (
+            lambda e, name=name: e.create_stream("Z", f"{name} INT, ts TIMESTAMP", "ts"), InputError, "is reserved",
+        )
+        for name in INTERNAL
+    },
+    **{
+        f"column {name} of a subquery": (
+            lambda e, name=name: e.add_query("p", f"SELECT x.{name} FROM ({JOIN.replace('AS a', f'AS {name}')}) AS x"),
+            InputError,
+            "is reserved",
+        )
+        for name in INTERNAL
+    },
     "column twice": (lambda e: e.create_stream("Z", "k INT, k INT", "k"), LanguageError, "'k' is there twice"),
     "no schema": (lambda e: e.create_stream("Z", "k INT,, ts", "ts"), LanguageError, ""),
     "schema of nothing": (lambda e: e.create_stream("Z", None, "ts"), LanguageError, "a NoneType is no schema"),
@@ -82,6 +102,14 @@ WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
     "explain nobody": (lambda e: e.explain("p"), QueryError, "no query 'p'"),
     "explain in what": (lambda e: e.explain("q", format="xml"), QueryError, "unknown format 'xml'"),
     "progress of nobody": (lambda e: e.migration("p"), QueryError, "no query 'p'"),
+    "seconds of a text": (lambda e: e.push({"A": table([3])}, took="x"), InputError, "no number of seconds"),
+    "an interval of nothing": (lambda e: e.push(interval=float("nan")), InputError, "no number of seconds"),
+    "a backlog of a number": (lambda e: e.push({"A": table([3])}, backlog=3), InputError, "how many rows wait"),
+    "a backlog of texts": (lambda e: e.push({"A": table([3])}, backlog={"A": "x"}), InputError, "how many rows wait"),
+    "a port that is no number": (lambda e: e.serve_metrics("x"), MidstreamError, "cannot listen"),
+    "a port that is too great": (lambda e: e.serve_metrics(70_000), MidstreamError, "cannot listen"),
+    "an operator that is no text": (lambda e: ms.allow_operators(["a:B"]), InputError, "a list is no name"),
+    "a source that is no text": (lambda e: ms.allow_sources(None), InputError, "a NoneType is no name"),
     "no lanes": (lambda e: e.rescale(0), QueryError, "0 lanes are not possible"),
     "half a lane": (lambda e: e.rescale(2.5), QueryError, "2.5 lanes are not possible"),
 }  # fmt: skip

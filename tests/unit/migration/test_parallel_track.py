@@ -47,6 +47,15 @@ def test_what_is_held_back_outlives_a_rescale_and_a_restart(tmp_path: object) ->
     assert ride.go(18).total == still.total
 
 
+def test_a_column_of_the_answer_may_have_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also that of the column in which the times of rows held back are kept."""
+    still = Ride("(((A B) C) D)").go(24)
+    sql = still.sql.replace("AS b", "AS _now")
+    monkeypatch.setattr(Ride, "sql", sql)
+    ride = Ride("(((A B) C) D)").go(24, {9: (*MOVE, {"hold_new": True})})
+    assert ride.total == still.total
+
+
 def stage(sql: str, step: Callable[[int], dict[str, pa.Table]], begun: int, steps: int, **options: Any) -> int:
     """How many steps after the first one a migration from (((A B) C) D) by parallel track ends."""
     made = ms.Engine()
