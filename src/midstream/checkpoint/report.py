@@ -104,7 +104,7 @@ def _held_back(manifest: Manifest) -> dict[str, tuple[str, ...]]:
     clock = _clock(manifest)
     silent = {name for name in marks if _is_silent(manifest.progress.get(name), clock)}
     for name, entry in manifest.queries.items():
-        read = {source.stream for source in query_of(entry).sources}
+        read = {*query_of(entry).children}
         slowest = min(read, key=lambda stream: (marks[stream], stream))
         behind = slowest in silent and all(marks[slowest] < marks[other] for other in read - {slowest})
         if behind and len(read) > 1 and not entry.part:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from midstream.language.coerce import name as name_of
 from midstream.language.dialect import CqlText
-from midstream.language.expression import TIME_COLUMN, Column, is_result_time
+from midstream.language.expression import TIME_COLUMN
 from midstream.language.implied_windows import near_times
 from midstream.language.moments import marked, time_told
 from midstream.language.parts import Statement
@@ -62,7 +62,7 @@ def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mappin
     LanguageError where they differ otherwise.
     """
     first, *others = answering
-    shown = {_time_shown(one, streams) for one in answering}
+    shown = {one.query.event_time(streams) for one in answering}
     of_time = dict(set.intersection(*(_places_of_time(one, streams) for one in answering))).keys()
     place, unit = shown.pop() if len(shown) == 1 else (None, None)
     time = time_of(one.query.time if place is None else one.columns.field(place).type for one in answering)
@@ -112,20 +112,3 @@ def _places_of_time(one: Answering, streams: Mapping[str, StreamSchema]) -> set[
 
 def _told(one: Answering) -> str:
     return ", ".join(name_of(field.type) for field in one.columns if field.name != NUMBER)
-
-
-def _time_shown(one: Answering, streams: Mapping[str, StreamSchema]) -> tuple[int | None, str | None]:
-    """Which column is the time of each answer, and the unit of an integer."""
-    query = one.query
-    if query.timed is not None:
-        return query.timed[0], None
-    source = query.sources[0]
-    stream = streams[source.stream]
-    for place, output in enumerate(query.outputs):
-        column = output.expression
-        named = (column.alias, column.name) if isinstance(column, Column) else None
-        if is_result_time(column):
-            return place, None
-        if query.by_row and named == (source.alias, stream.timestamp):
-            return place, stream.unit
-    return None, None

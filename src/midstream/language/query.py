@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Literal, Self
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.expression import TIME_COLUMN, Column, Expression, infix
+from midstream.language.expression import TIME_COLUMN, Column, Expression, infix, is_result_time
 from midstream.language.types import TIMESTAMP
 from midstream.model.codec import Tagged
 from midstream.model.manifest import BoundQuery, QueryEntry
+from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
 
 
@@ -217,7 +218,11 @@ class LogicalNode(Tagged, tag="node", brief=True, group=LOGICAL_NODES):
         """Return whether it may have no value where all that it reads has one."""
         return False
 
-    def answer_columns(self, columns: pa.Schema) -> pa.Schema:
+    def expressions(self) -> list[Expression]:
+        """List all that is evaluated for it, the select list aside."""
+        return [*self.read(), *self.above()]
+
+    def schema(self, columns: pa.Schema) -> pa.Schema:
         """Return the columns of the answer, of which `columns` are selected."""
         return columns
 
@@ -348,7 +353,7 @@ class Difference(LogicalNode):
         return []
 
     @override
-    def answer_columns(self, columns: pa.Schema) -> pa.Schema:
+    def schema(self, columns: pa.Schema) -> pa.Schema:
         return columns.append(pa.field(OPERATION, pa.string()))
 
 
@@ -543,10 +548,25 @@ class Query(BoundQuery):
         """The values whose equal rows must meet in one lane; None where rows are answered one by one."""
         return None if self.on_top is None else self.on_top.groups_of_rows
 
-    def answer_columns(self) -> pa.Schema:
+    def schema(self) -> pa.Schema:
         """The columns of the answer; a change log has `_op` behind them."""
         columns = pa.schema([(output.name, output.expression.type) for output in self.outputs])
-        return columns if self.on_top is None else self.on_top.answer_columns(columns)
+        return columns if self.on_top is None else self.on_top.schema(columns)
+
+    def event_time(self, streams: Mapping[str, StreamSchema]) -> tuple[int | None, str | None]:
+        """The output that is the time of each answer, if there is one, and the unit where that is an integer."""
+        if self.timed is not None:
+            return self.timed[0], None
+        source = self.sources[0]
+        stream = streams[source.stream]
+        for place, output in enumerate(self.outputs):
+            column = output.expression
+            if is_result_time(column):
+                return place, None
+            named = (column.alias, column.name) if isinstance(column, Column) else None
+            if self.by_row and named == (source.alias, stream.timestamp):
+                return place, stream.unit
+        return None, None
 
     def source(self, alias: str) -> Source:
         """The source of an alias."""
@@ -556,6 +576,17 @@ class Query(BoundQuery):
     def aliases(self) -> tuple[str, ...]:
         """The aliases in FROM order."""
         return tuple(s.alias for s in self.sources)
+
+    @cached_property
+    def children(self) -> tuple[str, ...]:
+        """The streams that it reads, each once, in FROM order: pushed ones, and answers of queries below it."""
+        return tuple(dict.fromkeys(s.stream for s in self.sources))
+
+    @cached_property
+    def counted(self) -> tuple[str, ...]:
+        """Those of them whose arrivals ROWS windows count."""
+        rows = {s.stream for s in self.sources if s.window is not None and s.window.kind == "rows"}
+        return tuple(stream for stream in self.children if stream in rows)
 
     def columns_of(self, alias: str) -> tuple[str, ...]:
         """The names of the columns the query reads from a source, sorted, but for its event time, which is always
@@ -575,7 +606,7 @@ class Query(BoundQuery):
 
     def _after_selections(self) -> list[Expression]:
         parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates]
-        return parts if self.on_top is None else [*parts, *self.on_top.read(), *self.on_top.above()]
+        return parts if self.on_top is None else [*parts, *self.on_top.expressions()]
 
 
 def query_of(entry: QueryEntry) -> Query:

@@ -68,8 +68,7 @@ class Binding:
     @property
     def clocks(self) -> tuple[Clock, ...]:
         """The clocks that the query's windows are measured on."""
-        counted = {s.stream for s in self.query.sources if s.window and s.window.kind == "rows"}
-        return (EVENT_TIME, *(Clock(stream) for stream in sorted(counted)))
+        return (EVENT_TIME, *(Clock(stream) for stream in sorted(self.query.counted)))
 
     def rows(self) -> Mapping[str, RowsSpec]:
         """The base rows of every source."""

@@ -34,6 +34,10 @@ class DifferenceOperator(ResultOperator):
     roots: tuple[Operator, ...]
 
     @override
+    def own_roots(self) -> tuple[Operator, ...]:
+        return self.roots
+
+    @override
     @property
     def slack(self) -> int:
         # What ended at the last watermark still has to be seen ending.

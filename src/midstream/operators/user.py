@@ -178,7 +178,7 @@ class UserResultOperator(ResultOperator):
 
     def watermark(self, of_streams: Mapping[str, int]) -> int | None:
         """The query's watermark among those of all streams; None before all of its streams have spoken."""
-        least = min(of_streams[source.stream] for source in self.query.sources)
+        least = min(of_streams[stream] for stream in self.query.children)
         return None if least == BEGINNING else least
 
     def _table(self, what: str) -> StateId:

@@ -18,6 +18,7 @@ from midstream.model.ids import StateId
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.runtime.dead_letters import DeadLetters, Mask, together
 from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, Words
 from midstream.state.specs import RowsSpec, StateSpec
 
@@ -65,6 +66,10 @@ class ResultOperator(ABC):
         """Yield the answer in parts of about `most` rows, in order of time; as a whole unless splitting is easy."""
         yield self.emit(lane, deltas)
 
+    def own_roots(self) -> tuple[Operator, ...]:
+        """Return the operators whose results it takes; none where these are the results of its query's plan."""
+        return ()
+
     def tables(self, lane: Lane) -> frozenset[StateId]:
         """Return the ids of the lane tables that the result operator itself keeps."""
         return frozenset()
@@ -75,7 +80,7 @@ class ResultOperator(ABC):
 
     def schema(self) -> pa.Schema:
         """Return the columns of the answer."""
-        return self.query.answer_columns()
+        return self.query.schema()
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -114,7 +119,7 @@ class ResultOperator(ABC):
 
     def span(self, lane: Lane) -> tuple[int, int]:
         """Return the half-open range of instants that the query's watermark passes in this step."""
-        streams = {s.stream for s in self.query.sources}
+        streams = self.query.children
         return min(lane.clock.before[s] for s in streams), min(lane.clock.after[s] for s in streams)
 
     def answer(self, columns: Sequence[pa.Array], times: Words) -> Answer:

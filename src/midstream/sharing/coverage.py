@@ -142,10 +142,10 @@ class Past:
 
 def visible_past(manifest: Manifest, shape: Shape, coverages: Mapping[str, Coverage], history: bool) -> Past:
     """Return what a query sees of the past, and the event time from which on that makes no difference."""
-    if all(next_time(manifest, stream) == ALWAYS for stream in shape.streams):
+    if all(next_time(manifest, stream) == ALWAYS for stream in shape.query.children):
         return Past("all")
     marks = watermarks(manifest.streams, manifest.progress)
-    own = min(marks[stream] for stream in shape.streams)
+    own = min(marks[stream] for stream in shape.query.children)
     extents = {label: coverage.extent for label, coverage in coverages.items()}
     if not history or None in extents.values():
         return Past("new", manifest.step, horizon(manifest, shape.query))

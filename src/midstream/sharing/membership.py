@@ -41,7 +41,7 @@ def enrol(
     chain = chain or _chain_for(manifest, name, shape.family, entry.group, notation)
     chains = {**manifest.chains}
     if chain not in chains:
-        chains[chain] = Chain(shape.family, entry.group, notation, shape.streams, names, since=manifest.step)
+        chains[chain] = Chain(shape.family, entry.group, notation, shape.query.children, names, since=manifest.step)
     demands = {a: Demand(names[a], shape.texts[a], shape.sizes[a], shape.columns[a]) for a in names}
     entered = replace(
         entry,

@@ -35,11 +35,6 @@ class Shape:
     sizes: Mapping[str, int]
     columns: Mapping[str, tuple[str, ...]]
 
-    @property
-    def streams(self) -> tuple[str, ...]:
-        """The streams that the query joins, each once, in FROM order."""
-        return tuple(dict.fromkeys(s.stream for s in self.query.sources))
-
     def kind(self, label: str) -> WindowKind:
         """Return the unit in which the window on a source is measured."""
         window = self.query.source(label).window
@@ -82,8 +77,7 @@ def _shape_of(user: Query) -> Shape:
 
 def base_signature(query: Query, labels: tuple[str, ...]) -> Signature:
     """Compute the signature of the shared state over these sources, whichever queries read it."""
-    counted = sorted({s.stream for s in query.sources if s.window is not None and s.window.kind == "rows"})
-    clocks = "".join(f" {Clock(stream)}" for stream in counted)
+    clocks = "".join(f" {Clock(stream)}" for stream in sorted(query.counted))
     return signature(query, labels, SCOPE + clocks, "")
 
 

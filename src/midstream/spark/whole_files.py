@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -132,15 +131,3 @@ def given_name(column: str) -> str:
 def kind_beside(column: str) -> T.DataType:
     """Return the type of a column that dead letters show with those of the stream."""
     return {PARTITION: T.IntegerType(), OFFSET: T.LongType()}.get(column, T.StringType())
-
-
-def local_path(url: str) -> str:
-    """Return the path of a file of this machine; raises ValueError for any other.
-
-    >>> local_path("file:///data/in/a%20b.csv")
-    '/data/in/a b.csv'
-    """
-    parts = urlsplit(url)
-    if parts.scheme != "file" or parts.netloc:
-        raise ValueError(f"{url} is not on this machine")
-    return unquote(parts.path)

@@ -80,7 +80,7 @@ def with_streams_changed(manifest: Manifest, before: Mapping[str, StreamSchema])
     below = set(before)
     for name in [stream.name for level in streams_by_level(manifest) for stream in level]:
         former = manifest.streams[name]
-        if not below.isdisjoint(s.stream for q in former.answers_of for s in query_of(manifest.queries[q]).sources):
+        if not below.isdisjoint(_read_for(manifest, former)):
             below.add(name)
         try:
             answering = [_answering(manifest, query, f"stream {name}") for query in former.answers_of]
@@ -138,8 +138,8 @@ def _with_parts(manifest: Manifest, name: str) -> Set[str]:
     found, waiting = set[str](), [name]
     while waiting:
         found.add(one := waiting.pop())
-        for source in query_of(manifest.queries[one]).sources:
-            waiting += [query for query in manifest.streams[source.stream].answers_of if manifest.queries[query].part]
+        for stream in query_of(manifest.queries[one]).children:
+            waiting += [query for query in manifest.streams[stream].answers_of if manifest.queries[query].part]
     return found
 
 
@@ -147,6 +147,11 @@ def cannot_be_taken_up(name: str, error: MidstreamError) -> CheckpointError:
     """Make the error of a query that was right, and is none over the present streams or predicates."""
     message = f"the checkpoint has a query that cannot be taken up: {error.message}"
     return CheckpointError(message, place=f"query {name}, {error.place}", remedy=error.remedy)
+
+
+def _read_for(manifest: Manifest, stream: StreamSchema) -> Set[str]:
+    # What the queries read whose answers a stream is.
+    return {below for query in stream.answers_of for below in query_of(manifest.queries[query]).children}
 
 
 def _answering(manifest: Manifest, name: str, place: str) -> Answering:
@@ -158,7 +163,7 @@ def without_unread(manifest: Manifest) -> Manifest:
     """Remove streams of answers that no query reads any more."""
     if not any(stream.answers_of for stream in manifest.streams.values()):
         return manifest
-    read = {source.stream for entry in manifest.queries.values() for source in query_of(entry).sources}
+    read = {stream for entry in manifest.queries.values() for stream in query_of(entry).children}
     kept = {name: stream for name, stream in manifest.streams.items() if not stream.answers_of or name in read}
     progress = {name: one for name, one in manifest.progress.items() if name in kept}
     return manifest if len(kept) == len(manifest.streams) else replace(manifest, streams=kept, progress=progress)
@@ -176,7 +181,7 @@ def readers(manifest: Manifest, name: str) -> tuple[str, ...]:
     if not streams:
         return ()
     texts = ((reader, query_of(entry)) for reader, entry in manifest.queries.items())
-    return tuple(reader for reader, query in texts if streams & {source.stream for source in query.sources})
+    return tuple(reader for reader, query in texts if not streams.isdisjoint(query.children))
 
 
 def unread(manifest: Manifest) -> Set[str]:
@@ -197,7 +202,7 @@ def refuse_if_read(manifest: Manifest, name: str, what: str) -> None:
 def level_of(manifest: Manifest, query: Query, known: dict[str, int] | None = None) -> int:
     """Count how many queries, one reading the other's answers, are below a query; `known` are those below streams."""
     known = {} if known is None else known
-    return max((_level_of_stream(manifest, source.stream, known) for source in query.sources), default=0)
+    return max((_level_of_stream(manifest, stream, known) for stream in query.children), default=0)
 
 
 def _level_of_stream(manifest: Manifest, stream: str, known: dict[str, int]) -> int:
@@ -214,11 +219,10 @@ def pushed_below(
     known = {} if known is None else known
     found: set[str] = set()
     for name in streams:
-        queries = manifest.streams[name].answers_of
-        if queries and name not in known:
-            read = {s.stream for q in queries for s in query_of(manifest.queries[q]).sources}
-            known[name] = pushed_below(manifest, read, known)
-        found |= known[name] if queries else {name}
+        stream = manifest.streams[name]
+        if stream.answers_of and name not in known:
+            known[name] = pushed_below(manifest, _read_for(manifest, stream), known)
+        found |= known[name] if stream.answers_of else {name}
     return frozenset(found)
 
 
@@ -292,8 +296,7 @@ def answered(
     watermark of the answers stands.
     """
     before, marks = progress.get(stream.name, StreamProgress()), watermarks(manifest.streams, progress)
-    sources = {s.stream for q in stream.answers_of for s in query_of(manifest.queries[q]).sources}
-    least = min(marks[source] for source in sources)
+    least = min(marks[below] for below in _read_for(manifest, stream))
     if times.least is not None and before.floor is not None and times.least < before.floor:
         raise InternalError(
             f"query {stream.name!r} answered with a time before its watermark",

@@ -103,7 +103,7 @@ def _levels(manifest: Manifest) -> dict[str, int]:
 
 def _read(manifest: Manifest) -> tuple[frozenset[str], ...]:
     alone = [query_of(entry) for entry in manifest.queries.values() if not entry.shares]
-    queries = [frozenset(s.stream for s in query.sources) for query in alone]
+    queries = [frozenset(query.children) for query in alone]
     queries += [frozenset(chain.streams) for chain in manifest.chains.values()]
     if len(manifest.pushed_streams) == len(manifest.streams):
         return tuple(queries)

@@ -160,9 +160,8 @@ def _chain_unit(
     }  # fmt: skip
     kept = {label: columns[source] for label, source in chain.sources.items()}
     demands = {member: _demands(manifest, member) for member in shapes}
-    binding = Binding(
-        query, SCOPE, kept, {s.stream: s.stream for s in query.sources}, False, lineages, tuple(demands.values())
-    )
+    inputs = {stream: stream for stream in query.children}
+    binding = Binding(query, SCOPE, kept, inputs, False, lineages, tuple(demands.values()))
     rows = binding.rows()
     members = tuple(_member(manifest, member, shape, demands[member], rows) for member, shape in shapes.items())
     chosen = scheme(manifest.sharing)

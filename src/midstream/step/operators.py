@@ -100,4 +100,4 @@ def result_columns(query: Query, operator: Mapping[str, Any] | None) -> pa.Schem
     """Return the columns of a query's results, with a user's operator on top or without."""
     if operator is not None:
         return results_of(query, operator)
-    return query.answer_columns()
+    return query.schema()

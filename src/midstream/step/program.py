@@ -179,14 +179,14 @@ def _scope(name: str, entry: QueryEntry, query: Query) -> str:
 
 
 def _inputs(name: str, query: Query) -> dict[str, str]:
-    return {s.stream: f"{s.stream} for {name}" if is_ordered(query) else s.stream for s in query.sources}
+    return {stream: f"{stream} for {name}" if is_ordered(query) else stream for stream in query.children}
 
 
 def _columns(queries: Mapping[str, Query], scopes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     # By base signature, what any of the queries reads.
     found: dict[str, set[str]] = {}
     for name, query in queries.items():
-        binding = Binding(query, scopes[name], {}, {s.stream: s.stream for s in query.sources})
+        binding = Binding(query, scopes[name], {}, {stream: stream for stream in query.children})
         for source in query.sources:
             sign = binding.signature((source.alias,)).digest()
             found.setdefault(sign, set()).update(query.kept_columns(source.alias))

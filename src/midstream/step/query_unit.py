@@ -18,7 +18,6 @@ from midstream.model.codec import decode
 from midstream.model.ids import StateId
 from midstream.operators.arrival import pending_id, release
 from midstream.operators.compile import compile_plan
-from midstream.operators.difference import DifferenceOperator
 from midstream.operators.lookup import LookupOperator
 from midstream.operators.project import ProjectOperator
 from midstream.operators.user import UserResultOperator
@@ -76,9 +75,7 @@ class QueryUnit(Unit):
 
     @override
     def compile(self, plan: Plan) -> tuple[Operator, ...]:
-        if isinstance(self.result_operator, DifferenceOperator):
-            return self.result_operator.roots
-        return (compile_plan(self.binding, plan),)
+        return self.result_operator.own_roots() or (compile_plan(self.binding, plan),)
 
     @override
     def answer(self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns = ()) -> dict[str, Answer]:

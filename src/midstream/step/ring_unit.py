@@ -75,7 +75,7 @@ def ring_unit(manifest: Manifest, group: str, names: tuple[str, ...]) -> RingUni
     shapes = {name: shape_of(query_of(entry)) for name, entry in entries.items()}
     query, first = representative(shapes), entries[names[0]]
     scope = "ring " + digest(" ".join(f"{name} {entry.since}" for name, entry in entries.items()))
-    inputs = {source.stream: source.stream for source in query.sources}
+    inputs = {stream: stream for stream in query.children}
     bare = Binding(query, scope, {}, inputs)
     columns = {bare.signature((label,)).digest(): _columns(shapes, label) for label in query.aliases}
     binding = Binding(query, scope, columns, inputs)

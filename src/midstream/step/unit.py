@@ -247,13 +247,12 @@ class Unit(ABC):
     @cached_property
     def streams(self) -> tuple[str, ...]:
         """The streams it reads, each once, in FROM order."""
-        return tuple(dict.fromkeys(s.stream for s in self.query.sources))
+        return self.query.children
 
     @cached_property
     def counted(self) -> tuple[str, ...]:
         """The streams whose arrivals its ROWS windows count."""
-        rows = {s.stream for s in self.query.sources if s.window is not None and s.window.kind == "rows"}
-        return tuple(stream for stream in self.streams if stream in rows)
+        return self.query.counted
 
     def columns(self) -> dict[str, frozenset[str]]:
         """Return the columns it reads of each stream, those of its selections included."""

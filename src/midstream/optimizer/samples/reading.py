@@ -99,12 +99,11 @@ class _Reading:
 
 def _bounds(manifest: Manifest, observed: Observed) -> Mapping[Clock, int]:
     # The least end of lifetime that still matters, as the next step will have it.
-    streams = {source.stream for source in observed.query.sources}
     marks = watermarks(manifest.streams, manifest.progress)
-    found = {EVENT_TIME: max(min(marks[stream] for stream in streams), BEGINNING + 1)}
-    for source in observed.query.sources:
-        if source.window is not None and source.window.kind == "rows" and source.stream in manifest.progress:
-            found[Clock(source.stream)] = manifest.progress[source.stream].rows
+    found = {EVENT_TIME: max(min(marks[stream] for stream in observed.query.children), BEGINNING + 1)}
+    for stream in observed.query.counted:
+        if stream in manifest.progress:
+            found[Clock(stream)] = manifest.progress[stream].rows
     return found
 
 

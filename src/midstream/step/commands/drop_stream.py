@@ -11,7 +11,6 @@ from midstream.language.query import query_of
 from midstream.model.command import Prompt
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, StreamDropped
-from midstream.model.manifest import Manifest
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 
@@ -34,7 +33,8 @@ class DropStream(StepCommand):
         if not isinstance(self.stream, str) or self.stream not in manifest.pushed_streams:
             known = ", ".join(manifest.pushed_streams) or "there is none"
             raise QueryError(f"there is no stream {self.stream!r}", place=place, remedy=f"use one of: {known}")
-        if readers := _readers(manifest, self.stream):
+        readers = [name for name, entry in manifest.queries.items() if self.stream in query_of(entry).children]
+        if readers:
             raise QueryError(
                 f"stream {self.stream!r} cannot be dropped, it is read by {', '.join(readers)}",
                 place=place,
@@ -54,8 +54,3 @@ class DropStream(StepCommand):
     @override
     def is_done_by(self, event: Event) -> bool:
         return isinstance(event, StreamDropped) and event.stream == self.stream
-
-
-def _readers(manifest: Manifest, stream: str) -> list[str]:
-    texts = ((name, query_of(entry)) for name, entry in manifest.queries.items())
-    return [name for name, query in texts if any(source.stream == stream for source in query.sources)]
