@@ -27,7 +27,7 @@ class CommandGroup(Enum):
 
 @dataclass(frozen=True)
 class CommandPlace:
-    """Where `midstream --help` shows a command, and the `examples` that the command's own help ends with."""
+    """Group in which `midstream --help` shows a command, and the `examples` at the end of its own help."""
 
     group: CommandGroup
     examples: tuple[str, ...]
@@ -66,7 +66,7 @@ WaitSeconds = Annotated[
 
 
 class Host(Enum):
-    """What runs a job."""
+    """Engine that runs a job."""
 
     SPARK = "spark"
     EMBEDDED = "embedded"

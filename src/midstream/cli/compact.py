@@ -21,8 +21,8 @@ def compact(
 ) -> None:
     """Merge the files of results, one or more a step, into few, in a folder next to the sink's.
 
-    The job may be running, and nothing in the sink's own folder changes: PATH.merged/current has the rows of all steps
-    so far, each once, and the next time replaces it in one go. Run it as often as readers want newer rows.
+    The job may be running, and nothing in the sink's own folder changes. PATH.merged/current has the rows of all steps
+    so far, each once. The next run replaces it at once. Run it as often as readers want newer rows.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.job.merge_results import Merging, merge_results

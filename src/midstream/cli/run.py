@@ -64,7 +64,7 @@ def run(
 ) -> None:
     """Run a job until it is interrupted, or with --once until its input is used up.
 
-    What `midstream check` finds wrong with it is reported before anything starts. A job that ran before goes on where
+    Faults that `midstream check` finds are reported before anything starts. A job that ran before goes on where
     it stopped, also with other plans, lanes or queries. While it runs, it takes commands from its checkpoint: stop,
     migrate, add, change, drop, table, spread, rescale, optimize and others. A checkpoint stays with the engine that it
     was begun with. Operators of yours run only where --allow-operator names them, or an installed package declares

@@ -18,9 +18,9 @@ POLL_SECONDS = 0.2
 def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> None:
     """Check a command, append it, wait for its outcome if `wait` is given, and print it.
 
-    It is checked against the job as the commands that no step has taken yet will leave it. What the job would refuse is
-    raised here, and nothing is appended. A refusal after that, or a wait without an outcome, is a failure; a migration
-    that has begun is none, however long it takes.
+    It is checked against the job as the commands that no step has taken yet will leave it. A command that the job would
+    refuse is raised here and not appended. A refusal after that, or a wait without an outcome, is a failure; a
+    migration that has begun is none, however long it takes.
     """
     from midstream.checkpoint.reader import Checkpoint, Outcome
     from midstream.model.codec import encode

@@ -28,7 +28,7 @@ def table(
 ) -> None:
     """Give a static table its rows, or replace them: stream rows of the next step on meet the new version.
 
-    The first line of a CSV file has the names of its columns. The same rows again make no new version. Its columns
+    The first line of a CSV file has the names of its columns. Equal rows make no new version. Its columns
     stay as they are while a query reads them.
     """
     from midstream.checkpoint.reader import Checkpoint, upcoming

@@ -73,7 +73,7 @@ class OpenCheckpoint:
 
     @property
     def url(self) -> str:
-        """Its absolute path, or its URL."""
+        """Absolute path or URL of the checkpoint."""
         return self.checkpoint.url
 
     @property

@@ -317,7 +317,7 @@ class ReviewFailed(Event):
 
 @dataclass(frozen=True)
 class OptimizerSet(Event):
-    """What the optimizer may do with a query, or (no name) with those that have no settings of their own."""
+    """Settings of the optimizer for a query, or without a name for all queries that have no settings."""
 
     query: str
     mode: str

@@ -28,7 +28,7 @@ STAGING = "_staging"
 
 @dataclass(frozen=True)
 class Staging:
-    """Where the tasks of a step write a query's results, and as what; it travels to them."""
+    """Place to which the tasks of a step write a query's results, and as what; it travels to them."""
 
     storage: Storage
     format: str = "parquet"
@@ -79,7 +79,7 @@ def step_of(folder: str) -> int:
 
 @dataclass(frozen=True)
 class StagedStep:
-    """What a step has staged for a sink; `name` is the query's, `files` are those of the attempts that count.
+    """Results that a step has staged for a sink; `name` is the query's, `files` are those of the attempts that count.
 
     `line` is the time line of the job: whether what the sink has already is of a step that counts. `tasks_ended` says
     that no task is left that may still write next to the files.
@@ -100,12 +100,12 @@ class StagedStep:
 
     @property
     def is_there(self) -> bool:
-        """Whether all files are still there. They are until `commit` has returned once."""
+        """Check whether all files are still there. They are until `commit` has returned once."""
         return set(self.files) <= set(self.staging.storage.names())
 
     @property
     def is_partly_there(self) -> bool:
-        """Whether any file is; raises where that cannot be found out."""
+        """Check whether any file is there; raises where that cannot be found out."""
         try:
             return not set(self.files).isdisjoint(self.staging.storage.names())
         except ReadError as error:
@@ -155,7 +155,7 @@ def anything(stamp: Stamp) -> bool:
 
 
 class Sink(ABC):
-    """Where the results of a query go.
+    """Destination of the results of a query.
 
     A class with a `name` is found in this package and by entry points of the group `midstream.sinks`; a job file
     names it: `sink = { type = "name", ... }`, where the rest are the arguments it is made with. `midstream.testing`
@@ -186,7 +186,7 @@ class Sink(ABC):
 
     @property
     def target(self) -> str:
-        """Where only one query may write: a path, or a URL; empty where several may."""
+        """Place that only one query may write: a path, or a URL; empty where several may."""
         return ""
 
     def open(self) -> None:
@@ -210,8 +210,8 @@ class Sink(ABC):
     def check_columns(self, columns: pa.Schema) -> None:
         """Raise a `SinkError` where results of these columns could never be written: a table has others.
 
-        Called on the driver after `open`, before a step of the query is done: if `write` refuses a step that is
-        committed, it blocks all steps after it.
+        Called on the driver after `open`, before a step of the query is done. If `write` refused a committed step, all
+        steps after it would wait.
         """
         return
 
@@ -227,8 +227,8 @@ class Sink(ABC):
         """Put a step's results in place, all at once as readers see it.
 
         Called on the driver when the step's manifest stands, in order of the steps, for steps that have results. If the
-        job died before it knew that the call had returned, it calls again. Then `staged.is_there` may be false, because
-        the files are removed after the first call; or true, so that `write` must find out what it has done already.
+        job died before it knew that the call had returned, it calls again. Then `staged.is_there` is false if
+        the files were removed after the first call. If it is true, `write` must find out what it has done already.
         """
         if staged.is_there:
             self.write(staged)
@@ -245,8 +245,8 @@ class Sink(ABC):
 
         None where there is none, or the sink cannot tell. A stamp without a job is one that nobody noted.
 
-        Called on the driver before the first step: a job does not start on a sink that is ahead of its checkpoint, or
-        has results of another job, because rows would be lost or doubled.
+        Called on the driver before the first step. A job does not start on a sink that is ahead of its checkpoint, or
+        has results of another job.
         """
         return None
 

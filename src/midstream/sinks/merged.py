@@ -74,7 +74,7 @@ class MergedList:
 
 @dataclass(frozen=True)
 class MergedResults:
-    """What is merged of the results in a sink of files."""
+    """Merged results of a sink of files."""
 
     storage: Storage
 
@@ -85,8 +85,10 @@ class MergedResults:
 
     @property
     def current(self) -> str:
-        """Where a reader that knows nothing of lists finds the files. On an object store there are no links, and
-        this is only the place of them all."""
+        """Return the folder of the files, for readers that know nothing of lists.
+
+        On an object store there are no links, and this is only the place of them all.
+        """
         return self.storage.place(CURRENT) if isinstance(self.storage, LocalStorage) else self.storage.url
 
     def newest(self) -> MergedList:

@@ -54,18 +54,17 @@ from midstream.step.reviewing.settings import settings_of_values
 class Job:
     """Continuous queries over Spark's streams.
 
-    Everything the job knows is in `checkpoint`: a folder that every machine of the cluster sees under this path, or a
-    URL of an object store (`s3://`, `gs://`, `abfs://`). A job that is started on a checkpoint goes on where that one
-    stopped, also with other plans, lanes or queries than before. `lanes` is how many shares the state is spread over;
-    without it, as many as Spark runs tasks at once. `sharing` is how queries that join the same streams by the same
-    predicates share the work: `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query
-    states of its own.
+    Everything the job knows is in `checkpoint`, a folder that every machine of the cluster sees under this path. It may
+    also be the URL of an object store (`s3://`, `gs://`, `abfs://`). A job on a checkpoint goes on where the last one
+    stopped, also with other plans, lanes or queries than before. `lanes` is the number of partitions of the state. The
+    default is as many as Spark runs tasks at once. `sharing` says how queries of equal joins share their work: `auto`,
+    `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query states of its own.
 
-    A step is announced once its files would survive a loss of power. Without `durable` the last seconds may be lost
-    with the power, and rows then lost or doubled in a sink, but each step costs some milliseconds less.
+    A step is announced once its files would survive a loss of power. Without `durable` each step costs some
+    milliseconds less, but a loss of power may lose the last seconds, and rows may be lost or doubled in a sink.
 
-    When a step fails for a reason outside, such as a full disk or a store that does not answer, the job repeats it for
-    as long as `patience` says, a text or microseconds. Then the job ends with the error.
+    If a step fails for a reason outside, such as a full disk or a silent store, the job repeats it. It does so for
+    `patience`, a text or microseconds, and then ends with the error.
 
     Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark they missed. Rows that cannot
     be read as declared go to `dead_letters/<stream>`, with the reason. Both are Parquet files, a folder a step, with
@@ -168,7 +167,7 @@ class Job:
         unless `history` is False.
         `operator` names a `UserOperator` on top as `package.module:Class`, made with `operator_options`; its module
         must be importable in every worker. A `spread` such as `psp_d`, or `auto`, runs a join of any condition over
-        RANGE windows on that number of `nodes`; with `nodes="auto"` on as many as the cost model finds best.
+        RANGE windows on `nodes` nodes. With `nodes="auto"` the cost model chooses their number.
         """
         above, over = operator_options or {}, spread_options or {}
         return self._declare(AddQuery(name, sql, plan, None, operator, above, history, spread, nodes, over), sink)

@@ -141,7 +141,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
 
     @property
     def times(self) -> tuple[StepTime, ...]:
-        """What the newest 500 steps took since this run began, by phase, oldest first."""
+        """Return what the newest 500 steps took since this run began, by phase, oldest first."""
         return self._driver.times.newest
 
     @property
@@ -160,7 +160,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
 
     @property
     def not_applied(self) -> tuple[Command, ...]:
-        """What the job declares otherwise than it runs, and the commands of the log.
+        """Return what the job declares otherwise than it runs, and the commands of the log.
 
         The next batch with data applies them, because without one Spark does no step.
         """
@@ -200,7 +200,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the job is ending, or its query is being replaced by a wider one."""
+        """Return whether the job is ending, or its query is being replaced by a wider one."""
         return self._stopping or self._widening or self._error is not None
 
     def _runs(self) -> bool:

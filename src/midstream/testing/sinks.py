@@ -37,8 +37,8 @@ WENT_BACK = TimeLine("suite", (Epoch(1, "first", 0), Epoch(2, "second", 1, aband
 class SinkCase:
     """A sink under test, over a folder of its own.
 
-    `make` gives the sink that keeps what it keeps below the folder, always the same; `read` gives every row that a
-    reader of it sees, of the columns `k` (int64) and `s` (text). `takes_back`: whether its `forget_after` does.
+    `make` gives the sink, which keeps its data below the folder. `read` gives every row that a reader of the sink sees,
+    with the columns `k` (int64) and `s` (text). `takes_back`: whether its `forget_after` does.
     """
 
     make: Callable[[Path], Sink]
