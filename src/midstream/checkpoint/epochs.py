@@ -148,7 +148,7 @@ class Epochs:
                 return mine
 
     def is_newest(self, number: int) -> bool:
-        """Tell whether nobody has claimed a later epoch."""
+        """Return whether nobody has claimed a later epoch."""
         later = self._storage.names_after("", _name(number))
         return not any(_EPOCH.fullmatch(name) for name in later)
 

@@ -77,7 +77,7 @@ class StepLog(ABC):
     @staticmethod
     @abstractmethod
     def _is_noted(value: Any) -> bool:
-        """Tell whether a value is what steps note."""
+        """Return whether a value is what steps note."""
 
     @abstractmethod
     def _damaged(self, name: str) -> tuple[str, str]:

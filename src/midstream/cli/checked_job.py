@@ -120,7 +120,7 @@ class _Check:
         return self.found.at(self.places.get(f"{table}.{key}") or self.places[table])
 
     def is_unread(self, table: str, *key: str) -> bool:
-        """Tell whether something in a table, or under a key of it, could not be read."""
+        """Return whether something in a table, or under a key of it, could not be read."""
         within = (*table.split(".", 1), *key)
         return any(path[: len(within)] == within for path in self.unread)
 
@@ -340,7 +340,7 @@ def faults_of(sql: str, bind: Callable[[str], object]) -> list[LanguageError]:
 def _is_known(
     message: str, sql: str, span: tuple[int, int], found: Sequence[LanguageError], masked: Sequence[tuple[int, int]]
 ) -> bool:
-    """Tell whether a fault follows from what was taken for NULL before, or was found."""
+    """Return whether a fault follows from what was taken for NULL before, or was found."""
     if _FOLLOWS.search(message) or message.endswith(_NO_WINDOW):
         return True
     if any(span[0] <= begin and after <= span[1] for begin, after in masked):

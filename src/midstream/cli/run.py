@@ -67,8 +67,8 @@ def run(
     Faults that `midstream check` finds are reported before anything starts. A job that ran before goes on where
     it stopped, also with other plans, lanes or queries. While it runs, it takes commands from its checkpoint: stop,
     migrate, add, change, drop, table, spread, rescale, optimize and others. A checkpoint stays with the engine that it
-    was begun with. Operators of yours run only where --allow-operator names them, or an installed package declares
-    them; formats and options of Spark that load code or touch other files only where --allow-source does.
+    was begun with. Operators of yours run only if --allow-operator names them, or an installed package declares
+    them. Formats and options of Spark that load code or touch other files run only if --allow-source names them.
     """
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint

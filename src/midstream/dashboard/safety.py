@@ -41,7 +41,7 @@ class Access:
     names: tuple[str, ...] = ()
 
     def permits(self, host: str) -> bool:
-        """Tell whether a request may name this host.
+        """Return whether a request may name this host.
 
         An address may be named: only a name can be made to lead elsewhere than before (DNS rebinding), so names are
         those that were given.
@@ -50,7 +50,7 @@ class Access:
         return name in {"localhost", self.host.lower(), *map(str.lower, self.names)} or is_address(name)
 
     def controls(self, token: str) -> bool:
-        """Tell whether a request with this token may command."""
+        """Return whether a request with this token may command."""
         return self.token is not None and secrets.compare_digest(token.encode(), self.token.encode())
 
 
@@ -86,7 +86,7 @@ def host_name(host: str) -> str:
 
 
 def is_address(host: str) -> bool:
-    """Tell whether a host is an address, not a name."""
+    """Return whether a host is an address, not a name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -95,5 +95,5 @@ def is_address(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches a host."""
+    """Return whether only this machine reaches a host."""
     return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)

@@ -211,7 +211,7 @@ Reals = npt.NDArray[np.float64]
 
 
 def within_km(lat: pa.Array, lon: pa.Array, other_lat: pa.Array, other_lon: pa.Array, most: pa.Array) -> pa.Array:
-    """Tell whether places, in degrees, lie at most so many kilometres from others along the great circle (haversine).
+    """Return whether places, in degrees, lie at most so many kilometres from others along the great circle (haversine).
 
     A place that is not known is near none.
 

@@ -105,7 +105,7 @@ class EngineCheckpoint:
         return dropped_next(manifest, self.folders)
 
     def waits(self, manifest: Manifest) -> bool:
-        """Tell whether commands of the log, or results of the newest step, wait for the next one."""
+        """Return whether commands of the log, or results of the newest step, wait for the next one."""
         return self._undelivered or bool(self.folders.commands.after(manifest.last_command))
 
     def reach(self, point: str, step: int) -> None:

@@ -67,7 +67,7 @@ class FileSource(ABC):
         return ()
 
     def has(self, file: str) -> bool:
-        """Tell whether a file that Spark has found is one of the source."""
+        """Return whether a file that Spark has found is one of the source."""
         return True
 
     def backlog(self, waiting: Sequence[str], taken: Sequence[str]) -> dict[str, int]:

@@ -134,7 +134,7 @@ class FolderSource(FileSource):
         return (CORRUPT, FILE) if self.format == "json" else (FILE,)
 
     def has(self, file: str) -> bool:
-        """Tell whether a file of the folder, or of one within, is among those that are read."""
+        """Return whether a file of the folder, or of one within, is among those that are read."""
         base, patterns = _split(self.path)
         if not file.startswith(f"{base}/"):
             return True

@@ -149,7 +149,7 @@ class KafkaSource(FileSource):
 
     @staticmethod
     def reads(spec: SourceSpec) -> bool:
-        """Tell whether this source reads a stream that Spark's connector could read as well."""
+        """Return whether this source reads a stream that Spark's connector could read as well."""
         given = {key.lower(): value for key, value in spec.options.items()}
         known = given.keys() <= _OPTIONS | {key for key in KNOWN["kafka"] if key.startswith("kafka.")}
         return spec.format == "kafka" and known and "," not in given.get("subscribe", "")

@@ -69,7 +69,7 @@ class ChainView:
         return (*cuts[:-1], max(*cuts[-1:], *map(widest, self.members.values()), 0))
 
     def timed(self) -> bool:
-        """Tell whether ages are times: all windows are RANGE."""
+        """Return whether ages are times: all windows are RANGE."""
         return all(self.kind(label) == "range" for label in self.labels)
 
     def kind(self, label: str) -> str:

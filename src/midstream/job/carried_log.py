@@ -75,7 +75,7 @@ class SparkLog:
         """Remove, once a step is committed, what was noted for old steps."""
 
     def has_committed(self, step: int) -> bool:
-        """Tell whether Spark knows that a step is done to the end, its sinks filled."""
+        """Return whether Spark knows that a step is done to the end, its sinks filled."""
         return has_committed(self.folder, step)
 
     def forget_former(self) -> None:

@@ -80,7 +80,7 @@ def _tell(level: int, kind: str, step: int, job: str, fields: dict[str, object])
 
 
 def is_news(event: Event) -> bool:
-    """Tell whether an event is news by itself to somebody who watches a job; lost rows are counted instead.
+    """Return whether an event is news by itself to somebody who watches a job; lost rows are counted instead.
 
     >>> is_news(StepDone(1, {}, {}, 0, 0, {})), is_news(CommandRefused(1, {}, "why not"))
     (False, True)

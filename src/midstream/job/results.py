@@ -95,7 +95,7 @@ class DeliveredResults:
         return self._files(begun, 0 if begun is None else begun.step, last)
 
     def counts(self, stamp: Stamp) -> bool:
-        """Tell whether a step is still one of the job's."""
+        """Return whether a step is still one of the job's."""
         return _counts(self._time_line(), stamp)
 
     def _files(self, read: Stamp | None, first: int, last: Stamp) -> tuple[tuple[int, str], ...]:

@@ -163,12 +163,12 @@ def _file_offsets(path: str) -> list[int]:
 
 
 def has_committed(log: str, step: int) -> bool:
-    """Tell whether Spark knows that a step is done to the end, its sinks filled."""
+    """Return whether Spark knows that a step is done to the end, its sinks filled."""
     return step in _batches(f"{log}/commits")
 
 
 def has_run(root: str) -> bool:
-    """Tell whether Spark has begun a batch of the job."""
+    """Return whether Spark has begun a batch of the job."""
     return any(_batches(f"{log}/offsets") for log in _logs(root))
 
 

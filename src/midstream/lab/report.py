@@ -24,17 +24,33 @@ PAPERS: Mapping[str, str] = {
 
 HEAD = """# The lab
 
-The papers' figures, redrawn on the real engine. `midstream lab{flag}` made this page, the pictures and the CSV files;
-the same command gives the same numbers again, on any machine.
+The lab draws the papers' figures again with the real engine, and checks what the papers claim of them. The table shows
+how many claims hold. [What we found in the papers](papers.md) explains the findings, and [Ways to change a
+plan](strategies.md) turns them into advice.
 
-The engine runs under a *virtual processor*: so many comparisons a second of virtual time, as each figure states, and
-nothing else takes time. Arrivals are Poisson processes. A step takes what has arrived; while the processor is behind,
-arrivals wait; results come out when the work of their step is done. "CPU cost" is comparisons (pairs examined by the
-joins), "memory" is rows in states, as in the papers. Figures that a paper draws from its equations are drawn from them.
+{table}
 
-Each claim that a paper's text makes of a figure is a check on the data. It *holds*; or it *holds in direction, not in
-size*; or it *does not hold*, because of the paper; or it is *not put to the test here*, because of our set-up. All but
-the first are listed with the numbers and the reason.
+{total}
+
+A claim *holds* if the data agree with it. It *holds in direction, not in size* if only its tendency agrees. It *does
+not hold* if the data disagree because of the paper. It is *not put to the test here* if our set-up cannot show it.
+
+## How the figures are made
+
+`midstream lab{flag}` makes this page, the pictures and the CSV files. Its numbers are the same on any machine,
+because the engine runs under a *virtual processor*. Each figure states how many comparisons that does in a second of
+virtual time, and nothing else takes time. Arrivals are Poisson processes. A step takes the rows that have arrived, and
+its results come out when its work is done. While the processor is behind, rows wait.
+
+As in the papers, "CPU cost" is comparisons: the pairs that joins examine. "Memory" is rows in states. If a paper draws
+a figure from equations, so does the lab.
+
+To draw one figure, name it: `midstream lab zhu_09`. `midstream lab --list` lists all figures, tables and theorems.
+
+## Appendix
+
+The rest of this page is for looking things up. First come the claims that do not hold as they are written, each with
+its numbers and the reason. Then come all figures, by paper, with all their claims.
 """
 
 LISTED: Mapping[Judgement, str] = {
@@ -50,11 +66,12 @@ def report(outcomes: Sequence[FigureOutcome], scale: Scale, at: Path) -> str:
 
 
 def _lines(outcomes: Sequence[FigureOutcome], scale: Scale, folder: Path) -> Iterator[str]:
-    yield HEAD.format(flag=" --quick" if scale is Scale.QUICK else "")
     verdicts = [(o, v) for o in outcomes for v in o.verdicts]
     found = {finding: [(o, v) for o, v in verdicts if v.finding is finding] for finding in Judgement}
     counts = ", ".join(f"{len(those)} {finding.value}" for finding, those in found.items())
-    yield f"{len(outcomes)} figures, {len(verdicts)} claims: {counts}."
+    total = f"{len(outcomes)} figures, {len(verdicts)} claims: {counts}."
+    flag = " --quick" if scale is Scale.QUICK else ""
+    yield HEAD.format(flag=flag, total=total, table="\n".join(_by_paper(outcomes)))
     for finding, heading in LISTED.items():
         yield f"\n## {heading}\n"
         for outcome, verdict in found[finding]:
@@ -70,6 +87,15 @@ def _lines(outcomes: Sequence[FigureOutcome], scale: Scale, folder: Path) -> Ite
             paper = outcome.figure.paper
             yield f"\n## {paper}\n\n{PAPERS.get(paper, paper)}"
         yield from _figure(outcome, folder)
+
+
+def _by_paper(outcomes: Sequence[FigureOutcome]) -> Iterator[str]:
+    yield f"| paper | figures | {' | '.join(finding.value for finding in Judgement)} |"
+    yield f"| --- | --: |{' --: |' * len(Judgement)}"
+    for paper in dict.fromkeys(outcome.figure.paper for outcome in outcomes):
+        own = [outcome for outcome in outcomes if outcome.figure.paper == paper]
+        counts = (sum(v.finding is finding for o in own for v in o.verdicts) for finding in Judgement)
+        yield f"| [{paper}](#{paper.lower()}) | {len(own)} | {' | '.join(map(str, counts))} |"
 
 
 def _figure(outcome: FigureOutcome, folder: Path) -> Iterator[str]:

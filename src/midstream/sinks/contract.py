@@ -81,8 +81,8 @@ def step_of(folder: str) -> int:
 class StagedStep:
     """Results that a step has staged for a sink; `name` is the query's, `files` are those of the attempts that count.
 
-    `line` is the time line of the job: whether what the sink has already is of a step that counts. `tasks_ended` says
-    that no task is left that may still write next to the files.
+    `line` is the time line of the job: it says whether a step that the sink has still counts. `tasks_ended` says that
+    no task is left that may still write next to the files.
     """
 
     name: str
@@ -95,7 +95,7 @@ class StagedStep:
 
     @property
     def stamp(self) -> Stamp:
-        """Whose step it is: a sink notes it with the results."""
+        """Return the stamp that says whose step it is; a sink notes it with the results."""
         return self.line.stamp(self.step)
 
     @property
@@ -114,7 +114,7 @@ class StagedStep:
             raise
 
     def follows(self, newest: Stamp | None, place: str) -> bool:
-        """Tell whether the step comes after the newest step that a sink has of its query. False where it is that step.
+        """Return whether the step comes after the newest step of its query that a sink has; False if it is that step.
 
         Raises where the sink has a later step, or one of another time line: rows would be lost or doubled.
         """

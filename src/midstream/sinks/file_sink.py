@@ -100,11 +100,11 @@ class FileSink(Sink):
             raise _in_the_way(storage, staged.step)
 
     def has(self, step: int) -> bool:
-        """Tell whether there are results of a step."""
+        """Return whether there are results of a step."""
         return self._stamp(self._storage(), step) is not None
 
     def has_all(self, stamp: Stamp, staged: Iterable[str]) -> bool:
-        """Tell whether everything is there that a step has staged."""
+        """Return whether everything is there that a step has staged."""
         there = set(self._storage().names(_folder(stamp.step)))
         return set(staged) <= there
 

@@ -140,7 +140,7 @@ class KafkaSink(Sink):
             raise
 
     def newest(self, name: str) -> Stamp | None:
-        """As the offset of the consumer group says."""
+        """Return the stamp that the offset of the consumer group notes."""
         with failures(self.target, SinkError):
             return self._newest()
 

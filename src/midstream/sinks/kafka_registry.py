@@ -69,7 +69,7 @@ class Registry:
         return self._ask(f"/subjects/{_subject(topic)}/versions/latest")
 
     def takes(self, topic: str, schema: str) -> bool:
-        """Tell whether a schema could come after the newest one of the values of a topic; it is not registered."""
+        """Return whether a schema could come after the newest one of the values of a topic; it is not registered."""
         found = self._ask(f"/compatibility/subjects/{_subject(topic)}/versions/latest", schema)
         return found is None or bool(found.get("is_compatible", True))
 

@@ -163,8 +163,8 @@ class Job:
     ) -> Job:
         """Declare a query over streams declared before; without a sink its results go into the checkpoint.
 
-        On a checkpoint that other queries have run on, the rows that arrive meet those they hold of the same join,
-        unless `history` is False.
+        Unless `history` is False, the query also finds partners among the rows that running queries of the same join
+        keep.
         `operator` names a `UserOperator` on top as `package.module:Class`, made with `operator_options`; its module
         must be importable in every worker. A `spread` such as `psp_d`, or `auto`, runs a join of any condition over
         RANGE windows on `nodes` nodes. With `nodes="auto"` the cost model chooses their number.

@@ -51,7 +51,7 @@ def json_rows(frame: DataFrame, declared: T.StructType, timestamp: str, place: s
 
 
 def _misspelt(keys: Column, names: list[str]) -> Column | None:
-    """Tell whether a key differs from a column by case, which `from_json` takes for another one."""
+    """Return whether a key differs from a column by case, which `from_json` takes for another one."""
     of_each = [
         ~F.array_contains(keys, name) & F.array_contains(F.transform(keys, F.lower), name.lower()) for name in names
     ]

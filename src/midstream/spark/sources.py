@@ -239,7 +239,7 @@ def named(column: str) -> SparkColumn:
 
 
 def brings_texts(kind: T.DataType) -> bool:
-    """Tell whether values of a type are texts, or have some in them.
+    """Return whether values of a type are texts, or have some in them.
 
     >>> brings_texts(T.ArrayType(T.StringType())), brings_texts(T.BinaryType())
     (True, False)

@@ -213,13 +213,13 @@ def _rejected(outputs: Iterable[LaneOutput]) -> dict[str, pa.Table]:
 # manifest it began from, except for its number, so does the next one: a job whose streams are silent does not pay for
 # all its states.
 def brings_nothing(batch: Mapping[str, pa.Table], commands: Sequence[Command], timing: StepTiming | None) -> bool:
-    """Tell whether a step has no rows and no commands, and no time was measured that the optimizer would note."""
+    """Return whether a step has no rows and no commands, and no time was measured that the optimizer would note."""
     measured = timing is not None and (timing.took is not None or timing.interval is not None)
     return not commands and not measured and not any(table.num_rows for table in batch.values())
 
 
 def changed_nothing(before: Manifest, after: Manifest, results: Mapping[str, pa.Table]) -> bool:
-    """Tell whether a step that brought nothing has changed nothing but the number of steps.
+    """Return whether a step that brought nothing has changed nothing but the number of steps.
 
     An operator of a user's may count steps.
     """

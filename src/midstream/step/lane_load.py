@@ -65,7 +65,7 @@ def _corrected(manifest: Manifest, timing: StepTiming | None) -> Slowness:
 
 
 def is_watched(manifest: Manifest) -> bool:
-    """Tell whether there may be something to decide. That needs a host that has said what it has, and steps that are
+    """Return whether there may be something to decide. That needs a host that has said what it has, and steps that are
     due or several lanes.
 
     Lanes that are held as one cost what as many as there are threads would.

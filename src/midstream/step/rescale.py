@@ -37,7 +37,7 @@ class DealtState:
     key: Mapping[str, Expression]
 
     def is_known_of(self, batch: pa.RecordBatch) -> bool:
-        """Tell whether rows have the columns of the key."""
+        """Return whether rows have the columns of the key."""
         names = batch.schema.names
         return all(column.name in names for column in self.key[self.stream].columns())
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow.csv
 import pytest
 
-from midstream.lab.figure import Scale, figures
+from midstream.lab.figure import Judgement, Scale, figures
 from midstream.lab.report import report
 from midstream.lab.run import FigureOutcome
 from midstream.migration.base import strategies
@@ -27,9 +28,19 @@ def test_the_page_has_the_verdicts_of_the_data(name: str) -> None:
     verdicts = found.judge(data)
     assert verdicts
     page = (DOCS / "lab.md").read_text(encoding="utf-8").splitlines()
-    found_text = report([FigureOutcome(found, data, verdicts, csv, png)], Scale.QUICK, DOCS / "lab.md").splitlines()
-    about = [line for line in found_text if line.startswith(("| ", "- **", "  *Measured", "  *Why", "!["))]
+    text = report([FigureOutcome(found, data, verdicts, csv, png)], Scale.QUICK, DOCS / "lab.md")
+    _, _, appendix = text.partition("\n## Appendix\n")
+    about = [line for line in appendix.splitlines() if line.startswith(("| ", "- **", "  *Measured", "  *Why", "!["))]
     assert not set(about) - set(page), AGAIN
+
+
+def test_the_table_of_papers_counts_the_claims_of_the_page_and_readers_have_1500_words_before_the_appendix() -> None:
+    head, _, appendix = (DOCS / "lab.md").read_text(encoding="utf-8").partition("\n## Appendix\n")
+    assert len(head.split()) <= 1500
+    rows = re.findall(r"^\| \[\w+\]\(#\w+\) \| (.*) \|$", head, re.MULTILINE)
+    counted = [sum(column) for column in zip(*(map(int, row.split(" | ")) for row in rows), strict=True)]
+    verdicts = [re.findall(rf"^\| .* \| \**{one.value}\** \| ", appendix, re.MULTILINE) for one in Judgement]
+    assert counted == [appendix.count('<a id="'), *map(len, verdicts)]
 
 
 def test_every_strategy_has_a_figure() -> None:

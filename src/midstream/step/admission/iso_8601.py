@@ -55,7 +55,7 @@ _DURATIONS = (
 
 
 def is_read(kind: pa.DataType) -> bool:
-    """Tell whether texts are read as a type here, and not by Arrow."""
+    """Return whether texts are read as a type here, and not by Arrow."""
     return bool(pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_time(kind) or pt.is_duration(kind))
 
 

@@ -92,7 +92,7 @@ def read_in(schema: StreamSchema, rows: pa.RecordBatch, ways: Iterable[Way]) -> 
 
 
 def is_whole(texts: pa.Array) -> bool:
-    """Tell whether all texts are UTF-8: Spark, and files of older writers, bring others as texts, which no chunk
+    """Return whether all texts are UTF-8: Spark, and files of older writers, bring others as texts, which no chunk
     takes."""
     try:
         texts.validate(full=True)
@@ -118,7 +118,7 @@ def reasons_of_texts(columns: Mapping[str, pa.Array]) -> dict[int, str]:
 
 
 def never_fails(given: pa.DataType, declared: pa.DataType) -> bool:
-    """Tell whether every value of a type is one of the declared type, and a plain cast finds it.
+    """Return whether every value of a type is one of the declared type, and a plain cast finds it.
 
     >>> never_fails(pa.int32(), pa.int64()), never_fails(pa.string(), pa.int64())
     (True, False)
@@ -166,7 +166,7 @@ class Timed(Protocol):
 
 
 def can_be_time(kind: pa.DataType) -> bool:
-    """Tell whether event times can be read from values of a type."""
+    """Return whether event times can be read from values of a type."""
     return bool(pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_integer(kind) or _is_text(kind))
 
 

@@ -105,6 +105,6 @@ def query_time(manifest: Manifest, query: str) -> int | None:
 
 
 def is_quiet(settings: OptimizerSettings, now: int) -> bool:
-    """Tell whether a time of day is one of the quiet ones. An hour that ends before it begins ends the day after."""
+    """Return whether a time of day is one of the quiet ones. An hour that ends before it begins ends the day after."""
     time = now % DAY
     return any(begin <= time < end if begin <= end else time >= begin or time < end for begin, end in settings.quiet)

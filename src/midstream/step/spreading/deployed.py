@@ -39,17 +39,17 @@ class StepSpread:
 
 
 def needs_arrivals(spread: NodeSpread) -> bool:
-    """Tell whether where rows are at home depends on the event times of the step's rows."""
+    """Return whether where rows are at home depends on the event times of the step's rows."""
     return spreading(spread.scheme).rounds > 1 or any(_moves_on(one) for one in spread.all)
 
 
 def ages(spread: NodeSpread) -> bool:
-    """Tell whether rows are at home elsewhere as they grow older."""
+    """Return whether rows are at home elsewhere as they grow older."""
     return any(spreading(one.scheme).ages for one in spread.all)
 
 
 def stays(spread: NodeSpread) -> bool:
-    """Tell whether a partial result never leaves the node of its first visit; older rows may run out at others."""
+    """Return whether a partial result never leaves the node of its first visit; older rows may run out at others."""
     return spreading(spread.scheme).stays and spread.before is None
 
 
