@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.cli.source_columns import source_columns
-from midstream.engine.file_formats import _lines_one_by_one, _plain_lines, file_rows
+from midstream.engine.file_formats import _lines_one_by_one, _plain_lines, file_columns, file_rows
 from midstream.engine.job_run import FileJob
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_file import parse_job
@@ -412,3 +412,34 @@ def complete(line: str) -> tuple[str, str] | None:
     reader = csv.reader([f"{line}\n", ""])
     first, *others = next(reader)
     return (first, others[0]) if reader.line_num == 1 and len(others) == 1 else None
+
+
+LONG = {
+    "a line": ("2,%,2024-01-01\n", {}, 1),
+    "the last line": ("2,%,2024-01-01", {}, 1),
+    "a value in quotes": ('2,"%",2024-01-01\n', {}, 1),
+    "a value over lines": ('2,"%\n%",2024-01-01\n', {"multiLine": "true"}, 1),
+    "a line with a value more": ("2,%,2024-01-01,7\n", {}, 0),
+    "a quote amid a value": ('2,a"%"b"c,2024-01-01\n', {}, 1),
+    "a quote left open": ('2,"%,2024-01-01\n', {}, 0),
+}
+
+
+@pytest.mark.parametrize("size", [200_000, 3_000_000], ids=["for Python", "for Arrow"])
+@pytest.mark.parametrize("case", LONG)
+def test_a_long_text_in_csv_costs_no_other_row(folder: Path, case: str, size: int) -> None:
+    """Python's reader takes values of 131,072 letters, and Arrow's rows of 1 MB, unless they are asked for more."""
+    line, options, good = LONG[case]
+    (folder / "A" / "0.csv").write_text("k,v,ts\n1,x,2024-01-01\n" + line.replace("%", "y" * size))
+    more = ", ".join(f'{name} = "{value}"' for name, value in {"header": "true", **options}.items())
+    limit = csv.field_size_limit()
+    results, dead = run(folder, "csv", more=f"options = {{ {more} }}")
+    assert results[:1] == [ONE] and len(results) == 1 + good and len(dead) == 1 - good
+    assert all(len(row["v"]) >= size for row in results[1:])
+    assert csv.field_size_limit() == limit
+
+
+def test_the_columns_of_a_file_with_a_long_text_are_found() -> None:
+    value = b"y" * 3_000_000
+    for format, text in ("csv", b"k,n\n1,%b\n" % value), ("json", b'{"k": 1, "n": "%b"}\n' % value):
+        assert file_columns(pa.py_buffer(text), f"a.{format}", format, {}).names == ["k", "n"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -64,8 +65,8 @@ def file_columns(data: pa.Buffer, place: str, format: str, options: Options) -> 
             return _apart(_declarable(pyarrow.orc.ORCFile(pa.BufferReader(data)).schema))
         if format == "csv":
             parse = pyarrow.csv.ParseOptions(delimiter=_delimiter(options))
-            return _declarable(pyarrow.csv.read_csv(pa.BufferReader(data), parse_options=parse).schema)
-        return _apart(_declarable(pyarrow.json.read_json(pa.BufferReader(data)).schema))
+            return _declarable(_in_blocks(data, lambda size: _typed_csv(data, size, parse)).schema)
+        return _apart(_declarable(_in_blocks(data, lambda size: _typed_json(data, size)).schema))
 
 
 def file_rows(data: pa.Buffer, place: str, format: str, columns: pa.Schema, options: Options) -> pa.Table:
@@ -165,6 +166,27 @@ def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.timestamp("us", column.type.tz), safe=False) if pt.is_timestamp(column.type) else column
 
 
+_BLOCK = 1 << 20
+"""Bytes that Arrow reads of a text at a time; it reads no row that is longer."""
+
+
+def _in_blocks(data: pa.Buffer, read: Callable[[int], pa.Table]) -> pa.Table:
+    try:
+        return read(_BLOCK)
+    except pa.ArrowInvalid:
+        if data.size <= _BLOCK:
+            raise
+    return read(min(data.size, 2**31 - 1))
+
+
+def _typed_csv(data: pa.Buffer, block: int, parse: pyarrow.csv.ParseOptions) -> pa.Table:
+    return pyarrow.csv.read_csv(pa.BufferReader(data), pyarrow.csv.ReadOptions(block_size=block), parse)
+
+
+def _typed_json(data: pa.Buffer, block: int) -> pa.Table:
+    return pyarrow.json.read_json(pa.BufferReader(data), pyarrow.json.ReadOptions(block_size=block))
+
+
 class _NotReadable(ValueError):
     """The texts of a file are in another encoding, or its header has no column that is declared."""
 
@@ -175,7 +197,7 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     nulls = {"", options.get("nullvalue", "")}
 
     def even(row: pyarrow.csv.InvalidRow) -> str:
-        uneven.extend(csv.reader([row.text], delimiter=delimiter))
+        uneven.extend(_values([row.text], delimiter))
         return "skip"
 
     data, damaged = _as_utf8(data)
@@ -187,18 +209,21 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     over_lines = options.get("multiline", "false").lower() == "true"
     records, opened = (data.slice(skipped), []) if over_lines else _without_open_quotes(data.slice(skipped), delimiter)
     if header and records.size:
-        rows = pyarrow.csv.read_csv(
-            pa.BufferReader(records),
-            pyarrow.csv.ReadOptions(column_names=positions, use_threads=False),
-            pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=over_lines, invalid_row_handler=even),
-            pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(positions, pa.string()),
-                null_values=[*nulls],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-                check_utf8=False,  # A damaged text is its row's dead letter, and not the end of the file.
-            ),
+        parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=over_lines, invalid_row_handler=even)
+        convert = pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(positions, pa.string()),
+            null_values=[*nulls],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            check_utf8=False,  # A damaged text is its row's dead letter, and not the end of the file.
         )
+
+        def read(block: int) -> pa.Table:
+            uneven.clear()
+            how = pyarrow.csv.ReadOptions(column_names=positions, use_threads=False, block_size=block)
+            return pyarrow.csv.read_csv(pa.BufferReader(records), how, parse, convert)
+
+        rows = _in_blocks(records, read)
     else:
         rows = pa.table([pa.array([], pa.string()) for _ in positions], names=positions)
     # Of lines that are longer than a header nobody knows which values are of which columns.
@@ -235,6 +260,21 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     return pa.table(found)
 
 
+_LIMIT = threading.Lock()
+"""Held while values may be longer than Python's limit, which is one for the whole process."""
+
+
+def _values(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    if sum(map(len, lines)) <= csv.field_size_limit():
+        return list(csv.reader(lines, delimiter=delimiter))
+    with _LIMIT:
+        usual = csv.field_size_limit(2**31 - 1)
+        try:
+            return list(csv.reader(lines, delimiter=delimiter))
+        finally:
+            csv.field_size_limit(usual)
+
+
 _QUOTE = ord('"')
 _OPEN_QUOTE = 'a quote is opened in the line and not closed; multiLine = "true" reads values that go over lines'
 
@@ -259,10 +299,8 @@ def _without_open_quotes(data: pa.Buffer, delimiter: str) -> tuple[pa.Buffer, li
     for line in lines[doubtful].tolist():
         begin, end = (int(ends[line - 1]) + 1 if line else 0), int(ends[line])
         text = data.slice(begin, end - begin).to_pybytes().decode()
-        reader = csv.reader([f"{text}\n", ""], delimiter=delimiter)
-        next(reader)
-        if reader.line_num > 1:  # The value goes on in the next line.
-            opened += csv.reader([text], delimiter=delimiter)
+        if len(_values([f"{text}\n", ""], delimiter)) < 2:  # The value goes on in the next line.
+            opened += _values([text], delimiter)
             kept.append(data.slice(done, begin - done))
             done = end
     return (pa.py_buffer(b"".join([*kept, data.slice(done)])) if opened else data), opened
@@ -339,7 +377,7 @@ def _header(data: pa.Buffer, delimiter: str) -> tuple[int, list[str]]:
         found = _END_OF_LINE.search(text, end)
         begin, end = end, len(text) if found is None else found.end()
         if line := text[begin:end].strip():
-            (names,) = csv.reader([line.decode()], delimiter=delimiter)
+            (names,) = _values([line.decode()], delimiter)
             return end, names
     return end, []
 
