@@ -45,6 +45,8 @@ class JISC(Lasting):
     Differences from the paper: keys are attempted per state, not per stream, for with Definition 2 and Procedure 1,
     line 1, results are lost; a step completes all its keys at once; a counter has the keys that both sides have, not
     those of the smaller side, and every state counts, for complete children do not make their parent complete (case 3).
+    A set difference (§4.7) has no states that an order could leave incomplete, so nothing is forwarded: forwarding
+    loses results where inner windows end (the lab's figure jisc_04_7).
     """
 
     name: ClassVar[str] = "jisc"
