@@ -33,6 +33,8 @@ from tests.kafka.broker import Broker, broker, job_text, stream
 SQL = "SELECT A.k, A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 1 SECOND"
 DELAYED = "SELECT A.k, B.s FROM A, B WHERE A.k = B.k WINDOW 1 SECOND"
 ROUNDS = 3
+STEP = 100_000
+"""Messages of each topic in a step: of a backlog of several steps the next is read while one is done."""
 RATES = (1_000, 100_000)
 SECONDS = 10
 """How long messages are sent at each rate."""
@@ -111,7 +113,7 @@ def copy(servers: str, topics: list[str], out: str, count: int) -> None:
 def joined(kafka: Broker, topics: list[str]) -> tuple[Took, dict[str, float]]:
     """What a job takes to join the topics into another, and the seconds of its phases."""
     out = kafka.topic("joined")
-    options = {"maxOffsetsPerTrigger": 200_000}
+    options = {"maxOffsetsPerTrigger": STEP}
     streams = {name: stream(kafka, topic, options=options) for name, topic in zip("AB", topics, strict=True)}
     text = job_text(streams, SQL, {"type": "kafka", "topic": out, "servers": kafka.servers})
     phases: dict[str, float] = {}
@@ -238,4 +240,4 @@ def main(rows: int, peer: str) -> None:
 if __name__ == "__main__":
     sys.path.insert(0, str(Path.cwd()))
     given = sys.argv[1:]
-    main(int(given[0]) if given else 200_000, given[1] if given[1:] else "")
+    main(int(given[0]) if given else 400_000, given[1] if given[1:] else "")

@@ -84,6 +84,23 @@ def test_a_step_has_no_more_bytes_than_are_asked_for(kafka: Broker) -> None:
     assert keys() == list(range(20))
 
 
+def test_ranges_for_other_processes_have_no_more_bytes_either(kafka: Broker) -> None:
+    topic = kafka.topic("orders", 2)
+    kafka.send(topic, [row(k, v="x" * 1000) for k in range(20)], 0)
+    kafka.send(topic, [row(k, v="y" * 2000) for k in range(3)], 1)
+    spec = parse_job(
+        job_text({"A": stream(kafka, topic, options={"maxBytesPerTrigger": 10_000})}, ALL, {"path": "out"})
+    ).streams["A"]
+    source, read, ends = KafkaSource.of("A", spec), dict[int, str](), {0: 18, 1: 3}
+    steps = list[list[str]]()
+    while ranges := source.plan(read.values(), source.rows, ends):
+        steps.append([str(one).removeprefix(topic) for one in ranges])
+        read |= {one.partition: str(one) for one in ranges}
+        assert len(steps) < 10
+    source.close()
+    assert steps == [["[0]@0-5", "[1]@0-3"], ["[0]@5-15"], ["[0]@15-18"]]
+
+
 def test_messages_of_two_topics_are_joined(kafka: Broker) -> None:
     topics = {name: kafka.topic(name, 2) for name in "AB"}
     for topic in topics.values():

@@ -129,6 +129,21 @@ def test_what_a_job_began_with_stays(spark: SparkSession, kafka: Broker) -> None
     assert keys() == [2, 3]
 
 
+def test_a_slow_partition_holds_back_the_watermark_and_an_idle_one_does_not(spark: SparkSession, kafka: Broker) -> None:
+    topic = kafka.topic("orders", 2)
+    streams = {"A": stream(kafka, topic, idle_timeout="5 minutes")}
+    waves: list[dict[int, list[int]]] = [{0: [0, 100], 1: [1]}, {1: [2]}, {0: [1000]}, {1: [3, 1001]}]
+    for wave in waves:
+        for partition, seconds in wave.items():
+            values = [{"k": k, "ts": f"2024-01-01T00:{k // 60:02}:{k % 60:02}Z"} for k in seconds]
+            kafka.send(topic, values, partition)
+        on_spark(spark, streams)
+        with FileJob(parse_job(text_of(streams, "SELECT k FROM A", "embedded"))) as job:
+            while job.step():
+                pass
+    assert keys() == keys("embedded") == [0, 1, 2, 100, 1000, 1001], "3 is late: its partition had been idle"
+
+
 def test_what_waits_is_counted_by_partition(spark: SparkSession, kafka: Broker) -> None:
     topic = kafka.topic("orders", 2)
     kafka.send(topic, [row(k) for k in range(5)], 0)

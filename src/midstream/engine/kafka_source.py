@@ -230,15 +230,25 @@ class KafkaSource(FileSource):
     def plan(
         self, read: Collection[str], most: int | None = None, ends: Mapping[int, int] | None = None
     ) -> list[Range]:
-        """Choose the ranges of the next step by their offsets alone, for other processes to read.
+        """Choose the ranges of the next step for other processes to read.
+
+        By their offsets alone, unless the options limit the bytes of a step: then its messages are fetched, because
+        Kafka says in no other way how large they are.
 
         Args:
             read: For each partition a range that was read.
             most: The messages of the step at most; without it all that wait.
             ends: By partition where to end at the latest.
         """
+        known = self._positions(read)
+        if "maxbytespertrigger" in self._options:
+            with failures(self._place, InputError):
+                ranges = [one.range for one in self._fetch(known)]
+            limits = [(one, (ends or {}).get(one.partition, one.end)) for one in ranges]
+            ranges = [one._replace(end=max(one.first, min(one.end, limit))) for one, limit in limits]
+            return [one for one in ranges if one.first < one.end or one.partition not in known]
         with failures(self._place, InputError):
-            found = self._find(self._positions(read))
+            found = self._find(known)
         highs = {one: min(high, (ends or {}).get(one, high)) for one, high in self._high.items()}
         behind = [one for one, position in found.positions.items() if position < highs[one]]
         share = None if most is None else max(1, most // max(1, len(behind)))
@@ -519,12 +529,13 @@ class KafkaSource(FileSource):
     def _cut(self, partition: int, first: int, rows: int, size: int, lost: str) -> _Fetched:
         """Take a step's share of a partition off what was fetched ahead."""
         ahead = self._ahead[partition]
-        sums = np.cumsum(_sizes(ahead["value"][:rows]))
-        taken = min(len(sums), int(np.searchsorted(sums, size)) + 1)
-        messages = {kind: column[:taken] for kind, column in ahead.items()}
-        self._ahead[partition] = {kind: column[taken:] for kind, column in ahead.items()}
+        sizes = _sizes(ahead["value"][:rows])
+        taken = len(sizes) if sum(sizes) <= size else int(np.searchsorted(np.cumsum(sizes), size)) + 1
+        whole = taken == len(ahead["offset"])
+        messages = ahead if whole else {kind: column[:taken] for kind, column in ahead.items()}
+        self._ahead[partition] = {kind: [] if whole else column[taken:] for kind, column in ahead.items()}
         end = messages["offset"][-1] + 1 if taken else self._at[partition]
-        if taken == len(ahead["offset"]) and self._ends.get(partition, -1) >= end:
+        if whole and self._ends.get(partition, -1) >= end:
             end = self._ends[partition]  # Behind the last message are marks of transactions.
         self._at[partition] = end
         return _Fetched(Range(self.topic, partition, first, end), messages, lost)

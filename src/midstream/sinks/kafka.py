@@ -271,8 +271,10 @@ class _Clients:
         """The producer, which has fenced those before it."""
         if self._producer is None:
             own = {"transactional.id": self._id, "delivery.report.only.error": True, "linger.ms": 5}
-            # As Java's clients choose partitions, so that topics of several writers can be joined by partition.
-            made = kafka().Producer({"partitioner": "murmur2_random", **self._settings, **own})
+            # As Java's clients choose partitions, so that topics of several writers can be joined by partition; and
+            # room for a step's messages, because to wait for room costs a quarter of what they cost.
+            first = {"partitioner": "murmur2_random", "queue.buffering.max.messages": 1_000_000}
+            made = kafka().Producer({**first, **self._settings, **own})
             made.init_transactions(_IN_TRANSACTION)
             self._producer = made
         return self._producer

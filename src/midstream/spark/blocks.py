@@ -8,7 +8,7 @@ files where all tasks see the store's files, else through the shuffle.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,8 @@ from midstream.spark.parcel import (
 )
 from midstream.spark.unpack import Share, StreamSlots, as_declared
 from midstream.state.base_state import TIME
-from midstream.step.admission.admit import judge
+from midstream.step.admission.admit import greatest_by_partition, judge
+from midstream.step.admission.outputs import PARTITION
 from midstream.step.admission.reading import whole_or_null
 
 
@@ -86,15 +87,22 @@ class Split:
         for number, body in enumerate(batches):
             for stream, rows in _by_stream(pa.ipc.read_record_batch(pa.py_buffer(body), self.schema)):
                 own = self.streams[stream].name
-                most = self.clock.ceilings.get(own, LAST_TIME)
-                seen[own] = seen.get(own, Seen()) + judge(rows.column(TIME), self.clock.before[own], most).seen
+                seen[own] = seen.get(own, Seen()) + self._seen(self.streams[stream], rows)
                 parcels += self._blocks((partition, number), stream, rows)
         if self.read is not None:
             self.read.add(sum(one.rows for one in seen.values()))
-        told = {name: [one.greatest, one.rows, one.late, one.rejected] for name, one in seen.items()}
+        told = {name: astuple(one) for name, one in seen.items()}
         parcels.append(Parcel(0, ARRIVAL, SEEN, words=(partition, told)))
         leave_loaded_code_alone()
         return addressed(parcels, partition, ARRIVAL, self.partitions, self.files)
+
+    def _seen(self, stream: StreamSlots, rows: pa.RecordBatch) -> Seen:
+        times = rows.column(TIME)
+        judged = judge(times, self.clock.before[stream.name], self.clock.ceilings.get(stream.name, LAST_TIME))
+        partitions = dict(stream.originals).get(PARTITION)
+        if partitions is None:
+            return judged.seen
+        return replace(judged.seen, parts=greatest_by_partition(rows.column(partitions), times, judged.entering))
 
     def _blocks(self, origin: tuple[int, int], stream: int, rows: pa.RecordBatch) -> Iterator[Parcel]:
         columns, name = self.streams[stream].slots, self.streams[stream].name

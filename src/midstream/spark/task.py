@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -311,7 +311,7 @@ class TaskReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as JSON values."""
-        seen = {name: [one.greatest, one.rows, one.late, one.rejected] for name, one in self.seen.items()}
+        seen = {name: astuple(one) for name, one in self.seen.items()}
         cache = list(ChunkCache.here().use.since(self.used_before))
         files, nodes = self.staged.finish(), {name: encode(done) for name, done in self.nodes.items()}
         lanes = {str(name): encode(output) for name, output in self.lanes.items()}

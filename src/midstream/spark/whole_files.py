@@ -101,6 +101,8 @@ class FileReader:
         if self.schema.max_ahead is not None:  # Which rows are too far ahead is known only when the step begins.
             names = [name for name in self.source.beside if name != CORRUPT]
             found |= {given_name(name): table.column(name).combine_chunks() for name in names}
+        if PARTITION in table.column_names:  # Each has a watermark.
+            found[given_name(PARTITION)] = table.column(PARTITION).combine_chunks()
         rows = given.num_rows
         arrays = [
             found[one.name].cast(one.type, safe=False) if one.name in found else pa.nulls(rows, one.type)

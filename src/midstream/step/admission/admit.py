@@ -82,7 +82,7 @@ def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING, cei
     judged = judge(reading.times, watermark, ceiling)
     seen = judged.seen
     if PARTITION in table.column_names:
-        seen = replace(seen, parts=_by_partition(table.column(PARTITION), reading.times, judged.entering))
+        seen = replace(seen, parts=greatest_by_partition(table.column(PARTITION), reading.times, judged.entering))
     read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=form.names)
     nothing = _nothing(schema)
     late = nothing.late
@@ -92,8 +92,10 @@ def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING, cei
     return Admitted(read if judged.entering is None else read.filter(pa.array(judged.entering)), late, dead, seen)
 
 
-def _by_partition(partitions: pa.ChunkedArray, times: pa.Array, entering: Mask | None) -> dict[str, int]:
-    # Of the partitions of which rows enter.
+def greatest_by_partition(
+    partitions: pa.Array | pa.ChunkedArray, times: pa.Array, entering: Mask | None
+) -> dict[str, int]:
+    """Find the greatest event time of each partition of which rows enter."""
     owners, words = np.asarray(partitions), times
     if entering is not None:
         owners, words = owners[entering], times.filter(pa.array(entering))
