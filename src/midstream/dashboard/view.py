@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import Any
 
 from midstream.checkpoint.report_values import QueryReport
@@ -67,7 +68,7 @@ def commandable(reading: JobReading, query: QueryReport) -> dict[str, Any]:
     optimizer, others = query.optimizer, mates(reading, query)
     return {
         "query": query.name,
-        "sql": query.sql,
+        "sql": dedent(query.sql).strip(),
         "plan": query.plan,
         "mode": optimizer.mode,
         "policy": optimizer.policy,

@@ -21,7 +21,7 @@ export function chainDrawing(chain) {
   const work = slices.reduce((sum, one) => sum + (one.comparisons || 0), 0);
   const members = Object.entries(chain.queries);
   const tall = BOX + 30 + members.length * LINE;
-  const label = `Chain of ${count(slices.length, "slice")}, read by ${number(chain.members)} queries`;
+  const label = `Chain of ${count(slices.length, "slice")}, read by ${count(chain.members, "query")}`;
   return h("figure", { class: "chain" },
     h("figcaption", {}, label, h("span", { class: "key" }, " · a slice is the darker the more is compared in it; ▽ rows beyond must pass a filter; a bar is how far a query reads")),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
@@ -35,7 +35,7 @@ function slice(one, x, wide, work, timed, at) {
   const filter = at ? filterText(one.filter) : "";
   const rows = Object.entries(one.rows || {}).map(([label, held]) => `${label}: ${number(held)}`).join(", ");
   return s("g", { class: "slice" },
-    s("title", {}, [`${age(one.from, timed)} to ${age(one.to, timed)}, read by ${number(one.queries)} queries`, `rows ${rows}`, `${number(one.comparisons)} comparisons, ${percent(share)} of all`, filter ? `rows beyond ${age(one.from, timed)} pass ${filter}` : ""].filter(Boolean).join("\n")),
+    s("title", {}, [`${age(one.from, timed)} to ${age(one.to, timed)}, read by ${count(one.queries, "query")}`, `rows ${rows}`, `${number(one.comparisons)} comparisons, ${percent(share)} of all`, filter ? `rows beyond ${age(one.from, timed)} pass ${filter}` : ""].filter(Boolean).join("\n")),
     s("rect", { class: "back", x: x + 3, y: 2, width: wide - 6, height: BOX, rx: 4 }),
     s("rect", { class: "heat", x: x + 3, y: 2, width: wide - 6, height: BOX, rx: 4, "fill-opacity": (share * 0.6).toFixed(3) }),
     s("text", { x: x + 10, y: 20 }, one.to === null ? "rows, counted" : `≤ ${age(one.to, timed)}`),

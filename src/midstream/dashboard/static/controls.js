@@ -1,7 +1,7 @@
 // What can be commanded: each form makes one command, as the command log has it, and the page shows what becomes of it.
 
 import { api } from "./api.js";
-import { duration, h, number, percent } from "./lib.js";
+import { duration, h, number } from "./lib.js";
 
 const field = (id, label, attributes = {}) => h("label", { for: id }, label, " ", h("input", { id, "data-keep": attributes.value ?? "", autocomplete: "off", spellcheck: "false", ...attributes }));
 const value = (id) => document.getElementById(id).value.trim();
@@ -35,7 +35,7 @@ export function proposal(data, context) {
   }, label);
   return h("section", { class: "callout", "aria-labelledby": "proposed" },
     h("h3", { id: "proposed" }, "The optimizer proposes another plan"),
-    h("p", {}, h("code", { class: "plan" }, found.plan), ` by ${found.strategy}, saves ${percent(found.gain)} of the work.`),
+    h("p", {}, h("code", { class: "plan" }, found.plan), ` by ${found.strategy}.`),
     data.reason ? h("p", { class: "quiet" }, `Why: ${data.reason}.`) : null,
     h("p", { class: "buttons" }, answer("approve", "Approve", true), answer("reject", "Reject", false)),
     context.canControl ? null : h("p", { class: "quiet" }, context.whyNot));

@@ -85,7 +85,7 @@ export function keepClocks(pairs) {
 export const stepText = (step) => [`step ${number(step)}`, clock(clocks.get(step))].filter(Boolean).join(", ");
 
 /** How many there are of something: `count(1, "row")` is "1 row". */
-export const count = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
+export const count = (value, noun) => `${number(value)} ${value === 1 ? noun : `${noun}s`.replace("ys", "ies")}`;
 
 /** A table. `columns` are `{ title, value: row => anything or an element, number: true }`; long ones show `most` rows. */
 export function table(columns, rows, { caption = null, most = 200, empty = "Nothing yet." } = {}) {
@@ -93,7 +93,7 @@ export function table(columns, rows, { caption = null, most = 200, empty = "Noth
   const cell = (column, row) => {
     const value = column.value(row);
     const shown = column.number && typeof value === "number" ? number(value) : value ?? "–";
-    return h("td", { class: column.number ? "number" : column.brief ? "brief" : null }, shown);
+    return h("td", { class: column.number ? "number" : column.brief ? "brief" : column.long ? "long" : null }, shown);
   };
   const body = rows.slice(0, most).map((row) => h("tr", {}, columns.map((column) => cell(column, row))));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption || "Table" },
@@ -104,7 +104,7 @@ export function table(columns, rows, { caption = null, most = 200, empty = "Noth
     rows.length > most ? h("p", { class: "empty" }, `${number(rows.length - most)} more`) : null);
 }
 
-/** Draw anew. What is open stays open; what somebody typed stays as long as it is `about` the same query, unless what the field began with has changed. */
+/** Draw again. Open details stay open. Typed text stays while it is `about` the same query, unless the field began with another text. */
 export function redraw(element, children, about) {
   const open = new Set([...element.querySelectorAll("details[open]")].map((one) => one.id));
   const typed = new Map([...element.querySelectorAll("[data-keep]")].map((one) => [one.id, [one.dataset.keep, one.value]]));

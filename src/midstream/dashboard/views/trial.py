@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import dedent
 from typing import Any
 
 from midstream.dashboard.reading import JobReading
@@ -29,7 +30,7 @@ def trial(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
             }
             for name, stream in reading.manifest.streams.items()
         ],
-        "sql": "" if query is None else query.sql,
+        "sql": "" if query is None else dedent(query.sql).strip(),
     }
 
 

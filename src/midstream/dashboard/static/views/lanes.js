@@ -34,7 +34,7 @@ function review(one, context) {
 
 function group(one) {
   const names = one.queries.first.slice(0, 4).join(", ") + (one.queries.count > 4 ? " …" : "");
-  return h("section", {}, h("h3", {}, `Lanes of ${one.queries.count === 1 ? "1 query" : `${number(one.queries.count)} queries`}: ${names}`),
+  return h("section", {}, h("h3", {}, `Lanes of ${count(one.queries.count, "query")}: ${names}`),
     heatMap(one.lanes.map((each) => each.number), one.figures.map((each) => ({ name: each.name, values: each.values, show: SHOW[each.unit] })), { id: one.name, label: `Balance of ${count(one.lanes.length, "lane")}`, column: "lane" }),
     left(one.lanes_left_out, "lane"), left(one.states_left_out, "smaller state"));
 }

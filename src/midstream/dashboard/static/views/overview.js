@@ -5,7 +5,6 @@ import { badge, chart, compact, count, facts, h, number, percent, redraw, second
 export function render(element, data, context) {
   const charts = h("div", { class: "charts" });
   redraw(element, [
-    h("h2", {}, context.jobs.length === 1 ? "The job" : `${number(context.jobs.length)} jobs`),
     jobs(context),
     data.queries ? one(data, context, charts) : h("p", { class: "empty" }, `There is nothing more to see yet: ${context.overview.pending}.`),
   ], String(context.index));
@@ -42,7 +41,7 @@ function one(data, context, charts) {
     table([
       { title: "query", value: plan }, { title: "plan", value: (query) => h("code", {}, query.plan) },
       { title: "optimizer", value: (query) => query.mode },
-      { title: "what it says", value: (query) => [query.waits ? h("strong", {}, "waits for your answer. ") : null, query.migrating ? h("strong", {}, "is migrating. ") : null, query.says || "nothing yet"] },
+      { title: "what it says", long: true, value: (query) => [query.waits ? h("strong", {}, "waits for your answer. ") : null, query.migrating ? h("strong", {}, "is migrating. ") : null, query.says || "nothing yet"] },
       { title: "rows out", number: true, value: (query) => query.rows_out }, { title: "rows held", number: true, value: (query) => query.state_rows },
       { title: "dead letters", number: true, value: (query) => query.rejected },
     ], data.queries, { caption: "Queries", empty: "This job has no query yet." }),
@@ -50,7 +49,7 @@ function one(data, context, charts) {
     table([
       { title: "stream", value: (stream) => stream.name }, { title: "rows", number: true, value: (stream) => stream.rows },
       { title: "late", number: true, value: (stream) => stream.late }, { title: "dead letters", number: true, value: (stream) => stream.rejected },
-      { title: "newest event", value: (stream) => time(stream.greatest) }, { title: "watermark", value: (stream) => time(stream.watermark) },
+      { title: "newest event", brief: true, value: (stream) => time(stream.greatest) }, { title: "watermark", brief: true, value: (stream) => time(stream.watermark) },
       { title: "holds back", value: (stream) => (stream.holds_back.length ? `${stream.holds_back.join(", ")}: ${stream.since}` : "") },
     ], data.streams, { caption: "Streams", empty: "This job reads no stream yet." }),
   ];

@@ -5,7 +5,8 @@ import { graph } from "../graph.js";
 import { count, facts, h, number, redraw, table } from "../lib.js";
 
 export function render(element, data, context) {
-  const box = h("textarea", { id: "sql-text", rows: 6, spellcheck: "false", "aria-label": "SQL", "data-keep": data.sql }, data.sql);
+  const rows = Math.min(16, Math.max(6, data.sql.split("\n").length + 1));
+  const box = h("textarea", { id: "sql-text", rows, spellcheck: "false", "aria-label": "SQL", "data-keep": data.sql }, data.sql);
   const out = h("div", { class: "tried", "aria-live": "polite" });
   const attempt = (of, show) => h("button", { type: "button", onclick: async () => {
     out.replaceChildren(h("p", { class: "quiet" }, "It is tried …"));
