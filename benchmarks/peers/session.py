@@ -54,6 +54,8 @@ def session(work: Path, extra: Mapping[str, str] | None = None) -> SparkSession:
         "spark.sql.streaming.numRecentProgressUpdates": "10000",
         # Tasks in Python wait 40 ms otherwise (docs/howto/size.md); Spark's own joins run none.
         "spark.python.unix.domain.socket.enabled": "true",
+        # Java's collector would else run in almost every batch of any peer (docs/howto/size.md).
+        "spark.broadcast.blockSize": "512k",
         **(extra or {}),
     }
     builder: SparkSession.Builder = SparkSession.builder.master("local[2]").appName("midstream-benchmarks")

@@ -112,6 +112,9 @@ def _quiet() -> dict[str, str]:
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         # Over TCP each Python task waits 40 ms: for the acknowledgement of what was sent before the last few bytes.
         "spark.python.unix.domain.socket.enabled": "true",
+        # A broadcast takes whole blocks of memory, and each step has one a stream and one a stage. Java's collector
+        # treats blocks of 4 MB as humongous, and runs in almost every step for them while the heap is small.
+        "spark.broadcast.blockSize": "512k",
         "spark.executorEnv.PYTHONWARNINGS": "ignore::FutureWarning",
     }
 
