@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from math import ceil, inf
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil
 from typing import Protocol
 
 import numpy as np
@@ -15,9 +15,10 @@ import pyarrow as pa
 from midstream.language.evaluate import evaluate, holds
 from midstream.language.expression import Column
 from midstream.language.query import BandPredicate, Predicate
+from midstream.operators.candidates import Ranges, band_ranges
 from midstream.optimizer.samples.drawn import Mask, Words
 from midstream.optimizer.samples.strata import Numbers, SampledSource
-from midstream.state.keys import band_codes
+from midstream.state.keys import band_codes, stable_sort
 
 Table = npt.NDArray[np.float32]
 
@@ -45,39 +46,25 @@ class Link(Protocol):
 class BandLink:
     """`low <= left - right <= high`: sums over ranges of a sorted column; no pair is ever made.
 
-    The bounds may be wider than the predicate, so a few pairs are looked at and the rest taken to be like them.
+    By source: `rows` is how many there are, `orders` has those that are not NULL, in order of their numbers, `ranges`
+    the ranges of the other's that each of them meets. These may be wider than the predicate, so a few pairs are looked
+    at and the rest taken to be like them.
     """
 
     sources: frozenset[str]
-    left: str
-    left_codes: Numbers
-    right_codes: Numbers
-    low: float
-    high: float
-    accepted: float
+    rows: Mapping[str, int]
+    orders: Mapping[str, Words]
+    ranges: Mapping[str, Sequence[Ranges]]
+    accepted: float = 1.0
 
     def found_by(self, alias: str, values: Numbers) -> Numbers:
         """Sum for each row of this source the values of the other's rows within the band."""
-        order = self._right_order if alias == self.left else self._left_order
-        begin, end = self._right_ranges if alias == self.left else self._left_ranges
-        sums = np.concatenate([np.zeros(1), np.cumsum(values[order])])
-        return np.asarray((sums[end] - sums[begin]) * self.accepted, np.float64)
-
-    @cached_property
-    def _left_order(self) -> Words:
-        return _sorted(self.left_codes)
-
-    @cached_property
-    def _right_order(self) -> Words:
-        return _sorted(self.right_codes)
-
-    @cached_property
-    def _right_ranges(self) -> tuple[Words, Words]:
-        return _ranges(self.left_codes, self.right_codes[self._right_order], -self.high, -self.low)
-
-    @cached_property
-    def _left_ranges(self) -> tuple[Words, Words]:
-        return _ranges(self.right_codes, self.left_codes[self._left_order], self.low, self.high)
+        (other,) = self.sources - {alias}
+        sums = np.concatenate([np.zeros(1), np.cumsum(values[self.orders[other]])])
+        found = np.zeros(self.rows[alias])
+        for one in self.ranges[alias]:
+            found[self.orders[alias]] += sums[np.maximum(one.end, one.start)] - sums[one.start]
+        return found * self.accepted
 
 
 @dataclass(frozen=True)
@@ -121,51 +108,42 @@ def _values(samples: Mapping[str, SampledSource], column: Column) -> pa.Array:
     return pa.nulls(len(values), column.type) if pa.types.is_null(values.type) else values
 
 
-def codes_of(alias: str, predicate: BandPredicate, samples: Mapping[str, SampledSource]) -> Numbers:
-    """Convert one side of a band to numbers; NaN where it is NULL, which no band accepts."""
-    member = predicate.left if predicate.left.aliases() == {alias} else predicate.right
-    count = len(samples[alias].weights)
-    codes, valid = band_codes(evaluate(member, lambda column: _values(samples, column), count))
-    numbers = codes.astype(np.float64)
-    return numbers if valid is None else np.where(valid, numbers, np.nan)
-
-
 def _band(predicate: BandPredicate, samples: Mapping[str, SampledSource]) -> BandLink:
-    (left,), (right,) = predicate.left.aliases(), predicate.right.aliases()
-    low = -inf if predicate.low is None else float(predicate.low)
-    high = inf if predicate.high is None else float(predicate.high)
-    codes = codes_of(left, predicate, samples), codes_of(right, predicate, samples)
-    wide = BandLink(frozenset({left, right}), left, *codes, low, high, 1.0)
-    return BandLink(wide.sources, left, *codes, low, high, _accepted(predicate, wide, right, samples))
+    rows, orders, codes = {}, {}, {}
+    for member in (predicate.left, predicate.right):
+        (alias,) = member.aliases()
+        rows[alias] = len(samples[alias].weights)
+        found, valid = band_codes(evaluate(member, partial(_values, samples), rows[alias]))
+        some = np.arange(rows[alias]) if valid is None else np.flatnonzero(valid)
+        order, codes[alias] = stable_sort(found[some])
+        orders[alias] = some[order]
+    left, right = codes
+    low, high = (None if bound is None else float(bound) for bound in (predicate.low, predicate.high))
+    less, more = (None if bound is None else -bound for bound in (high, low))
+    ranges = {
+        left: [*band_ranges(codes[left], codes[right], low, high)],
+        right: [*band_ranges(codes[right], codes[left], less, more)],
+    }
+    wide = BandLink(frozenset(codes), rows, orders, ranges)
+    return replace(wide, accepted=_accepted(predicate, wide, left, right, samples))
 
 
-def _accepted(predicate: BandPredicate, wide: BandLink, right: str, samples: Mapping[str, SampledSource]) -> float:
-    # A regular sample of the pairs within the bounds is evaluated.
-    begin, end = wide._right_ranges
-    counts = end - begin
-    total = int(counts.sum())
+def _accepted(
+    predicate: BandPredicate, wide: BandLink, left: str, right: str, samples: Mapping[str, SampledSource]
+) -> float:
+    # A regular sample of the pairs within the ranges is evaluated.
+    begin = np.concatenate([one.start for one in wide.ranges[left]])
+    counts = np.maximum(np.concatenate([one.end for one in wide.ranges[left]]) - begin, 0)
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
     if not total:
         return 1.0
     chosen = np.arange(0, total, ceil(total / PROBED))
-    ends = np.cumsum(counts)
     at = np.searchsorted(ends, chosen, "right")
     inside = chosen - (ends[at] - counts[at]) + begin[at]
-    return float(_holds(predicate, samples, {wide.left: at, right: wide._right_order[inside]}).mean())
+    pairs = {left: wide.orders[left][at % len(wide.orders[left])], right: wide.orders[right][inside]}
+    return float(_holds(predicate, samples, pairs).mean())
 
 
 def _holds(predicate: Predicate, samples: Mapping[str, SampledSource], at: Mapping[str, Words]) -> Mask:
     return holds(predicate.expression, reader(samples, at), len(next(iter(at.values()))))
-
-
-def _sorted(codes: Numbers) -> Words:
-    # NaN, which sorts last, is left out.
-    return np.argsort(codes, kind="stable")[: len(codes) - int(np.isnan(codes).sum())]
-
-
-def _ranges(needles: Numbers, ascending: Numbers, low: float, high: float) -> tuple[Words, Words]:
-    # Nothing is found for NaN.
-    begin = np.searchsorted(ascending, needles + low, "left")
-    end = np.searchsorted(ascending, needles + high, "right")
-    missing = np.isnan(needles)
-    begin[missing] = end[missing] = 0
-    return begin, np.maximum(begin, end)

@@ -79,6 +79,18 @@ def test_where_all_rows_are_in_the_sample_sizes_are_exact(where: str) -> None:
         assert (found.value, found.low, found.high) == pytest.approx((expected,) * 3), sorted(subset)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("where", ["A.x < B.x", "A.x >= B.x + 1", "A.x - B.x BETWEEN -1 AND 1"])
+def test_bands_meet_infinite_numbers_and_nan_as_the_engine_does(where: str) -> None:
+    """NULL meets nothing; whatever an open band accepts of NaN and the infinities, which have no difference, counts."""
+    odd = [1.0, float("inf"), None, float("-inf"), 2.0, float("nan"), 1.5, float("inf"), None]
+    times = {"ts": np.arange(len(odd))}
+    data = {"A": {**times, "x": pa.array(odd)}, "B": {**times, "x": pa.array(odd[::-1])}}
+    samples = sampled(standing(f"SELECT A.x FROM A, B WHERE {where} WINDOW 9 SECONDS", data, chunk=4), ALL)
+    expected = Truth(data).counted(f"SELECT count(*) FROM A, B WHERE {where}")
+    assert samples.rows(frozenset("AB")).value == pytest.approx(expected)
+
+
 def _conjuncts(where: str) -> list[str]:
     """The conditions; the AND of a BETWEEN belongs to it."""
     found: list[str] = []
