@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from midstream.language.expression import Expression, conjunction, infix
 from midstream.language.functions import asks_user
 from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Query
-from midstream.plan.key_classes import key_classes
+from midstream.plan.key_classes import KeyClass, key_classes
 from midstream.runtime.distribution import Distribution
 from midstream.state.keys import is_exact
 from midstream.state.specs import Index
@@ -52,8 +53,13 @@ class JoinCondition:
         return f"join on {' and '.join([*keys, *rest])}" if keys or rest else "cross join"
 
 
-def join_condition(query: Query, left: frozenset[str], right: frozenset[str]) -> JoinCondition:
-    """The join condition between two sets of sources: a hash key per shared key class, the best band, or a scan."""
+def join_condition(
+    query: Query, left: frozenset[str], right: frozenset[str], classes: Sequence[KeyClass] | None = None
+) -> JoinCondition:
+    """The join condition between two sets of sources: a hash key per shared key class, the best band, or a scan.
+
+    `classes` are the query's key classes, where a caller knows them.
+    """
     both = left | right
     crossing = [
         _oriented(p, left)
@@ -62,7 +68,8 @@ def join_condition(query: Query, left: frozenset[str], right: frozenset[str]) ->
     ]
     # A user's predicate may take long: it is asked about the pairs that all other predicates leave.
     residual = tuple(sorted((p.expression for p in crossing if not isinstance(p, EquiPredicate)), key=asks_user))
-    shared = [c for c in key_classes(query) if c.within(left) and c.within(right)]
+    classes = key_classes(query) if classes is None else classes
+    shared = [c for c in classes if c.within(left) and c.within(right)]
     if shared:
         left_key = tuple(c.within(left)[0] for c in shared)
         right_key = tuple(c.within(right)[0] for c in shared)

@@ -177,7 +177,14 @@ class Gathering:
         return sum(listing.next_row for listing in self._listings(spec.id))
 
     def _live(self, state_id: StateId) -> int:
-        return sum(listing.live for listing in self._listings(state_id))
+        if state_id not in self._counted:
+            self._counted[state_id] = sum(listing.live for listing in self._listings(state_id))
+        return self._counted[state_id]
+
+    @cached_property
+    def _counted(self) -> dict[StateId, int]:
+        # Of a join of many streams each source is looked up for every state above it.
+        return {}
 
     def _listings(self, state_id: StateId) -> list[StateListing]:
         lanes = [s for lane, s in self.manifest.lane_states.items() if lane.group == self.observed.group]
@@ -186,9 +193,12 @@ class Gathering:
     def _counters(self, operator: Operator) -> Counters:
         return self.manifest.operators.get(CounterKey(self.observed.group, operator.id), Counters())
 
+    @cached_property
+    def _back(self) -> Mapping[str, str]:
+        return {label: alias for alias, label in self.observed.labels.items()}
+
     def _aliases(self, labels: Iterable[str]) -> Sources:
-        back = {label: alias for alias, label in self.observed.labels.items()}
-        return frozenset(back[label] for label in labels)
+        return frozenset([self._back[label] for label in labels])
 
 
 def _lasts(window: Window | None, rate: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, permutations
 from typing import ClassVar, TypeVar
 
@@ -95,9 +96,14 @@ class Join(Plan):
     def children(self) -> tuple[Plan, ...]:
         return (self.left, self.right)
 
+    @cached_property
+    def _aliases(self) -> tuple[str, ...]:
+        # A search asks every join of every tree for them.
+        return self.left.aliases() + self.right.aliases()
+
     @override
     def aliases(self) -> tuple[str, ...]:
-        return self.left.aliases() + self.right.aliases()
+        return self._aliases
 
     @override
     def notation(self) -> str:

@@ -20,7 +20,8 @@ Mask = npt.NDArray[np.bool_]
 class Drawn:
     """Rows with their own hashes; for each key class of the source codes, where they are not NULL, and their hashes.
 
-    `valid_from` and `valid_to` are as in `Combinations`; `payload` has what predicates other than equalities read.
+    `valid_from` and `valid_to` are as in `Combinations`; `payload` has what predicates other than equalities read. As
+    chunks are read it also has by class the codes that are met with often in them, and how often.
     """
 
     row_hashes: Hashes
@@ -30,6 +31,7 @@ class Drawn:
     valid_from: Mapping[Clock, Words]
     valid_to: Mapping[Clock, Words]
     payload: Mapping[str, pa.Array]
+    often: tuple[tuple[Words, Words], ...] = ()
 
     def __len__(self) -> int:
         return len(self.row_hashes)

@@ -20,6 +20,7 @@ from midstream.optimizer.samples.drawn import Mask, Words
 from midstream.optimizer.samples.hashing import below, hashes, salt
 from midstream.optimizer.samples.links import reader
 from midstream.optimizer.samples.strata import Numbers, Strata, sum_of_squares, sums
+from midstream.plan.key_classes import KeyClass
 from midstream.state.keys import Codes, band_codes, stable_sort
 
 MOST_PAIRS = 1 << 18
@@ -65,9 +66,10 @@ class Combined:
 
 @dataclass(frozen=True)
 class Expansion:
-    """The joins of a query's samples; `query` has the conditions that count."""
+    """The joins of a query's samples; `query` has the conditions that count, `classes` its key classes."""
 
     query: Query
+    classes: Sequence[KeyClass]
     strata: Strata
     windows: bool
     seed: int
@@ -76,11 +78,13 @@ class Expansion:
         """Return the rows of one source."""
         source = self.strata.sources[alias]
         lives = [(begin, source.valid_to[clock]) for clock, begin in source.valid_from.items() if self.windows]
-        return Combined({alias: np.arange(len(source.weights))}, source.weights, lives=tuple(lives))
+        weights = source.weighed(self.strata.keys)
+        found = Combined({alias: np.arange(len(weights))}, weights, lives=tuple(lives))
+        return found.take(weights > 0) if source.by_row else found
 
     def joined(self, left: Combined, alias: str) -> Combined:
         """Join combinations with one more source."""
-        on = join_condition(self.query, frozenset(left.places), frozenset({alias}))
+        on = join_condition(self.query, frozenset(left.places), frozenset({alias}), self.classes)
         right = self.of(alias)
         if on.index == "scan":
             most = int(MOST_PAIRS**0.5)
@@ -118,9 +122,8 @@ class Expansion:
             variance += sum_of_squares(per_key, keys.uncertain)
         for alias, places in found.places.items():
             source = self.strata.sources[alias]
-            if source.uncertain is not None:
-                per_row = sums(places, total, len(source.weights))
-                variance += sum_of_squares(per_row, source.uncertain)
+            if source.varies:
+                variance += source.variance(sums(places, total, len(source.weights)))
         return Bounded.sampled(float(total.sum()), variance)
 
     def _kept(

@@ -23,6 +23,7 @@ from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import Clock
 from midstream.optimizer.samples.drawn import ChunkSamples, Drawn, Mask, Words, together
 from midstream.optimizer.samples.hashing import Hashes, below, hashes, salt
+from midstream.optimizer.samples.strata import Numbers, sums
 from midstream.state.base_state import BaseState, clock_column
 from midstream.state.keys import key_codes
 from midstream.state.lineage import LINEAGE
@@ -32,6 +33,9 @@ from midstream.state.store.base import ChunkStore
 
 SMALL = 1 << 14
 """Neighbouring chunks that have no more rows than this in all are read together, and as a whole."""
+
+OFTEN = 1 << 11
+"""A key that has one of so many rows of a chunk is counted there by itself."""
 
 
 @dataclass(frozen=True)
@@ -118,15 +122,31 @@ class Living:
             (one, _under((one.row_hashes, *one.key_hashes), (share, *shares), len(one))) for one in drawn
         )
 
+    def often(self, share: float) -> Mapping[str, tuple[Words, Numbers]]:
+        """Count the rows alive of keys that chunks have often, by class; a sample says how many rows of a chunk are."""
+        met: dict[str, list[tuple[Words, Numbers]]] = {name: [] for name in self.keys}
+        for some in self._neighbours:
+            drawn = self._drawn(some, share, ())
+            sampled = below(drawn.row_hashes, share)
+            alive = int(self._within(drawn, sampled).sum()) / max(int(sampled.sum()), 1)
+            for pieces, (codes, rows) in zip(met.values(), drawn.often, strict=True):
+                pieces.append((codes, np.asarray(rows * alive, np.float64)))
+        found, none = {}, (np.zeros(0, np.int64), np.zeros(0))
+        for name, pieces in met.items():
+            codes, counts = (np.concatenate(column) for column in zip(none, *pieces, strict=True))
+            known, places = np.unique(codes, return_inverse=True)
+            found[name] = known, sums(places, counts, len(known))
+        return found
+
+    def _within(self, piece: Drawn, mask: Mask) -> Mask:
+        for clock, bound in self.bounds.items():
+            if clock in piece.valid_to:
+                mask = mask & (piece.valid_to[clock] >= bound)
+        return mask
+
     def _alive(self, pieces: Iterable[tuple[Drawn, Mask]]) -> Drawn:
-        found = []
-        for piece, mask in pieces:
-            for clock, bound in self.bounds.items():
-                if clock in piece.valid_to:
-                    mask = mask & (piece.valid_to[clock] >= bound)
-            if mask.any():
-                found.append(piece.take(mask))
-        return together(found or [self._nothing()])
+        alive = ((piece, self._within(piece, mask)) for piece, mask in pieces)
+        return together([piece.take(mask) for piece, mask in alive if mask.any()] or [self._nothing()])
 
     @cached_property
     def _chunks(self) -> Sequence[tuple[str, ChunkRef]]:
@@ -167,34 +187,33 @@ class Living:
         return sorted({*times, *keys, *self.columns, *(() if self.spec.lineage is None else (LINEAGE,))})
 
     def _read(self, some: Neighbours, by_row: float, by_key: tuple[float, ...]) -> Drawn:
-        # What decides is hashed of all rows, the rest is read of those that are kept.
+        # Keys are read of all rows, the rest of those that are kept.
         runs = [RowRun(ref.first, self.store.get(ref)) for ref in some.chunks]
         batch = united([self._narrow(run.batch) for run in runs], self._read_columns)
         numbers = runs[0].numbers if len(runs) == 1 else np.concatenate([run.numbers for run in runs])
         row_hashes = hashes(numbers, salt(self.seed, "row", self.alias, some.lane))
         row_hashes = self._of_a_key(row_hashes, some.lane) if by_key else row_hashes
-        mask = below(row_hashes, by_row)
-        if by_key:
-            keys = [self._key(name, member, batch, numbers) for name, member in self.keys.items()]
-            mask &= _under([found for _, _, found in keys], by_key, len(numbers))
+        mask = np.ones(len(numbers), np.bool_)
         if self.own_rows is not None:
-            mask &= (np.asarray(batch.column(LINEAGE).to_numpy(zero_copy_only=True)) & self.own_rows.mask) != 0
+            mask = (np.asarray(batch.column(LINEAGE).to_numpy(zero_copy_only=True)) & self.own_rows.mask) != 0
+        keys = [self._key(name, member, batch, numbers) for name, member in self.keys.items()]
+        often = tuple(_often(codes[valid & mask]) for codes, valid, _ in keys)
+        mask &= below(row_hashes, by_row)
+        if by_key:
+            mask &= _under([found for _, _, found in keys], by_key, len(numbers))
         at = np.flatnonzero(mask)
         few = batch if len(at) == len(numbers) else batch.take(pa.array(at))
-        if by_key:
-            keys = [(codes[at], valid[at], found[at]) for codes, valid, found in keys]
-        else:
-            keys = [self._key(name, member, few, numbers[at]) for name, member in self.keys.items()]
         times = BaseState(self._lasting, [], 0, 0).combinations(few, 0)
         read = _reader(few)
         return Drawn(
             row_hashes[at],
-            tuple(codes for codes, _, _ in keys),
-            tuple(valid for _, valid, _ in keys),
-            tuple(found for _, _, found in keys),
+            tuple(codes[at] for codes, _, _ in keys),
+            tuple(valid[at] for _, valid, _ in keys),
+            tuple(found[at] for _, _, found in keys),
             times.valid_from,
             times.valid_to,
             {name: read(Column(pa.null(), self.alias, name)) for name in self.columns},
+            often,
         )
 
     def _narrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -237,6 +256,12 @@ class Living:
             times,
             dict.fromkeys(self.columns, pa.nulls(0)),
         )
+
+
+def _often(codes: Words) -> tuple[Words, Words]:
+    known, counts = np.unique(codes, return_counts=True)
+    some = counts * OFTEN >= len(codes)
+    return known[some], counts[some]
 
 
 def _under(found: Sequence[Hashes], shares: Sequence[float], rows: int) -> Mask:

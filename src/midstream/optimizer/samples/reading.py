@@ -77,6 +77,10 @@ class _Reading:
         return key_classes(self.query)
 
     @cached_property
+    def doubled(self) -> Sequence[Expression]:
+        return [member for one in self.classes if one.doubles(self.query.aliases) for member in one.members]
+
+    @cached_property
     def bounds(self) -> Mapping[Clock, int]:
         return _bounds(self.manifest, self.observed)
 
@@ -89,7 +93,7 @@ class _Reading:
                 keys[one.text()] = member
         read = [p.expression for p in query.predicates if not isinstance(p, EquiPredicate)]
         # That a source's other expressions of a class equal its key is a condition as any other.
-        read += [member for one in self.classes if one.doubles(query.aliases) for member in one.members]
+        read += self.doubled
         columns = sorted({c.name for expression in read for c in expression.columns() if c.alias == alias})
         lanes = [(lane, state) for lane, state in sorted(manifest.lane_states.items()) if lane.group == observed.group]
         listings = [(str(lane), state.states.get(spec.id, StateListing())) for lane, state in lanes]

@@ -52,9 +52,8 @@ class Samples:
     def compared(self, left: Sources, right: Sources) -> float:
         """Estimate the pairs of living combinations of two sides that the index of their join lets through."""
         crossing = self._within(left | right) - self._within(left) - self._within(right)
-        on = join_condition(self.query, left, right)
         searched: Places = frozenset()
-        if on.index == "band":
+        if crossing and (on := join_condition(self.query, left, right, self._classes)).index == "band":
             sides = {on.left_key[0].text(), on.right_key[0].text()}
             searched = frozenset(at for at in crossing if self._sides(at) == sides)
         return self._size(left | right, self._within(left) | self._within(right) | searched).value
@@ -89,7 +88,7 @@ class Samples:
             network = Network(self.strata, sources, [self._link(at) for at in sorted(conditions)])
             if network.is_tree:
                 return network.size()
-        expansion = Expansion(self._query_of(conditions), self.strata, self.windows, self.seed)
+        expansion = Expansion(self._query_of(conditions), self._classes, self.strata, self.windows, self.seed)
         return expansion.size(self._expanded(sources, conditions, expansion))
 
     def _expanded(self, sources: Sources, conditions: Places, expansion: Expansion) -> Combined:
@@ -144,11 +143,11 @@ class Samples:
         return sorted(pieces, key=sorted)
 
     def _within(self, sources: Sources) -> Places:
-        return frozenset(
-            at
-            for at, predicate in enumerate(self.query.predicates)
-            if not isinstance(predicate, EquiPredicate) and predicate.aliases() <= sources
-        )
+        return self._only(self._others, sources)
+
+    @cached_property
+    def _others(self) -> Places:
+        return frozenset(at for at, one in enumerate(self.query.predicates) if not isinstance(one, EquiPredicate))
 
     def _only(self, conditions: Places, sources: Sources) -> Places:
         return frozenset(at for at in conditions if self.query.predicates[at].aliases() <= sources)

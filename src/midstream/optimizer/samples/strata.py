@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,7 +33,12 @@ class SampledKeys:
 
 @dataclass(frozen=True)
 class SampledSource:
-    """The sampled rows of a source: for how many rows each stands, and its key in each class, as a place there."""
+    """The sampled rows of a source: for how many rows each stands, and its key in each class, as a place there.
+
+    A class may have rows that are drawn by themselves, whatever their rare key in it is: `by_row` has by class for each
+    row what its weight is multiplied by where the class is to be left out, and where it ties sources. `counted` says
+    for each row which rows stand together for as many as were counted, the last of these numbers for none.
+    """
 
     weights: Numbers
     places: Mapping[str, Words]
@@ -41,11 +46,33 @@ class SampledSource:
     valid_to: Mapping[Clock, Words]
     payload: Mapping[str, pa.Array]
     alive: Bounded
+    counted: Words
+    by_row: Mapping[str, tuple[Numbers, Numbers]]
+
+    def weighed(self, tying: Container[str]) -> Numbers:
+        """Return for how many rows each stands where these classes tie sources; the keys' factors are yet to come."""
+        found = self.weights
+        for name, (alone, tied) in self.by_row.items():
+            found = found * (tied if name in tying else alone)
+        return found
+
+    def variance(self, values: Numbers) -> float:
+        """Compute the variance of a sum over the rows: how many rows stand together for a count does not vary."""
+        rows = np.bincount(self.counted)
+        several = (rows > 1) & (np.arange(len(rows)) > 0)
+        means = np.where(several, sums(self.counted, values, len(rows)) / np.maximum(rows, 1), 0.0)
+        more = np.where(several, rows / np.maximum(rows - 1, 1), 1.0)
+        return sum_of_squares(values - means[self.counted], self.uncertain * more[self.counted])
 
     @cached_property
-    def uncertain(self) -> Numbers | None:
-        """The share of each row's square that is variance; None where all rows are present."""
-        return None if bool((self.weights == 1).all()) else 1 - 1 / self.weights
+    def uncertain(self) -> Numbers:
+        """The share of each row's square that is variance, because it was kept by chance."""
+        return np.maximum(1 - 1 / self.weights, 0.0)
+
+    @cached_property
+    def varies(self) -> bool:
+        """Whether some rows are missing."""
+        return bool(self.uncertain.any())
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,16 @@
 
 Keys whose hash lies under a threshold are kept with all their rows, the same keys in every stream (universe sampling,
 also called correlated sampling): joins of such samples over any number of streams are unbiased, with the skew and the
-correlation between streams in them. Frequent keys would make them vary: they are found in a uniform sample of rows and
-estimated from it, one by one, as an end-biased histogram does (OM §4.3 by way of Poosala). Rows that no equality ties
-to others are sampled uniformly.
+correlation between streams in them. Frequent keys would make them vary, and a key of 1 % of the rows may be most of a
+join: they are counted, one by one, as an end-biased histogram does (OM §4.3 by way of Poosala), and a uniform sample of
+rows says what else their rows hold. Rows that no equality ties to others are sampled uniformly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,20 +19,28 @@ from midstream.optimizer.bounded import Bounded
 from midstream.optimizer.samples.drawn import Drawn, Mask, Words, together
 from midstream.optimizer.samples.hashing import below
 from midstream.optimizer.samples.living import Living
-from midstream.optimizer.samples.strata import Numbers, SampledKeys, SampledSource, Strata
+from midstream.optimizer.samples.strata import Numbers, SampledKeys, SampledSource, Strata, sums
+
+Often = Mapping[str, tuple[Words, Numbers]]
+"""By class the codes of keys that a source has often, ascending, and how many of its rows alive have them."""
 
 FREQUENT = 4
-"""How often a key is met in the first part of some stream's uniform sample to be estimated by itself."""
-
-FIRST = 0.25
-"""The part of a uniform sample that says which keys are frequent; the rest says how frequent, so that none is too often
-because it was met by chance."""
+"""How often a key must be expected in some stream's uniform sample to be estimated by itself."""
 
 ENOUGH = 8
 """Rows of a key, of those that are kept of it by chance."""
 
 STEP = 1.05
 """By how much the shares of keys grow at once while there is room."""
+
+
+class Kept(NamedTuple):
+    """The sampled rows of a source, with what `SampledSource` has of them."""
+
+    rows: Drawn
+    weights: Numbers
+    counted: Words
+    by_row: dict[str, tuple[Numbers, Numbers]]
 
 
 def stratified(livings: Mapping[str, Living], budget: Mapping[str, int]) -> Strata:
@@ -44,8 +53,8 @@ def stratified(livings: Mapping[str, Living], budget: Mapping[str, int]) -> Stra
         shares[alias] = min(most / max(living.listed, 1), 1.0)
     uniform = {alias: living.rows(shares[alias]) for alias, living in livings.items()}
     classes = sorted({name for living in livings.values() for name in living.keys})
-    first = {a: below(rows.row_hashes, FIRST * shares[a]) for a, rows in uniform.items()}
-    frequent = {name: _frequent(name, livings, uniform, first) for name in classes}
+    often = {alias: living.often(shares[alias]) for alias, living in livings.items()}
+    frequent = {name: _frequent(name, often, shares) for name in classes}
     rare = {alias: _rare(livings[alias], rows, frequent) for alias, rows in uniform.items()}
     left, room, per_key = {}, {}, {}
     for alias in livings:
@@ -60,8 +69,8 @@ def stratified(livings: Mapping[str, Living], budget: Mapping[str, int]) -> Stra
         rare = {alias: _rare(livings[alias], rows, frequent) for alias, rows in uniform.items()}
     drawn = {}
     for alias, living in livings.items():
-        both = shares[alias], per_key[alias]
-        drawn[alias] = _kept(living, uniform[alias], rare[alias], first[alias], both, frequent, thresholds)
+        weights = _weights(living, uniform[alias], shares[alias], frequent, often[alias])
+        drawn[alias] = _kept(living, uniform[alias], rare[alias], weights, per_key[alias], frequent, thresholds)
     alive = {alias: _alive(len(rows), shares[alias]) for alias, rows in uniform.items()}
     return _coded(livings, drawn, frequent, thresholds, alive)
 
@@ -70,7 +79,7 @@ def _all_of_them(livings: Mapping[str, Living]) -> Strata:
     # Where there is room for all rows no key need be looked at by itself.
     rows = {alias: living.rows(1.0) for alias, living in livings.items()}
     classes = sorted({name for living in livings.values() for name in living.keys})
-    drawn = {alias: (found, np.ones(len(found))) for alias, found in rows.items()}
+    drawn = {a: Kept(found, np.ones(len(found)), np.zeros(len(found), np.int64), {}) for a, found in rows.items()}
     alive = {alias: _alive(len(found), 1.0) for alias, found in rows.items()}
     nothing = {name: np.zeros(0, np.int64) for name in classes}
     return _coded(livings, drawn, nothing, dict.fromkeys(classes, 1.0), alive)
@@ -108,18 +117,27 @@ def _per_key(uniform: Drawn, is_rare: Mask, rows: float) -> float:
     return min(ENOUGH * most / rows, 1.0) if rows and most else 1.0
 
 
-def _frequent(
-    name: str, livings: Mapping[str, Living], uniform: Mapping[str, Drawn], first: Mapping[str, Mask]
-) -> Words:
-    # The first rows of each uniform sample decide which keys are frequent.
+def _frequent(name: str, often: Mapping[str, Often], shares: Mapping[str, float]) -> Words:
     found = [np.zeros(0, np.int64)]
-    for alias, living in livings.items():
-        if name in living.keys:
-            at = list(living.keys).index(name)
-            rows = uniform[alias]
-            codes, counts = np.unique(rows.codes[at][first[alias] & rows.valid[at]], return_counts=True)
-            found.append(codes[counts >= FREQUENT])
+    for alias, keys in often.items():
+        if name in keys:
+            codes, counts = keys[name]
+            found.append(codes[counts * shares[alias] >= FREQUENT])
     return np.unique(np.concatenate(found))
+
+
+def _weights(
+    living: Living, uniform: Drawn, share: float, frequent: Mapping[str, Words], often: Often
+) -> tuple[Numbers, Words]:
+    # The sampled rows of a frequent key stand for as many as were counted.
+    weights, counted = np.full(len(uniform), 1 / share), np.zeros(len(uniform), np.int64)
+    for name, codes, valid in zip(living.keys, uniform.codes, uniform.valid, strict=True):
+        known, counts = often[name]
+        some = np.flatnonzero(_among(codes, frequent[name]) & _among(codes, known) & valid)
+        places = np.searchsorted(known, codes[some])
+        weights[some] *= (counts / np.maximum(sums(places, weights[some], len(known)), 1e-9))[places]
+        counted[some] = counted.max(initial=0) + 1 + places
+    return weights, counted
 
 
 def _rare(living: Living, rows: Drawn, frequent: Mapping[str, Words]) -> list[Mask]:
@@ -147,32 +165,38 @@ def _kept(
     living: Living,
     uniform: Drawn,
     rare: Sequence[Mask],
-    first: Mask,
-    shares: tuple[float, float],
+    weighed: tuple[Numbers, Words],
+    per_key: float,
     frequent: Mapping[str, Words],
     thresholds: Mapping[str, float],
-) -> tuple[Drawn, Numbers]:
+) -> Kept:
     # Rows of rare keys are chosen by their keys, rows with a frequent key by chance. `rare` marks by class where the
-    # keys of the uniform sample are rare, `first` the rows that have decided what is frequent; `shares` are those of
-    # the uniform sample and of the rows of a rare key.
-    share, per_key = shares
+    # keys of the uniform sample are rare; `per_key` is the share of the rows of a rare key.
     if not living.keys:
-        return uniform, np.full(len(uniform), 1 / share)
+        return Kept(uniform, *weighed, {})
     by_key = living.keyed([thresholds[name] for name in living.keys], per_key)
     by_key = by_key.take(_everywhere(_rare(living, by_key, frequent), len(by_key)))
-    mask = ~_everywhere(rare, len(uniform))
-    for name, here, found in zip(living.keys, rare, uniform.key_hashes, strict=True):
-        mask &= ~here | below(found, thresholds[name])
-    by_row = uniform.take(mask)
-    # What chose the keys is known for certain; the rest stands for the rows that were not looked at by then.
-    by_chance = np.where(first[mask], 1.0, (1 - FIRST * share) / (share - FIRST * share))
-    weights = np.concatenate([np.full(len(by_key), 1 / per_key), by_chance])
-    return together([by_key, by_row]), weights
+    mask, ones = ~_everywhere(rare, len(uniform)), np.ones(len(by_key))
+    by_row = {
+        name: (
+            np.concatenate([ones, np.where(here[mask], thresholds[name], 1.0)]),
+            np.concatenate([ones, (~here | below(found, thresholds[name]))[mask]]),
+        )
+        for name, here, found in zip(living.keys, rare, uniform.key_hashes, strict=True)
+        if here[mask].any() and thresholds[name] < 1
+    }
+    weights, counted = (found[mask] for found in weighed)
+    return Kept(
+        together([by_key, uniform.take(mask)]),
+        np.concatenate([ones / per_key, weights]),
+        np.concatenate([np.zeros(len(by_key), np.int64), counted]),
+        by_row,
+    )
 
 
 def _coded(
     livings: Mapping[str, Living],
-    drawn: Mapping[str, tuple[Drawn, Numbers]],
+    drawn: Mapping[str, Kept],
     frequent: Mapping[str, Words],
     thresholds: Mapping[str, float],
     alive: Mapping[str, Bounded],
@@ -184,18 +208,18 @@ def _coded(
         members = [alias for alias, living in livings.items() if name in living.keys]
         at = {alias: list(livings[alias].keys).index(name) for alias in members}
         known, inverse = np.unique(
-            np.concatenate([drawn[alias][0].codes[at[alias]] for alias in members]), return_inverse=True
+            np.concatenate([drawn[alias].rows.codes[at[alias]] for alias in members]), return_inverse=True
         )
         begin = 0
         for alias in members:
-            rows = drawn[alias][0]
+            rows = drawn[alias].rows
             here = inverse[begin : begin + len(rows)]
             begin += len(rows)
             places[alias][name] = np.where(rows.valid[at[alias]], here, len(known))
         factors = np.append(np.where(_among(known, frequent[name]), 1.0, 1 / share), 1 / share)
         keys[name] = SampledKeys(name, frozenset(members), factors)
-    sources = {
-        alias: SampledSource(weights, places[alias], rows.valid_from, rows.valid_to, rows.payload, alive[alias])
-        for alias, (rows, weights) in drawn.items()
-    }
+    sources = {}
+    for alias, (rows, weights, counted, by_row) in drawn.items():
+        lives = rows.valid_from, rows.valid_to
+        sources[alias] = SampledSource(weights, places[alias], *lives, rows.payload, alive[alias], counted, by_row)
     return Strata(sources, keys)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from midstream.optimizer.bounded import Bounded
 from midstream.optimizer.samples.links import Link
@@ -30,7 +31,7 @@ class Network:
         ties = sum(len(keys.sources & self.sources) for keys in self.keys.values()) + 2 * len(self.links)
         return ties == len(self.sources) + len(self.keys) + len(self.links) - 1
 
-    @property
+    @cached_property
     def keys(self) -> Mapping[str, SampledKeys]:
         """The classes that have two sources or more here."""
         return {name: keys for name, keys in self.strata.keys.items() if len(keys.sources & self.sources) > 1}
@@ -38,7 +39,8 @@ class Network:
     def size(self) -> Bounded:
         """Count the combinations, with the variance of keys and rows kept by chance to first order."""
         root = min(self.sources)
-        per_row = {alias: self._rows(alias) for alias in sorted(self.sources) if self._varies(alias) or alias == root}
+        sources = self.strata.sources
+        per_row = {a: self._rows(a) for a in sorted(self.sources) if sources[a].varies or a == root}
         variance = 0.0
         for keys in self.strata.keys.values():
             inside = sorted(keys.sources & self.sources)
@@ -46,18 +48,12 @@ class Network:
                 per_key = self._per_key(keys.name)
                 variance += sum_of_squares(per_key, keys.uncertain)
             elif inside and float(keys.factors.max()) > 1:
-                places = self.strata.sources[inside[0]].places[keys.name]
-                rows = per_row.get(inside[0])
-                per_key = sums(places, self._rows(inside[0]) if rows is None else rows, len(keys.factors))
-                variance += sum_of_squares(per_key, keys.uncertain)
-        for alias, rows in per_row.items():
-            uncertain = self.strata.sources[alias].uncertain
-            if uncertain is not None:
-                variance += sum_of_squares(rows, uncertain)
+                source = sources[inside[0]]
+                rows = per_row[inside[0]] if inside[0] in per_row else self._rows(inside[0])
+                by_key = rows * (source.by_row[keys.name][0] == 1.0) if keys.name in source.by_row else rows
+                variance += sum_of_squares(sums(source.places[keys.name], by_key, len(keys.factors)), keys.uncertain)
+        variance += sum(sources[alias].variance(rows) for alias, rows in per_row.items() if sources[alias].varies)
         return Bounded.sampled(float(per_row[root].sum()), variance)
-
-    def _varies(self, alias: str) -> bool:
-        return self.strata.sources[alias].uncertain is not None
 
     def _per_key(self, name: str) -> Numbers:
         keys = self.strata.keys[name]
@@ -79,7 +75,7 @@ class Network:
     def _rows(self, alias: str, without: str | Link | None = None) -> Numbers:
         # Combinations that depend on each row, except those of one condition.
         source: SampledSource = self.strata.sources[alias]
-        found = source.weights
+        found = source.weighed(self.keys)
         for name, places in source.places.items():
             if name == without:
                 continue

@@ -7,13 +7,14 @@ import pyarrow as pa
 
 from midstream.language.expression import Column
 from midstream.language.functions import call
+from midstream.optimizer.bounded import Bounded
 from midstream.optimizer.samples.links import reader
 from midstream.optimizer.samples.strata import SampledSource
 
 
 def test_they_read_as_nulls_of_their_type() -> None:
     two = np.array([0, 1])
-    source = SampledSource(np.ones(2), two, {}, {}, {"s": pa.nulls(2)}, 2)
+    source = SampledSource(np.ones(2), {}, {}, {}, {"s": pa.nulls(2)}, Bounded.exactly(2), two, {})
     read = reader({"A": source}, {"A": two})
     column = Column(pa.string(), "A", "s")
     assert read(column) == pa.nulls(2, pa.string())

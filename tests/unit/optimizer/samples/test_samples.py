@@ -141,6 +141,29 @@ def test_estimates_are_right_on_average(kind: str) -> None:
         assert abs(found.mean() - truth.size(shape, subset)) <= 3.5 * error
 
 
+@pytest.mark.parametrize("hot", [0.004, 0.01, 0.05])
+def test_a_join_that_one_key_makes_is_known_by_the_counts_of_that_key(hot: float) -> None:
+    """A key of 1 % of the rows makes 19 of 20 pairs: no chance may decide whether it is in the sample."""
+    shape = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.m = C.m WINDOW 9 SECONDS"
+    for seed in range(5):
+        random, data, rows = np.random.default_rng(seed), {}, 40_000
+        for at, (name, tied) in enumerate({"A": 0.1, "B": 0.5, "C": 0.0}.items(), 1):
+            chance, others = random.random(rows), at * 10**9 + random.integers(0, 10**7, rows)
+            few = np.where(chance < hot + tied, random.integers(1, rows // 4, rows), others)
+            times = np.sort(random.integers(0, 1_000_000, rows))
+            times[-1] = 1_000_000
+            data[name] = {
+                "ts": times,
+                "k": np.where(chance < hot, 0, few),
+                "m": random.integers(0, rows, rows),
+                "x": 1.0 * times,
+            }
+        expected = Truth(data).counted("SELECT count(*) FROM A, B WHERE A.k = B.k")
+        found = sampled(standing(shape, data), 4096, seed).rows(frozenset("AB"))
+        assert found.value == pytest.approx(expected, rel=0.1), seed
+        assert found.low <= expected <= found.high, seed
+
+
 def living(made: Any, name: str, budget: int = ALL) -> Samples:
     return samples_of(made.manifest, observed(made.manifest, name), made._store, budget)
 
