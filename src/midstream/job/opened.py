@@ -44,7 +44,7 @@ class WentBack:
 
 @dataclass(frozen=True)
 class OpenCheckpoint:
-    """A checkpoint, of a job that runs or does not. To look at it needs no Spark, and never disturbs a job.
+    """A checkpoint, of a job that runs or does not. Reading it needs no Spark, and never disturbs a job.
 
     A step is named by its number or by that of a savepoint; None is the newest. `savepoint`, `drop_savepoint` and
     `fork` may be called while the job runs, `rewind` may not.

@@ -140,7 +140,7 @@ class Binder:
             found = bound(node)
             if found is not None and found.depth > MOST_DEPTH:
                 raise LanguageError(
-                    f"{found.depth} functions and operators stand one in the other, and {MOST_DEPTH} at most can",
+                    f"functions and operators are nested {found.depth} deep, and the limit is {MOST_DEPTH}",
                     remedy="let a query compute a part, and read its answers",
                 )
             return found

@@ -32,7 +32,7 @@ def check_parts(manifest: Manifest, name: str) -> None:
         raise QueryError(
             f"{manifest.sharing} would need {joins} joins for the filters on the sources of query {name!r}",
             place=f"query {name}",
-            remedy=f"{MOST_JOINS} are the most: share by one that needs a single join: {_single_join_schemes()}",
+            remedy=f"the limit is {MOST_JOINS}; take a scheme that needs a single join: {_single_join_schemes()}",
         )
 
 
