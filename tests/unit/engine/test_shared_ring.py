@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import midstream as ms
@@ -193,3 +196,45 @@ def test_the_orders_of_one_are_those_of_all_and_one_that_is_spread_otherwise_lea
     made.spread("all", "psp", nodes=2)
     made.push(rows(2))
     assert sharing(made) == [["all"], ["low"]]
+
+
+def cut_by_load(scheme: str | None, path: Path | None) -> tuple[list[dict[str, list[str]]], int]:
+    """The answers of a narrow query and of a wide one that few rows pass, and in how many ways their ring was cut."""
+
+    def begun() -> ms.Engine:
+        made = ms.Engine(seed=3, checkpoint=path)
+        for name in "AB" if not made.manifest.streams else "":
+            made.create_stream(name, "x BIGINT, y BIGINT, ts TIMESTAMP", timestamp="ts", lateness="1 second")
+        for name, window, selected in (("q", 4, ""), ("wide", 16, " AND A.y < 5 AND B.y < 5")):
+            if name not in made.manifest.queries:
+                sql = f"SELECT A.x AS a, B.x AS b, _ts FROM A, B WHERE (A.x + B.y) % 41 < 1{selected}"
+                made.add_query(name, f"{sql} WINDOW {window} SECONDS", spread=scheme, nodes=scheme and 4)
+        return made
+
+    made, found, cuts, random = begun(), [], set(), np.random.default_rng(1)
+    for step in range(84):
+        if path is not None and step == 70:
+            made.close()
+            made = begun()
+        begin, end = (step - 1) * 500_000, (step + 1) * 500_000
+        batch = {
+            name: pa.table({
+                "x": random.integers(0, 50, 18),
+                "y": random.integers(0, 50, 18),
+                "ts": pa.array(np.maximum(random.integers(begin, end, 18), 0), pa.timestamp("us")),
+            })
+            for name in "AB"
+        }  # fmt: skip
+        found.append({query: sorted(map(str, table.to_pylist())) for query, table in made.push(batch).items()})
+        spread = made.manifest.queries["q"].nodes
+        cuts.add(spread and (spread.cuts, spread.pieces))
+    return found, len(cuts)
+
+
+@pytest.mark.verify
+def test_a_ring_that_is_cut_by_load_answers_as_lanes_do(tmp_path: Path) -> None:
+    """§21.3: slices change while rows come late, and the engine goes on from its checkpoint with them."""
+    expected, _ = cut_by_load(None, None)
+    found, cuts = cut_by_load("psp", tmp_path / "checkpoint")
+    assert cuts > 1 and found == expected
+    assert sum(len(step["wide"]) for step in found) > 20
