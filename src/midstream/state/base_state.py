@@ -163,12 +163,13 @@ class BaseState:
             mask = self._alive(run, bounds)
             return 0 if mask is None else len(mask) - len(mask.nonzero()[0])
         clock, bound = passed
-        known = [deaths for on, deaths in run.deaths if on == clock]
-        found = known[0].before_bound(bound) if known else None
+        known = run.deaths
+        found = known[1].before_bound(bound) if known is not None and known[0] == clock else None
         if found is None:
             # Most of what is counted from now on is counted without a look at all rows.
-            run.deaths[:] = [(clock, Deaths.of(self.combinations(run.batch, run.first).ends_on(clock), bound))]
-            found = run.deaths[0][1].before
+            deaths = Deaths.of(self.combinations(run.batch, run.first).ends_on(clock), bound)
+            object.__setattr__(run, "deaths", (clock, deaths))
+            found = deaths.before
         return found
 
     def _passed(self, run: RowRun, bounds: Mapping[Clock, int]) -> tuple[Clock, int] | None:

@@ -9,7 +9,7 @@ from itertools import chain, groupby
 import numpy as np
 import numpy.typing as npt
 
-from midstream.model.manifest import StateListing
+from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import Clock
 from midstream.state.combinations import Combinations
 from midstream.state.compaction import PACE, is_sparse, to_merge
@@ -120,12 +120,13 @@ class JoinState:
             else SortedRun(run.codes, run.combinations)
             for run in self.old
         ]
-        if self.delta is not None and self.delta.combinations.count:
+        is_new = self.delta is not None and self.delta.combinations.count > 0
+        if self.delta is not None and is_new:
             runs.append(self.delta)
         lineage = self.spec.lineage
         if lineage is not None and lineage.cuts and now is not None:
             return self._listing(self._in_slices(store, name, runs, lineage, now), store)
-        if not self.purged and all([run.ref is not None for run in runs]):
+        if not is_new and not self.purged and all([run.ref is not None for run in runs]):
             return self._listing(runs, store)  # Nothing was done to it; it may be listed by the slices of a chain.
         while found := to_merge([run.combinations.count for run in runs]):
             runs[found[0] : found[1]] = [merge_runs(runs[found[0] : found[1]])]
@@ -153,11 +154,15 @@ class JoinState:
 
     def _listing(self, runs: Sequence[SortedRun], store: ChunkStore) -> StateListing:
         lineage = self.spec.lineage.digest if self.spec.lineage else ""
-        chunks = tuple([run.ref for run in runs if run.ref is not None])
-        live = sum([run.combinations.count for run in runs])
-        listing = StateListing(chunks, live, 0, self.left_out, lineage)
+        chunks, live, dying = list[ChunkRef](), 0, False
+        for run in runs:
+            assert run.ref is not None
+            chunks.append(run.ref)
+            live += run.combinations.count
+            dying = dying or type(run) is DyingRun
+        listing = StateListing(tuple(chunks), live, 0, self.left_out, lineage)
         # What a chunk with dead rows was made of is not what is alive of it now.
-        return listing if [1 for run in runs if type(run) is DyingRun] else listing.made_of(runs, store)
+        return listing if dying else listing.made_of(runs, store)
 
 
 def _parts(runs: Sequence[tuple[SortedRun, int]], length: int) -> list[list[SortedRun]]:

@@ -40,7 +40,7 @@ class RowRun:
     lifetimes: Lifetimes | None = None
     held: Combinations | None = field(default=None, compare=False, repr=False)
     """Its rows as combinations of one, where they are known."""
-    deaths: list[tuple[Clock, Deaths]] = field(default_factory=list, init=False, compare=False, repr=False)
+    deaths: tuple[Clock, Deaths] | None = field(default=None, init=False, compare=False, repr=False)
     """When the next of its rows die, on the clock that this was last asked for."""
     _columns: dict[str, pa.Array] = field(default_factory=dict, init=False, compare=False, repr=False)
 
