@@ -13,8 +13,10 @@ from functools import cached_property
 from itertools import groupby
 from math import ceil, log2
 from operator import itemgetter
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from midstream.language.evaluate import evaluate
@@ -31,11 +33,16 @@ from midstream.state.rows import RowRun, united
 from midstream.state.specs import RowsSpec
 from midstream.state.store.base import ChunkStore
 
+Word = TypeVar("Word", bound=np.generic)
+
 SMALL = 1 << 14
 """Neighbouring chunks that have no more rows than this in all are read together, and as a whole."""
 
 OFTEN = 1 << 11
 """A key that has one of so many rows of a chunk is counted there by itself."""
+
+_SPREAD, _BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(48)
+"""Codes times the first, shifted by the second, are numbers of buckets of which 2^16 are about equally full."""
 
 
 @dataclass(frozen=True)
@@ -187,29 +194,35 @@ class Living:
         return sorted({*times, *keys, *self.columns, *(() if self.spec.lineage is None else (LINEAGE,))})
 
     def _read(self, some: Neighbours, by_row: float, by_key: tuple[float, ...]) -> Drawn:
-        # Keys are read of all rows, the rest of those that are kept.
+        # Keys are read of all rows, the rest of those that are kept. What one hash leaves out no other is made of.
         runs = [RowRun(ref.first, self.store.get(ref)) for ref in some.chunks]
         batch = united([self._narrow(run.batch) for run in runs], self._read_columns)
         numbers = runs[0].numbers if len(runs) == 1 else np.concatenate([run.numbers for run in runs])
-        row_hashes = hashes(numbers, salt(self.seed, "row", self.alias, some.lane))
-        row_hashes = self._of_a_key(row_hashes, some.lane) if by_key else row_hashes
-        mask = np.ones(len(numbers), np.bool_)
-        if self.own_rows is not None:
-            mask = (np.asarray(batch.column(LINEAGE).to_numpy(zero_copy_only=True)) & self.own_rows.mask) != 0
-        keys = [self._key(name, member, batch, numbers) for name, member in self.keys.items()]
-        often = tuple(_often(codes[valid & mask]) for codes, valid, _ in keys)
-        mask &= below(row_hashes, by_row)
+        at = np.arange(len(numbers)) if self.own_rows is None else self._own(batch, self.own_rows)
+        keys = [self._codes(member, batch) for member in self.keys.values()]
+        often = () if by_key else tuple(_often(_of(codes, at)[_of(valid, at)]) for codes, valid in keys)
+        if not by_key:
+            row_hashes = self._row_hashes(_of(numbers, at), some.lane)
+            kept = below(row_hashes, by_row)
+            at, row_hashes = at[kept], row_hashes[kept]
+        hashed = list[Hashes]()
+        for place, (name, (codes, valid)) in enumerate(zip(self.keys, keys, strict=True)):
+            hashed.append(self._hashes(name, _of(codes, at), _of(valid, at), _of(numbers, at)))
+            if by_key:
+                kept = below(hashed[-1], by_key[place])
+                at, hashed = at[kept], [one[kept] for one in hashed]
         if by_key:
-            mask &= _under([found for _, _, found in keys], by_key, len(numbers))
-        at = np.flatnonzero(mask)
+            row_hashes = self._of_a_key(self._row_hashes(_of(numbers, at), some.lane), some.lane)
+            kept = below(row_hashes, by_row)
+            at, row_hashes, hashed = at[kept], row_hashes[kept], [one[kept] for one in hashed]
         few = batch if len(at) == len(numbers) else batch.take(pa.array(at))
         times = BaseState(self._lasting, [], 0, 0).combinations(few, 0)
         read = _reader(few)
         return Drawn(
-            row_hashes[at],
-            tuple(codes[at] for codes, _, _ in keys),
-            tuple(valid[at] for _, valid, _ in keys),
-            tuple(found[at] for _, _, found in keys),
+            row_hashes,
+            tuple(codes[at] for codes, _ in keys),
+            tuple(valid[at] for _, valid in keys),
+            tuple(hashed),
             times.valid_from,
             times.valid_to,
             {name: read(Column(pa.null(), self.alias, name)) for name in self.columns},
@@ -223,14 +236,22 @@ class Living:
         # Which rows of a key are kept must be independent of which are in the uniform sample.
         return hashes(row_hashes.view(np.int64), salt(self.seed, "row of a key", self.alias, lane))
 
-    def _key(self, name: str, member: Expression, batch: pa.RecordBatch, numbers: Words) -> tuple[Words, Mask, Hashes]:
-        # A NULL is as rare as its row.
+    def _own(self, batch: pa.RecordBatch, own: OwnRows) -> Words:
+        return np.flatnonzero(np.asarray(batch.column(LINEAGE).to_numpy(zero_copy_only=True)) & own.mask)
+
+    def _row_hashes(self, numbers: Words, lane: str) -> Hashes:
+        return hashes(numbers, salt(self.seed, "row", self.alias, lane))
+
+    def _codes(self, member: Expression, batch: pa.RecordBatch) -> tuple[Words, Mask]:
         codes, valid = key_codes([evaluate(member, _reader(batch), batch.num_rows)])
-        salted = salt(self.seed, "key", name)
-        found = hashes(codes, salted)
-        if valid is None:
-            return codes, np.ones(len(codes), np.bool_), found
-        return codes, valid, np.where(valid, found, hashes(numbers, salt(self.seed, "null", name, self.alias)))
+        return codes, np.ones(len(codes), np.bool_) if valid is None else valid
+
+    def _hashes(self, name: str, codes: Words, valid: Mask, numbers: Words) -> Hashes:
+        found = hashes(codes, salt(self.seed, "key", name))
+        if valid.all():
+            return found
+        # A NULL is as rare as its row.
+        return np.where(valid, found, hashes(numbers, salt(self.seed, "null", name, self.alias)))
 
     @cached_property
     def _lasting(self) -> RowsSpec:
@@ -258,9 +279,17 @@ class Living:
         )
 
 
+def _of(values: npt.NDArray[Word], at: Words) -> npt.NDArray[Word]:
+    # Places ascend: as many as there are values are all of them.
+    return values if len(at) == len(values) else values[at]
+
+
 def _often(codes: Words) -> tuple[Words, Words]:
-    known, counts = np.unique(codes, return_counts=True)
-    some = counts * OFTEN >= len(codes)
+    # Only codes of buckets that have enough rows are sorted.
+    rows, buckets = len(codes), (codes.view(np.uint64) * _SPREAD >> _BITS).view(np.int64)
+    full = np.bincount(buckets, minlength=1 << 16) * OFTEN >= rows
+    known, counts = np.unique(codes[full[buckets]] if full.any() else codes[:0], return_counts=True)
+    some = counts * OFTEN >= rows
     return known[some], counts[some]
 
 
