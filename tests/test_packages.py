@@ -176,7 +176,7 @@ def test_spark_and_pandas_come_with_an_extra(wheel: Path) -> None:
     plain = {one.name for one in requirements if one.marker is None}
     spark = {one.name: f"{one.specifier}" for one in requirements if one.marker and of_spark(one.marker)}
     assert plain == {"numpy", "pyarrow", "rich", "sqlglot", "typer", "typing-extensions"}
-    assert set(spark) == {"pyspark", "pandas"} and "<4" in spark["pandas"]
+    assert set(spark) == {"pyspark", "pandas"} and "<3" in spark["pandas"]
 
 
 def test_the_quickstart_runs_where_nothing_else_is_installed(python: Path, tmp_path: Path) -> None:
