@@ -285,10 +285,11 @@ def _of(values: npt.NDArray[Word], at: Words) -> npt.NDArray[Word]:
 
 
 def _often(codes: Words) -> tuple[Words, Words]:
-    # Only codes of buckets that have enough rows are sorted.
-    rows, buckets = len(codes), (codes.view(np.uint64) * _SPREAD >> _BITS).view(np.int64)
-    full = np.bincount(buckets, minlength=1 << 16) * OFTEN >= rows
-    known, counts = np.unique(codes[full[buckets]] if full.any() else codes[:0], return_counts=True)
+    rows = len(codes)
+    if rows > 1 << 12:  # Only codes of buckets that have enough rows are sorted.
+        buckets = (codes.view(np.uint64) * _SPREAD >> _BITS).view(np.int64)
+        codes = codes[(np.bincount(buckets, minlength=1 << 16) * OFTEN >= rows)[buckets]]
+    known, counts = np.unique(codes, return_counts=True)
     some = counts * OFTEN >= rows
     return known[some], counts[some]
 
