@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -147,13 +148,14 @@ def header_warnings(name: str, spec: SourceSpec) -> list[str]:
     separator = options.get("sep", options.get("delimiter", ","))
     declared = {column.lower() for column in parse_ddl(spec.schema or "").names}
     for file in files[:1]:
-        with open(file, encoding="utf-8", errors="replace") as lines:
+        # A file that cannot be read is a fault when a step reads it.
+        with suppress(OSError), open(file, encoding="utf-8", errors="replace") as lines:
             first = lines.readline(10_000).lower().split(separator)
-        if declared <= {one.strip().strip('"') for one in first}:
-            return [
-                f"stream {name} reads the names in the first line of {file} as a row, which will be a dead letter. "
-                'Where files begin with names, say options = { header = "true" }'
-            ]
+            if declared <= {one.strip().strip('"') for one in first}:
+                return [
+                    f"stream {name} reads the names in the first line of {file} as a row, which will be a dead letter. "
+                    'Where files begin with names, say options = { header = "true" }'
+                ]
     return []
 
 

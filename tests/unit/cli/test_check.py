@@ -90,6 +90,21 @@ def test_nothing_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str], engi
     assert not (folder / "ckpt").exists() and not (folder / "out").exists(), "nothing is written"
 
 
+def test_names_that_are_read_as_a_row(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = (folder / "job.toml").read_text().replace(NAMED, "")
+    (folder / "job.toml").write_text(job)
+    first = folder / "in" / "B" / "0.csv"
+    first.write_text(' "TS",v , k\n')
+    code, told = found(capsys=capsys)
+    (warning,) = told["warnings"]
+    assert code == 0 and "stream B reads the names in the first line of" in warning and "0.csv" in warning
+    first.write_text("ts,v,x\n")
+    assert found(capsys=capsys)[1]["warnings"] == []
+    first.unlink()
+    first.symlink_to("/proc/self/mem")  # It cannot be read.
+    assert found(capsys=capsys)[0] in (0, 2), "a message, and no traceback"
+
+
 @pytest.mark.parametrize("old", FAULTS)
 def test_what_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str], old: str) -> None:
     new, message, place = FAULTS[old]
