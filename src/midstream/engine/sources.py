@@ -63,7 +63,7 @@ class Pushed(Protocol):
 
 
 class _Asked(NamedTuple):
-    """What waits at a source, which of it a step takes, the rows of these files, and what waits on, by part."""
+    """The files that wait at a source, those that a step takes, the rows of these, and how many wait on, by part."""
 
     waiting: tuple[str, ...]
     files: tuple[str, ...]

@@ -64,8 +64,8 @@ def check_figures(took: object, interval: object, backlog: object) -> None:
             raise InputError(
                 f"{given!r} is no number of seconds", place=name, remedy="give a number from 0 on, or None"
             )
-    rows = backlog if isinstance(backlog, Mapping) or backlog is None else {"": None}
-    if not all(isinstance(name, str) and _is_number(count) for name, count in (rows or {}).items()):
+    rows = {} if backlog is None else backlog
+    if not isinstance(rows, Mapping) or not all(isinstance(n, str) and _is_number(c) for n, c in rows.items()):
         raise InputError(
             f"{backlog!r} does not say how many rows wait, by stream",
             place="backlog",

@@ -95,7 +95,7 @@ class QueryText:
     def of_tree(self, former: QueryText) -> Self:
         """Return it, to have the tree of another of the same text."""
         assert former.sql == self.sql
-        self.__dict__["former"] = former
+        self.__dict__["former"] = former.__dict__.get("former", former)
         return self
 
     def like(self, **changes: Any) -> Self:

@@ -584,7 +584,7 @@ class Query(BoundQuery):
 
     @cached_property
     def counted(self) -> tuple[str, ...]:
-        """Those of them whose arrivals ROWS windows count."""
+        """The streams whose arrivals ROWS windows count, in FROM order."""
         rows = {s.stream for s in self.sources if s.window is not None and s.window.kind == "rows"}
         return tuple(stream for stream in self.children if stream in rows)
 

@@ -291,7 +291,7 @@ class OutputFile(NamedTuple):
 
 @dataclass(frozen=True)
 class DeclaredSpread:
-    """How a query was declared to be spread over nodes."""
+    """The nodes over which the job's script spreads a query."""
 
     scheme: str
     nodes: int | str | None = None
@@ -310,7 +310,7 @@ class DeclaredQuery(EncodedOnce):
 
 @dataclass(frozen=True)
 class LastDeclared(EncodedOnce):
-    """What the job's script or program declared last; `lanes` and `sharing` are None where it named none.
+    """The last declaration of the job's script or program; `lanes` and `sharing` are None if it named none.
 
     `optimizer` has its settings by query, and `tables` the digest of the rows of each static table.
     """
@@ -332,7 +332,7 @@ class CarriedFiles:
 
 @dataclass(frozen=True)
 class Published(EncodedOnce):
-    """What a host publishes with a step beside what the step is folded from.
+    """The files, events and notes that a host publishes with a step.
 
     `files` were staged for the sinks. `events`, as JSON values, are in no file yet. `read` names by stream the files
     whose rows the step has, or the last step that read any. `spark` is the log that goes from driver to driver, where

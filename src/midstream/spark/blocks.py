@@ -91,8 +91,8 @@ class Split:
                 parcels += self._blocks((partition, number), stream, rows)
         if self.read is not None:
             self.read.add(sum(one.rows for one in seen.values()))
-        told = {name: astuple(one) for name, one in seen.items()}
-        parcels.append(Parcel(0, ARRIVAL, SEEN, words=(partition, told)))
+        counts = {name: astuple(one) for name, one in seen.items()}
+        parcels.append(Parcel(0, ARRIVAL, SEEN, words=(partition, counts)))
         leave_loaded_code_alone()
         return addressed(parcels, partition, ARRIVAL, self.partitions, self.files)
 

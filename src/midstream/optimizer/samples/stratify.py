@@ -25,7 +25,7 @@ Often = Mapping[str, tuple[Words, Numbers]]
 """By class the codes of keys that a source has often, ascending, and how many of its rows alive have them."""
 
 FREQUENT = 4
-"""How often a key must be expected in some stream's uniform sample to be estimated by itself."""
+"""A key is estimated by itself if some stream's uniform sample is expected to hold it so often."""
 
 ENOUGH = 8
 """Rows of a key, of those that are kept of it by chance."""
