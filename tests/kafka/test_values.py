@@ -223,9 +223,10 @@ def test_texts_and_bytes(kafka: Broker) -> None:
     assert len(dead(given, "SELECT n FROM A")) == 2
 
 
-def test_only_json_by_the_connector_of_spark(kafka: Broker) -> None:
+def test_only_json_by_the_connector_of_spark(kafka: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     from midstream.cli.job import check_spec
 
+    monkeypatch.setenv(REGISTRY, "http://127.0.0.1:9")  # Which is not asked for anything yet.
     check_spec("A", parse_job(job_text({"A": stream(kafka, "t", value="avro")}, ALL, {"path": "out"})).streams["A"])
     needed = stream(kafka, "t", value="avro", options={"minPartitions": "2"})
     with pytest.raises(MidstreamError, match="reads JSON only"):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from midstream.engine.file_source import FileSource
 from midstream.engine.folder_source import FolderSource
-from midstream.engine.generator_source import GeneratorSource
-from midstream.engine.kafka_source import KafkaSource
-from midstream.language.job_specs import GENERATOR, OF_A_JOB, read_results
-from midstream.model.allowed import check_source
+from midstream.engine.sources import source_kind
 from midstream.model.columns_of_files import own_names
 from midstream.model.errors import InputError
 from midstream.model.spark_cause import spark_cause
@@ -41,8 +40,6 @@ _HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 _TYPE_OF_TIMES = "spark.sql.timestampType"
 
-KAFKA_OPTIONS = "kafka.bootstrap.servers and subscribe"
-
 
 def job_of(session: Any, file: JobFile) -> Job:
     """Build the job that a job file describes, without starting it."""
@@ -52,7 +49,6 @@ def job_of(session: Any, file: JobFile) -> Job:
     from midstream.job.patience import PATIENCE
     from midstream.language.duration import parse_duration
     from midstream.spark.declared import arrow_schema, as_read, declared_schema
-    from midstream.spark.topic import topic_stream
     from midstream.spark.whole_files import WholeFiles
     from midstream.step.reviewing.settings import declared_optimizer
 
@@ -63,10 +59,10 @@ def job_of(session: Any, file: JobFile) -> Job:
     for name, spec in file.streams.items():
         declared = None if spec.schema is None else declared_schema(spec.schema, f"[streams.{name}]")
         columns = None if declared is None else arrow_schema(declared)
-        source = folder_of(name, spec)
+        own, source = source_kind(spec.format).on_spark, folder_of(name, spec)
         frame: Any
-        if KafkaSource.reads(spec):
-            frame = topic_stream(session, KafkaSource.of(name, spec), patience)
+        if own is not None:
+            frame = resolve_name(own)(session, name, spec, patience)
         elif source is None:
             frame = _read(session, name, spec, None if declared is None else as_read(declared))
         else:
@@ -90,24 +86,19 @@ def check_sources(file: JobFile) -> None:
         check_spec(name, spec)
 
 
-def check_spec(name: str, spec: SourceSpec) -> None:
-    """Raise an `InputError` where a stream is not for Spark."""
-    if spec.format == GENERATOR:
-        GeneratorSource.of(name, spec)
-        return
-    check_source(spec.format, spec.options, f"[streams.{name}]")
-    if spec.value not in (None, "json") and not KafkaSource.reads(spec):
-        raise InputError(
-            f"stream {name!r} has values of {spec.value}; Spark's connector, which its options need, reads JSON only",
-            place=f"[streams.{name}]",
-            remedy="read one topic by subscribe, without options that only Spark knows: docs/kafka.md",
-        )
+def check_spec(name: str, spec: SourceSpec) -> FileSource | None:
+    """Make the source that a job on Spark reads, or None where Spark's own reader does.
+
+    Raises an `InputError` where a stream is not for Spark.
+    """
+    source = source_kind(spec.format).for_spark(name, spec)
     if spec.on_bad_file == "skip" and folder_of(name, spec) is None:
         raise InputError(
             f"stream {name!r} is to go on without bad files, and Spark itself reads it, which says nothing of them",
             place=f"[streams.{name}]",
             remedy="leave on_bad_file out, or run the job with --engine embedded",
         )
+    return source
 
 
 def folder_of(name: str, spec: SourceSpec) -> FolderSource | None:
@@ -126,20 +117,13 @@ def folder_of(name: str, spec: SourceSpec) -> FolderSource | None:
 
 
 def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
-    if spec.format == OF_A_JOB:
-        return _of_another_job(session, name, spec)
-    if spec.format == GENERATOR:
-        return _generated(session, name, spec)
     inferred = declared is None and spec.path is not None and spec.format in SELF_DESCRIBING
     # Without a schema, the columns of a CSV file can only be known by its header.
     header = {"header": "true", "inferSchema": "true"} if inferred and spec.format == "csv" else {}
     # A file whose header has another order would be read wrong without a word: Spark goes by positions.
     checked = {"enforceSchema": "false"} if spec.format == "csv" else {}
-    lossy = {"failOnDataLoss": "false"} if spec.format == "kafka" and spec.on_data_loss == "skip" else {}
-    options = {**checked, **header, **lossy, **spec.options}
+    options = {**checked, **header, **spec.options}
     reader = session.readStream.format(spec.format).options(**options)
-    if spec.format == "kafka":
-        return _from_kafka(reader, name, spec, declared)
     schema = _inferred(session, name, spec) if inferred else _given(session, spec, declared, options)
     reader = reader.schema(schema) if schema is not None else reader
     try:
@@ -150,19 +134,6 @@ def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
             place=f"[streams.{name}]",
             remedy="correct its format, path, schema or options",
         ) from error
-
-
-def _of_another_job(session: Any, name: str, spec: SourceSpec) -> Any:
-    from midstream.spark.results import results_stream
-
-    path, query, options = read_results(name, spec)
-    return results_stream(session, path, query, **options)
-
-
-def _generated(session: Any, name: str, spec: SourceSpec) -> Any:
-    from midstream.spark.generator_source import frame_of
-
-    return frame_of(session, name, spec)
 
 
 def _given(session: Any, spec: SourceSpec, declared: Any, options: dict[str, str]) -> Any:
@@ -223,25 +194,6 @@ def _inferred(session: Any, name: str, spec: SourceSpec) -> Any:
         ) from error
     finally:
         session.conf.set(_TYPE_OF_TIMES, before)
-
-
-def _from_kafka(reader: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
-    # JSON objects of the schema; without one, Kafka's own columns.
-    from midstream.spark.kafka import json_rows
-
-    frame = _topic(reader, name)
-    return frame if declared is None else json_rows(frame, declared, spec.timestamp, f"[streams.{name}]")
-
-
-def _topic(reader: Any, name: str) -> Any:
-    try:
-        return reader.load()
-    except Exception as error:  # Spark has no common class for what its sources raise.
-        raise InputError(
-            f"Spark cannot read stream {name!r} from Kafka: {_cause(error)}",
-            place=f"[streams.{name}]",
-            remedy=f"give the options {KAFKA_OPTIONS}, and have Spark's Kafka package on the class path: docs/kafka.md",
-        ) from error
 
 
 def _cause(error: Exception) -> str:

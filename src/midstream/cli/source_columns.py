@@ -14,11 +14,10 @@ import pyarrow as pa
 from midstream.cli.job import SELF_DESCRIBING, check_spec
 from midstream.engine.file_source import MOST_FILES, FileSource
 from midstream.engine.folder_source import FolderSource, passed_over
-from midstream.engine.kafka_source import KafkaSource
-from midstream.engine.results_source import ResultsSource
 from midstream.engine.sources import source_kind, source_of
 from midstream.language.ddl import parse_ddl
-from midstream.language.job_specs import GENERATOR, OF_A_JOB, SourceSpec
+from midstream.language.job_specs import SourceSpec
+from midstream.model.allowed import check_source
 from midstream.model.errors import InputError
 from midstream.model.words import counted, some
 from midstream.state.store.places import located
@@ -36,11 +35,6 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _FILE = re.compile(r"^file:(//(localhost)?(?=/))?")
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
 """What makes a path a pattern for Spark; braces are choices: `in/{2023,2024}`."""
-
-_WANTED_OF_KAFKA = {
-    "where Kafka is": ("kafka.bootstrap.servers",),
-    "which topic it reads": ("subscribe", "subscribePattern", "assign"),
-}
 
 _HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Where one of these is set, a path without a scheme may be on another file system."""
@@ -62,17 +56,11 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
     """
     if embedded:
         return _checked(source_of(name, spec, known))
-    check_spec(name, spec)
-    if spec.format == OF_A_JOB:
-        asked = {key: value for key, value in spec.options.items() if key == "query"}
-        return ResultsSource.of(name, replace(spec, options=asked)).columns  # Spark takes more options than these.
+    if (source := check_spec(name, spec)) is not None:
+        return _checked(source)
     path = _path_here(spec.path)
     if spec.format in (*SELF_DESCRIBING, "text"):
         _check_path(name, spec, path)
-    if KafkaSource.reads(spec):
-        return _checked(KafkaSource.of(name, spec))
-    if spec.format == "kafka":
-        _check_topic(name, spec)
     if spec.schema is not None:
         return parse_ddl(spec.schema)
     if spec.format in _OWN:
@@ -91,7 +79,7 @@ def _checked(source: FileSource) -> pa.Schema:
 
 def source_parts(spec: SourceSpec, embedded: bool) -> Iterator[tuple[str, SourceSpec]]:
     """Yield parts of a stream's declaration that can be checked by themselves, each with its key, the format first."""
-    if spec.format == GENERATOR:
+    if source_kind(spec.format).of_options:
         yield "options", spec
         return
     here = "." if embedded else spec.path
@@ -105,10 +93,11 @@ def source_parts(spec: SourceSpec, embedded: bool) -> Iterator[tuple[str, Source
 
 def check_part(name: str, part: SourceSpec, embedded: bool) -> None:
     """Raise a `MidstreamError` where a part of a stream's declaration is wrong."""
-    if not embedded or part.format == GENERATOR:
-        check_spec(name, part)
-    elif source_kind(part.format) is FolderSource:  # Of others the whole tells what is wrong.
-        FolderSource.of(name, part, None)
+    kind = source_kind(part.format)
+    if not embedded and not kind.of_options:
+        check_source(part.format, part.options, f"[streams.{name}]")
+    elif kind is FolderSource or kind.of_options:  # Of others the whole tells what is wrong.
+        kind.of(name, part, None)
 
 
 def check_source_path(name: str, spec: SourceSpec) -> None:
@@ -182,17 +171,6 @@ def _path_here(path: str | None) -> str | None:
     here = re.sub(_FILE, "", path)
     is_named = here != path
     return None if _SCHEME.match(here) or (not is_named and any(map(os.environ.get, _HADOOP))) else here
-
-
-def _check_topic(name: str, spec: SourceSpec) -> None:
-    given = {option.lower() for option in spec.options}
-    for what, wanted in _WANTED_OF_KAFKA.items():
-        if not given & {option.lower() for option in wanted}:
-            raise InputError(
-                f"stream {name!r} does not say {what}",
-                place=f"[streams.{name}]",
-                remedy=f"give the option {' or '.join(wanted)}; see docs/kafka.md",
-            )
 
 
 def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:

@@ -9,6 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from midstream.language.job_specs import SourceSpec
+from midstream.model.allowed import check_source
 from midstream.model.errors import InputError
 
 MOST_FILES = "maxfilespertrigger"
@@ -29,6 +30,15 @@ class FileSource(ABC):
     columns: pa.Schema
     """What the stream declares."""
 
+    on_spark: ClassVar[str | None] = None
+    """How a job on Spark reads such a stream, as `module:function`; None where Spark's own readers do.
+
+    The function takes the session, the stream's name, its declaration and the job's patience in microseconds.
+    """
+
+    of_options: ClassVar[bool] = False
+    """Whether its options say all that it reads, so that they are judged together."""
+
     ahead: ClassVar[bool] = False
     """Whether the next step is read while one is done, where more waits than one takes. `interrupt` ends that."""
 
@@ -39,6 +49,15 @@ class FileSource(ABC):
 
         Raises a `MidstreamError` where the declaration is wrong, or only Spark can read it.
         """
+
+    @classmethod
+    def for_spark(cls, name: str, spec: SourceSpec) -> FileSource | None:
+        """Make the source that a job on Spark reads; None where Spark's own reader does.
+
+        Raises a `MidstreamError` where the declaration is wrong, or only an embedded engine can read it.
+        """
+        check_source(spec.format, spec.options, f"[streams.{name}]")
+        return None
 
     @property
     @abstractmethod

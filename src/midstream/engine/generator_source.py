@@ -66,6 +66,8 @@ class GeneratorSource(FileSource):
     """Rows of a stream whose columns are drawn as its options say; each step brings `length` microseconds of them."""
 
     name = GENERATOR
+    on_spark = "midstream.spark.generator_source:frame_of"
+    of_options = True
 
     columns: pa.Schema
     timestamp: str
@@ -79,6 +81,11 @@ class GeneratorSource(FileSource):
     def of(name: str, spec: SourceSpec, known: pa.Schema | None = None) -> GeneratorSource:
         """Make the source of a stream. Raises an `InputError` where its options do not say what to draw."""
         return _Options(name, spec).source()
+
+    @classmethod
+    def for_spark(cls, name: str, spec: SourceSpec) -> GeneratorSource:
+        """Make the source of a stream; it draws the same rows on Spark."""
+        return cls.of(name, spec)
 
     @property
     def most(self) -> int | None:

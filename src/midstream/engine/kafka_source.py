@@ -114,6 +114,12 @@ class _Places(NamedTuple):
     lost: Mapping[int, str]
 
 
+_WANTED_BY_SPARK = {
+    "where Kafka is": ("kafka.bootstrap.servers",),
+    "which topic it reads": ("subscribe", "subscribePattern", "assign"),
+}
+
+
 class KafkaSource(FileSource):
     """The messages of one topic, from all its partitions, those included that it gets while the job runs.
 
@@ -121,6 +127,7 @@ class KafkaSource(FileSource):
     """
 
     name = "kafka"
+    on_spark = "midstream.spark.kafka:frame_of"
     ahead = True
 
     def __init__(
@@ -153,6 +160,29 @@ class KafkaSource(FileSource):
         given = {key.lower(): value for key, value in spec.options.items()}
         known = given.keys() <= _OPTIONS | {key for key in KNOWN["kafka"] if key.startswith("kafka.")}
         return spec.format == "kafka" and known and "," not in given.get("subscribe", "")
+
+    @classmethod
+    def for_spark(cls, name: str, spec: SourceSpec) -> KafkaSource | None:
+        """Make the source of a stream; None where its options need Spark's connector, which reads JSON only."""
+        if cls.reads(spec):
+            return cls.of(name, spec)
+        super().for_spark(name, spec)
+        place, given = f"[streams.{name}]", {option.lower() for option in spec.options}
+        for what, wanted in _WANTED_BY_SPARK.items():
+            if not given & {option.lower() for option in wanted}:
+                raise InputError(
+                    f"stream {name!r} does not say {what}",
+                    place=place,
+                    remedy=f"give the option {' or '.join(wanted)}; see docs/kafka.md",
+                )
+        if spec.value not in (None, "json"):
+            raise InputError(
+                f"stream {name!r} has values of {spec.value}; Spark's connector, which its options need, reads JSON "
+                "only",
+                place=place,
+                remedy="read one topic by subscribe, without options that only Spark knows: docs/kafka.md",
+            )
+        return None
 
     @staticmethod
     def of(name: str, spec: SourceSpec, known: pa.Schema | None = None) -> KafkaSource:

@@ -28,6 +28,7 @@ class ResultsSource(FileSource):
     """
 
     name = OF_A_JOB
+    on_spark = "midstream.spark.results:frame_of"
 
     def __init__(self, delivered: DeliveredResults, columns: pa.Schema, options: Mapping[str, str]) -> None:
         self.columns = columns
@@ -45,6 +46,13 @@ class ResultsSource(FileSource):
         found = committed_results(checkpoint.folders, checkpoint.manifest(), query)
         columns = found.columns if spec.schema is None else parse_ddl(spec.schema)
         return ResultsSource(DeliveredResults(checkpoint, query, found.sink), columns, options)
+
+    @classmethod
+    def for_spark(cls, name: str, spec: SourceSpec) -> ResultsSource:
+        """Make the source of a stream, which tells its columns: Spark's file source takes more options than this."""
+        super().for_spark(name, spec)
+        query = {key: value for key, value in spec.options.items() if key == "query"}
+        return cls.of(name, replace(spec, options=query))
 
     @property
     def most(self) -> int | None:

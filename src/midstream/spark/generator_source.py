@@ -34,11 +34,11 @@ def generated_stream(
     Every micro-batch has one piece of event time. Raises an `InputError` where the options do not say what to draw.
     """
     given = {key: str(one) for key, one in options.items()}
-    return frame_of(spark, name, SourceSpec(GENERATOR, None, schema, timestamp, options=given))
+    return frame_of(spark, name, SourceSpec(GENERATOR, None, schema, timestamp, options=given), 0)
 
 
-def frame_of(spark: SparkSession, name: str, spec: SourceSpec) -> DataFrame:
-    """Read a stream of a job file that has the format `generator`."""
+def frame_of(spark: SparkSession, name: str, spec: SourceSpec, patience: int) -> DataFrame:
+    """Read a stream of a job file that has the format `generator`; it waits for nothing."""
     GeneratorSource.of(name, spec)
     ship(spark.sparkContext)
     spark.dataSource.register(GeneratorDataSource)

@@ -9,16 +9,45 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from midstream.language.job_specs import KAFKA_COLUMNS
+from midstream.engine.kafka_source import KafkaSource
+from midstream.language.job_specs import KAFKA_COLUMNS, SourceSpec
 from midstream.model.errors import InputError
-from midstream.spark.declared import as_text
+from midstream.model.spark_cause import spark_cause
+from midstream.spark.declared import as_read, as_text, declared_schema
+from midstream.spark.topic import topic_stream
+from midstream.spark.whole_files import WholeFiles
 
 _MALFORMED = "_midstream_malformed"
 _TIME_AS_TEXT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+
+
+def frame_of(session: SparkSession, name: str, spec: SourceSpec, patience: int) -> DataFrame | WholeFiles:
+    """Read a stream of a job file from Kafka: by our own client, or by Spark's connector where its options need that.
+
+    The connector gives JSON objects of the stream's schema, and without one Kafka's own columns.
+    """
+    topic = KafkaSource.for_spark(name, spec)
+    if topic is not None:
+        return topic_stream(session, topic, patience)
+    place = f"[streams.{name}]"
+    lossy = {"failOnDataLoss": "false"} if spec.on_data_loss == "skip" else {}
+    try:
+        frame = session.readStream.format(spec.format).options(**lossy, **spec.options).load()
+    except Exception as error:  # Spark has no common class for what its sources raise.
+        raise InputError(
+            f"Spark cannot read stream {name!r} from Kafka: {spark_cause(str(error)) or type(error).__name__}",
+            place=place,
+            remedy="correct its options, and have Spark's Kafka package on the class path: docs/kafka.md",
+        ) from error
+    if spec.schema is None:
+        return frame
+    declared = as_read(declared_schema(spec.schema, place))
+    assert isinstance(declared, T.StructType)
+    return json_rows(frame, declared, spec.timestamp, place)
 
 
 def json_rows(frame: DataFrame, declared: T.StructType, timestamp: str, place: str = "Kafka") -> DataFrame:

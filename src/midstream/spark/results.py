@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
 from midstream.job.results import committed_results
+from midstream.language.job_specs import SourceSpec, read_results
 from midstream.model.errors import QueryError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink, StagedStep
@@ -65,6 +66,12 @@ def results_stream(
     folder = located(checkpoint)
     found = Checkpoint.open(folder)
     return stream_of(spark, found.folders, found.manifest(), query, {}, options)
+
+
+def frame_of(spark: SparkSession, name: str, spec: SourceSpec, patience: int) -> DataFrame:
+    """Read a stream of a job file that is the results of another job."""
+    path, query, options = read_results(name, spec)
+    return results_stream(spark, path, query, **options)
 
 
 def stream_of(

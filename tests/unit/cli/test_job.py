@@ -17,10 +17,14 @@ from midstream.language.job_specs import SourceSpec
 from midstream.model import allowed
 from midstream.model.allowed import check_source
 from midstream.model.errors import InputError, LanguageError
+from midstream.spark.kafka import frame_of
 
 
 def spec(format: str, **given: Any) -> SourceSpec:
     return SourceSpec(**{"format": format, "path": None, "schema": None, "timestamp": "ts", **given})
+
+
+BY_CONNECTOR = spec("kafka", options={"kafka.bootstrap.servers": "k:9092", "subscribePattern": "orders-.*"})
 
 
 def declared(**kinds: T.DataType) -> T.StructType:
@@ -104,7 +108,15 @@ def test_how_queries_share_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None
 def test_without_a_schema_kafkas_own_columns_are_the_streams() -> None:
     """What a schema makes of values is in tests/spark/test_kafka.py."""
     session = MagicMock()
-    assert _read(session, "A", spec("kafka"), None) is reader(session).load.return_value
+    assert frame_of(session, "A", BY_CONNECTOR, 0) is reader(session).load.return_value
+
+
+def test_an_error_of_sparks_connector_names_its_place() -> None:
+    session = MagicMock()
+    reader(session).load.side_effect = RuntimeError("cannot\n\tat some.java.Class")
+    with pytest.raises(InputError, match="from Kafka: cannot") as error:
+        frame_of(session, "A", BY_CONNECTOR, 0)
+    assert error.value.place == "[streams.A]" and "Spark's Kafka package" in error.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -123,7 +135,7 @@ def test_what_value_may_say(changed: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     ("source", "remedy"),
-    [(spec("parquet", path="in"), "schema ="), (spec("kafka"), "bootstrap"), (spec("nonsense"), "format")],
+    [(spec("parquet", path="in"), "schema ="), (spec("nonsense"), "format")],
 )
 def test_an_error_of_sparks_readers_names_its_place(source: SourceSpec, remedy: str) -> None:
     session = MagicMock()
