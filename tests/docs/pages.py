@@ -54,7 +54,9 @@ class Page:
 
     def programs(self) -> list[tuple[int, str]]:
         """Its Python: fenced pieces, and what stands in comments `<!--python ... -->` to make them whole, by line."""
-        found = []
+        found: list[tuple[int, str]] = []
+        if "python\n" not in self.path.read_text(encoding="utf-8"):
+            return found
         for token in self.tokens:
             line = (token.map or [0])[0] + 2
             if token.type == "fence" and token.info.strip() == "python":

@@ -68,12 +68,15 @@ def database() -> duckdb.DuckDBPyConnection:
     return made
 
 
+DATABASE = database()
+
+
 def expected(text: str) -> list[tuple[Any, ...]] | None:
     """What DuckDB answers; None where it does not read the text."""
     for ours, theirs in AS_IN_DUCKDB:
         text = re.sub(ours, theirs, text)
     try:
-        return database().execute(text).fetchall()
+        return DATABASE.execute(text).fetchall()
     except duckdb.Error:
         return None
 
