@@ -61,7 +61,8 @@ class SliceTable:
         starts, at, rows, newest = list(self.starts), list(self.nodes), self.rows, self.newest
         begin = int(np.searchsorted(ts, starts[-1], "left"))
         while begin < len(ts):
-            end = int(np.searchsorted(ts, starts[-1] + length, "left"))
+            # Rows up to the newest stay in the head: where slices have become shorter, it spans more than the length.
+            end = int(np.searchsorted(ts, max(starts[-1] + length, newest + 1), "left"))
             if most is not None and (fit := max(most - rows, 0)) < end - begin:
                 last = max(newest, int(ts[begin + fit - 1])) if fit else newest
                 end = min(end, max(begin, int(np.searchsorted(ts, last, "right"))))
