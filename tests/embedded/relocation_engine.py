@@ -11,7 +11,7 @@ from typing import Any
 import midstream as ms
 from tests.crash_case import CHAIN, STREAMS, crash_case
 from tests.oracle.arrival import Lifetime
-from tests.property.drive import Case
+from tests.property.drive import Case, start
 
 CASE = Case(
     STREAMS,
@@ -29,16 +29,7 @@ CHANGES: dict[int, dict[str, tuple[int, str]]] = {
 
 def main(root: Path | str) -> None:
     """Push what the checkpoint has not taken yet."""
-    with ms.Engine(checkpoint=f"{root}/checkpoint") as engine:
-        for spec in STREAMS:
-            engine.create_stream(
-                spec.name,
-                spec.schema,
-                spec.timestamp,
-                lateness=spec.lateness,
-                idle_timeout=spec.idle_timeout,
-                unit=spec.unit,
-            )
+    with start(STREAMS, checkpoint=f"{root}/checkpoint") as engine:
         for life in CASE.queries:
             sink = ms.sinks.files(f"{root}/answers/{life.name}")
             options = bounded(life.name)

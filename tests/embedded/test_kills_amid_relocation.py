@@ -12,14 +12,15 @@ from midstream.model.node_spread import NodeSpread
 from tests.embedded.relocation_engine import CASE, main
 from tests.embedded.test_kills import newest, run_and_kill
 from tests.oracle.compare import assert_each_step_same
+from tests.property.drive import Case
 
 LAST = len(CASE.steps) - 1
 
 
-def check(root: Path) -> None:
-    for name, answer in CASE.expected().items():
+def check(root: Path, case: Case) -> None:
+    for name, answer in case.expected().items():
         assert answer.table.num_rows
-        folders = [root / "answers" / name / f"step={step:08d}" for step in range(len(CASE.steps))]
+        folders = [root / "answers" / name / f"step={step:08d}" for step in range(len(case.steps))]
         assert_each_step_same([pq.read_table(one) if one.is_dir() else None for one in folders], answer, name)
 
 
@@ -32,7 +33,7 @@ def test_it_is_killed_at_every_point_of_a_change_and_while_rows_run_out(tmp_path
     """With step 2 one ring grows passively and the other at once, with step 3 they shrink the other way round."""
     quiet, killed = tmp_path / "quiet", tmp_path / "killed"
     main(quiet)
-    check(quiet)
+    check(quiet, CASE)
     published = POINTS.index("after_manifest")
     for step in (2, 3, 5):
         for point in POINTS[:published]:
@@ -43,7 +44,7 @@ def test_it_is_killed_at_every_point_of_a_change_and_while_rows_run_out(tmp_path
         assert any(one is not None and one.before is not None for one in spreads(killed).values())
     run_and_kill(killed, f"after_sink:{LAST - 1}", "tests.embedded.relocation_engine")
     main(killed)
-    check(killed)
+    check(killed, CASE)
     assert spreads(killed) == spreads(quiet)
     assert {name: one and (one.nodes, one.before) for name, one in spreads(killed).items()} == {
         "d": (6, None),

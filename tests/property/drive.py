@@ -110,9 +110,11 @@ def run(
     return found
 
 
-def start(streams: Sequence[StreamSpec], *, lanes: int = 1, sharing: str = "auto") -> ms.Engine:
+def start(
+    streams: Sequence[StreamSpec], *, lanes: int = 1, sharing: str = "auto", checkpoint: str | None = None
+) -> ms.Engine:
     """An engine that knows the streams."""
-    engine = ms.Engine(seed=0, sharing=sharing, lanes=lanes)
+    engine = ms.Engine(seed=0, sharing=sharing, lanes=lanes, checkpoint=checkpoint)
     for spec in streams:
         engine.create_stream(
             spec.name,
