@@ -135,7 +135,9 @@ class Course:
     def bound(self, scheme: str) -> dict[str, Any]:
         """Perhaps few rows at most in a slice."""
         bounded = "count_bound" in spreadings()[scheme].options if scheme in WAYS else False
-        return {"count_bound": self.rng.choice((1, 2, 5))} if bounded and self.rng.random() < 0.5 else {}
+        return (
+            {"count_bound": self.rng.choice((1, 2, 5, "auto", "auto"))} if bounded and self.rng.random() < 0.5 else {}
+        )
 
     def tried(self, number: int, name: str, what: tuple[str, ...], do: Callable[[], None]) -> None:
         note(f"step {number}: {name} to {' '.join(what)}")

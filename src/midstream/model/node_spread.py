@@ -26,6 +26,20 @@ class SourceSlices:
 
 
 @dataclass(frozen=True)
+class SourceRows:
+    """The rows of a source that came in the last window, and the mean number in a window.
+
+    `rows` are those of equal parts of event time, of which `begin` is the number of the first. The mean is over `known`
+    microseconds.
+    """
+
+    begin: int = 0
+    rows: tuple[int, ...] = ()
+    mean: float = 0.0
+    known: int = 0
+
+
+@dataclass(frozen=True)
 class NodeWork:
     """What a node holds, and what it did since the spread began: pairs compared, partial results that visited it."""
 
@@ -39,16 +53,15 @@ class NodeSpread:
     """A query spread over so many `nodes` by a `scheme`, since a step.
 
     With `auto` the number of nodes was left to the cost model. `count_bound` is how many rows a slice takes at most, 0
-    for any number. `master` (an alias), `segment` (microseconds) and
-    `copies` are those of the schemes that replicate; `slices` are by label those of a scheme whose rows stay where
-    they came, whose nodes have `pieces` of them each. `cuts` are, where slices by age were cut anew by load, the parts
-    of the work of an even cut at which they end. `weighed` is what each node had compared when that was looked at last.
-    `rings` are by label the nodes of the ring from the head on, where they do not follow one another by
-    number. `moment` is the newest event time that a step has seen,
-    `span` by how much it went on with each moment in flight of the last step.
-    `work` is what each node did, `sent` has for each hop the visits of partial results to nodes and `bytes` the size of
-    their values, `moved` counts rows that were listed at another node. `began` is the first step that had nodes, where
-    the query ran in lanes before.
+    for any number; with "auto" it follows from `came`, which counts the rows of each label. `master` (an alias),
+    `segment` (microseconds) and `copies` are those of the schemes that replicate. `slices` are by label those of a
+    scheme whose rows stay where they came, whose nodes have `pieces` of them each. `cuts` are, where slices by age were
+    cut anew by load, the parts of the work of an even cut at which they end. `weighed` is what each node had compared
+    when that was looked at last. `rings` are by label the nodes of the ring from the head on, where they do not follow
+    one another by number. `moment` is the newest event time that a step has seen, `span` by how much it went on with
+    each moment in flight of the last step. `work` is what each node did, `sent` has for each hop the visits of partial
+    results to nodes and `bytes` the size of their values, `moved` counts rows that were listed at another node. `began`
+    is the first step that had nodes, where the query ran in lanes before.
 
     Where nodes came or went passively, rows from the event time `begins` on lie so, and older ones as `before` says,
     until they have run out.
@@ -64,10 +77,11 @@ class NodeSpread:
     master: str = ""
     segment: int = 0
     copies: int = 2
-    count_bound: int = 0
+    count_bound: int | str = 0
     moment: int | None = None
     span: int = 0
     slices: Mapping[str, SourceSlices] = field(default_factory=dict)
+    came: Mapping[str, SourceRows] = field(default_factory=dict)
     rings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     cuts: tuple[float, ...] = ()
     pieces: int = 1

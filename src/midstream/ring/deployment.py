@@ -6,10 +6,11 @@ is how the replicating spreadings divide streams (Wang §15.1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from midstream.language.query import Query
 from midstream.model.errors import PlanError
@@ -102,8 +103,14 @@ GRID = 2048
 """So many ages of equal distance the work is summed up at."""
 
 
-def even_ages(window: int, nodes: int, span: int, cuts: Sequence[float] = ()) -> tuple[int, ...]:
-    """Compute the ages, at the end of a step, at which all slices but the last end; rows come steadily.
+Density = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
+"""How many rows are of each age, in any unit."""
+
+
+def even_ages(
+    window: int, nodes: int, span: int, cuts: Sequence[float] = (), density: Density | None = None
+) -> tuple[int, ...]:
+    """Compute the ages, at the end of a step, at which all slices but the last end; rows come steadily, or by density.
 
     `span` is by how much event time goes on with a step, and the window is in microseconds as well. A step is one
     moment for all its rows. The first of them look for rows that are older by a step, at its end, than the window; and
@@ -119,12 +126,17 @@ def even_ages(window: int, nodes: int, span: int, cuts: Sequence[float] = ()) ->
     (10, 20, 40)
     """
     parts = np.array(cuts) if cuts else np.arange(1, nodes) / nodes
-    if window <= 0 or span <= 0:
+    if window <= 0 or (span <= 0 and density is None):
         ends = parts * window if cuts else np.arange(1, nodes) * window // nodes
         return tuple(np.rint(ends).astype(np.int64).tolist())
     ages = np.linspace(0, window + span, GRID + 1)
-    probing = np.minimum(span, ages + window) - np.maximum(0, ages - window)
-    met = np.where(ages < span, probing / 2, probing)
+    met = np.ones(GRID + 1)
+    if span > 0:
+        probing = np.minimum(span, ages + window) - np.maximum(0, ages - window)
+        met = np.where(ages < span, probing / 2, probing)
+    rows = met if density is None else density(ages)
+    if density is not None and rows.any():
+        met = met * rows
     # The middle of each piece represents it: where the step ends, there is a leap.
     work = np.append(0.0, np.cumsum((met[1:] + met[:-1]) / 2))
     ends = np.interp(parts * work[-1], work, ages)

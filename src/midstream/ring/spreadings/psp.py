@@ -23,6 +23,7 @@ class Psp(Spreading):
     """Home by age at the newest moment; visits to all slices between the least and the greatest age that may join."""
 
     name = "psp"
+    options = ("count_bound",)
     ages = True
 
     @override

@@ -21,6 +21,7 @@ class PspI(Spreading):
     """Home by age at every moment in flight; visits by the slices of the partial result's own moment."""
 
     name = "psp_i"
+    options = ("count_bound",)
     ages = True
     rounds = 2
 

@@ -200,14 +200,16 @@ def _copies(options: Mapping[str, Any], nodes: int, place: str) -> int:
     return given
 
 
-def _count_bound(options: Mapping[str, Any], place: str) -> int:
+def _count_bound(options: Mapping[str, Any], place: str) -> int | str:
     given = options.get("count_bound")
     if given is None:
         return 0
+    if given == AUTO:
+        return AUTO
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise PlanError(
             f"a slice of at most {given!r} rows is not possible", place=place,
-            remedy="name 1 or more, or leave it out: then slices end by time alone",
+            remedy=f"name 1 or more, or {AUTO}, or leave it out: then slices end by time alone",
         )  # fmt: skip
     return given
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from midstream.language.query import Query
-from midstream.model.node_spread import NodeSpread, SourceSlices
+from midstream.model.node_spread import NodeSpread, SourceRows, SourceSlices
 from midstream.ring.columns import Words
 from midstream.ring.deployment import Deployment, even_ages, placement
 from midstream.ring.joined_rows import Keys
 from midstream.ring.slice_table import SliceTable
+from midstream.ring.smoothing import density, ends_by_count, fair_share, with_arrivals
 from midstream.ring.spreading import Passive, Spreading, spreading
 
 NO_SLICES = SourceSlices((0,), (0,))
@@ -45,7 +47,7 @@ def spreading_of(query: Query, spread: NodeSpread, seed: int = 0) -> Spreading:
     now, before = spreading(spread.scheme), spread.before
     if before is None:
         return now
-    formerly = deployment_of(query, replace(before, span=spread.span), seed)
+    formerly = deployment_of(query, replace(before, span=spread.span, moment=spread.moment), seed)
     return Passive(now, spread.begins, spreading_of(query, before, seed), formerly)
 
 
@@ -67,6 +69,7 @@ def grown(
     Where rows stay where they came, a slice is 1/N of the window long or a piece of that, and slices whose rows have
     all ended before `bound` are left out.
     """
+    spread = _with_counts(query, spread, arrivals, moments[-1], spread.moment)
     spread = replace(spread, moment=moments[-1], span=_span(spread.moment, arrivals, moments))
     return _with_slices(query, spread, arrivals, bound)
 
@@ -86,7 +89,8 @@ def slice_length(window: int, spread: NodeSpread) -> int:
 
 
 def begun_slices(query: Query, spread: NodeSpread) -> NodeSpread:
-    """Begin one slice of each source, at its first node, where the spread goes by slices."""
+    """Begin one slice of each source, at its first node, where the spread goes by slices; no row has been counted."""
+    spread = replace(spread, came={})
     if not spreading(spread.scheme).keeps_slices:
         return replace(spread, slices={})
     return replace(spread, slices={alias: NO_SLICES for alias in query.aliases})
@@ -106,6 +110,22 @@ def rounds_of(chosen: Spreading, arrivals: Mapping[str, Words], before: int | No
     return moments, np.array([part[0] for part in parts[1:]], np.int64)
 
 
+def _with_counts(
+    query: Query, spread: NodeSpread, arrivals: Mapping[str, Words], moment: int, before: int | None
+) -> NodeSpread:
+    # Only where slices are bounded by count: of the spreads before, too, whose rows may still come late.
+    if spread.before is not None:
+        spread = replace(spread, before=_with_counts(query, spread.before, arrivals, moment, before))
+    if not spread.count_bound:
+        return spread
+    windows, none = windows_of(query), SourceRows()
+    came = {
+        label: with_arrivals(spread.came.get(label, none), ts, windows[label], moment, before)
+        for label, ts in arrivals.items()
+    }
+    return replace(spread, came=came)
+
+
 def _with_slices(query: Query, spread: NodeSpread, arrivals: Mapping[str, Words], bound: int) -> NodeSpread:
     if spread.before is not None:
         older = {label: ts[ts < spread.begins] for label, ts in arrivals.items()}
@@ -123,8 +143,20 @@ def _ages(query: Query, spread: NodeSpread) -> dict[str, tuple[int, ...]]:
     # Only where rows go from node to node as they grow older.
     if not spreading(spread.scheme).ages:
         return {}
-    windows = windows_of(query).items()
-    return {label: even_ages(window, spread.nodes, spread.span, spread.cuts) for label, window in windows}
+    return {label: _ages_of(spread, label, window) for label, window in windows_of(query).items()}
+
+
+def _ages_of(spread: NodeSpread, label: str, window: int) -> tuple[int, ...]:
+    came, moment = spread.came.get(label), spread.moment
+    if came is None or moment is None:
+        return even_ages(window, spread.nodes, spread.span, spread.cuts)
+    if isinstance(spread.count_bound, str):
+        # Slices end at the same ages for every moment in flight.
+        moments = [moment - part * spread.span for part in range(spreading(spread.scheme).rounds)]
+        by_age = partial(density, came, window, moments)
+        return even_ages(window, spread.nodes, spread.span, spread.cuts, by_age)
+    even = even_ages(window, spread.nodes, spread.span, spread.cuts)
+    return tuple(np.minimum(even, ends_by_count(came, window, moment, spread.nodes, spread.count_bound)).tolist())
 
 
 def _span(before: int | None, arrivals: Mapping[str, Words], moments: tuple[int, ...]) -> int:
@@ -140,8 +172,10 @@ def _grown(spread: NodeSpread, label: str, ts: Words, window: int) -> SliceTable
         return table_of(slices)
     # What stands for no slices yet begins with the first rows.
     table = SliceTable((int(ts.min()),), (0,)) if slices == NO_SLICES else table_of(slices)
-    length, bound = slice_length(window, spread), spread.count_bound or None
-    return table.grown(ts, length, spread.nodes, bound, spread.rings.get(label, ()))
+    most = spread.count_bound or None
+    if isinstance(most, str):
+        most = fair_share(spread.came[label], spread.nodes * spread.pieces)
+    return table.grown(ts, slice_length(window, spread), spread.nodes, most, spread.rings.get(label, ()))
 
 
 def table_of(slices: SourceSlices) -> SliceTable:
