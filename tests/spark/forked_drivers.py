@@ -30,8 +30,17 @@ from tests.forked import Fork, Forks
 from tests.spark.drive import SHORT_LIVED
 from tests.spark.ready_classes import environment
 
-JOBS = ("chained_job", "crash_job", "decide_job", "decide_lanes_job", "migration_job", "nexmark_job", "sharing_job")
-JOBS += ("pieces_job", "spread_job", "spread_levels_job", "topic_job")
+JOBS = (
+    "chained_job",
+    "crash_job",
+    "cut_by_load_job",
+    "decide_job",
+    "decide_lanes_job",
+    "migration_job",
+    "nexmark_job",
+    "sharing_job",
+)
+JOBS += ("cut_by_load_job", "pieces_job", "spread_job", "spread_levels_job", "topic_job")
 NEEDED = (*(f"tests.spark.{name}" for name in JOBS), "midstream.cli.run")
 
 
