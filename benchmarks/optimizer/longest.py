@@ -39,7 +39,7 @@ def batch(streams: int, step: int) -> dict[str, pa.Table]:
     return found
 
 
-def main(which: str, cases: int | None = None) -> None:
+def main(which: str, cases: int) -> None:
     """Time pushes; those that review, or search in slices, beside the median of the others."""
     print("\n| streams | usual step (ms) | longest with a review (ms) | allowed (ms) | reviews |\n|" + 5 * "---|")
     for streams in STREAMS[:cases]:
