@@ -78,6 +78,12 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     "tests/optimizer/test_price_of_moves.py::test_the_work_of_a_move_is_foreseen_within_three": (),
     "tests/optimizer/test_schedule.py::test_what_was_once_found_from_outside_ends_well[drift": (),
     "tests/optimizer/test_hash_seeds.py": (),
+    "tests/optimizer/test_family.py::test_": (
+        "an_answer_",
+        "a_choice_",
+        "sets_are_apart",
+        "streams_that_flap_cost_little_more_than_the_best_fixed_plan[3020",
+    ),
     "tests/embedded/test_kills_amid_relocation.py": (),
     "tests/unit/ring/test_even_ages.py::test_nodes_of_a_ring_compare_alike_on_steady_streams[": ("psp_d",),
     "tests/embedded/test_generator_source.py::test_it_is_killed_at_three_points_and_goes_on_exactly": (),

@@ -110,3 +110,13 @@ def test_the_work_of_a_move_is_foreseen_within_three_at_any_moment(seeds: range)
             if not 1 / 3 <= (foreseen + FEW) / (real + FEW) <= 3:
                 wrong.append((moves, foreseen, real))
     assert not wrong
+
+
+@pytest.mark.parametrize("back", ["moving_state", "jisc"])
+@pytest.mark.parametrize("first", ["hybmig", "parallel_track", "gpt"])
+def test_of_a_plan_that_is_still_being_left_only_whole_states_are_free(first: str, back: str) -> None:
+    """The old plan of HybMig makes no more than the new one lacks, and those of the others all."""
+    sql = "SELECT A.k, A.v FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 8 SECONDS"
+    there, away = "((A B) C)", "(A (B C))"
+    ((foreseen, real),) = Moves(1, "ABC", sql, (there, away, there), (first, back), (49, 28, 69), 22, 8, 4).run()
+    assert (real > FEW) == (first == "hybmig") and 1 / 2 <= (foreseen + FEW) / (real + FEW) <= 2

@@ -19,8 +19,7 @@ def rebuild_all(situation: Situation) -> Prediction:
     Nothing is missing where the new plan keeps base rows only (M-Join, CACQ), and states of a plan that is still being
     left are there.
     """
-    found = ((piece, {j.output.sources for j in piece.left if j.kept}) for piece in pieces(situation))
-    return _at_once(situation, sum(j.pairs for piece, at in found for j in piece.missing if j.output.sources not in at))
+    return _at_once(situation, sum(j.pairs for piece in pieces(situation) for j in piece.unmade))
 
 
 def replay_all(situation: Situation) -> Prediction:
@@ -100,10 +99,10 @@ def on_demand(situation: Situation, background: float = 0.0) -> Prediction:
     """
     step, spare = situation.statistics.step, background / situation.statistics.step
     found = pieces(situation)
-    missing = sum(j.pairs for piece in found for j in piece.missing)
+    missing = sum(j.pairs for piece in found for j in piece.unmade)
     work = rate = lasts = 0.0
     for piece in found:
-        for joining in piece.missing:
+        for joining in piece.unmade:
             rate_of_key = piece.probed(joining) + (spare / missing if missing else 0.0)
             work += joining.pairs * share_probed(rate_of_key, piece.window, len(joining.output.sources))
             rate += joining.pairs * (1 - exp(-rate_of_key * step)) / step

@@ -205,9 +205,9 @@ class MigrationRecord:
     figures: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def serves_nothing(self) -> bool:
-        """Whether the plan that it leaves has given up its states."""
-        return self.figures.get("old_serves") == "nothing"
+    def keeps_old_states(self) -> bool:
+        """Whether the plan that it leaves still takes in every row, so that its states are whole."""
+        return not self.figures.get("new_serves", "").startswith("all")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ class Situation:
     """A migration that is thought of: the live figures, both plans, the pieces decomposition leaves, the options.
 
     `left` are the plans that migrations under way leave, whose joins run until these end, each with whether its states
-    are kept.
+    are kept whole.
     """
 
     statistics: Statistics

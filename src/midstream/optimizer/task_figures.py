@@ -46,6 +46,12 @@ class TaskFigures:
         return [j for j in self.new if j.kept and j.output.sources not in there | {self.sources}]
 
     @property
+    def unmade(self) -> list[Joining]:
+        """The joins that are missing, except those whose state a plan that is still being left keeps."""
+        kept = {j.output.sources for j in self.left if j.kept}
+        return [j for j in self.missing if j.output.sources not in kept]
+
+    @property
     def unmatched(self) -> float:
         """The rows of the old plan's states that the new one lacks."""
         kept = {j.output.sources for j in self.new if j.kept} | {self.sources}

@@ -74,8 +74,7 @@ def situation_of(manifest: Manifest, start: MigrationStart, known: Statistics) -
     entry = manifest.queries[start.query]
     query = query_of(entry)
     old, new = parse_plan(entry.plan, query), parse_plan(start.plan, query)
-    # A migration on demand keeps no states of the plan that it leaves.
-    left = [(parse_plan(one.old, query), not one.serves_nothing) for one in entry.migrations.values()]
+    left = [(parse_plan(one.old, query), one.keeps_old_states) for one in entry.migrations.values()]
     return Situation(known, old, new, tasks_of(query, old, new), start.options, tuple(left))
 
 
