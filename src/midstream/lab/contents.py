@@ -73,10 +73,7 @@ CONTENTS: Mapping[str, str] = {
             "22": "hybmig_22",
         },
     ),
-    "HybMig Table 1": (
-        "not counted: which of its cases either plan makes; that none is missed is held by "
-        "tests/conformance/test_conformance.py"
-    ),
+    "HybMig Table 1": "held by tests/unit/migration/test_hybmig.py: 12 of 15 cases are the new plan's, 1 by PT",
     "HybMig Table 2": "held by tests/unit/migration/test_hybmig.py: the characteristics table",
     "HybMig Table 3": _TERMS,
     "HybMig Table 4": _TERMS,
@@ -103,9 +100,9 @@ CONTENTS: Mapping[str, str] = {
     "JISC Theorem 1": "jisc_04",
     "JISC Theorem 2": "held by tests/conformance/test_conformance.py: jisc makes no result that is none",
     "JISC Theorem 3": "jisc_04",
-    "JISC Proposition 1": "held by tests/unit/lab/test_costs_jisc.py: mean and variance of complete states",
+    "JISC Proposition 1": "held by tests/unit/lab/test_costs_jisc.py: mean and variance of what the engine keeps",
     "JISC Proposition 2": "held by tests/unit/lab/test_costs_jisc.py: its leading terms, and where its remainder grows",
-    "JISC Proposition 3": "held by tests/unit/lab/test_costs_jisc.py: the number of complete states concentrates",
+    "JISC Proposition 3": "held by tests/unit/lab/test_costs_jisc.py: what the engine keeps concentrates",
     "OM Fig. 1": _SYSTEM,
     "OM Fig. 2": "om_02",
     "OM Fig. 3": "om_03_a, om_03_b, om_03_c",

@@ -6,6 +6,7 @@ import pytest
 from pytest import approx
 
 from midstream.lab.costs import zhu
+from midstream.model.events import StepDone
 from tests.unit.migration.flows import advance, ended, warm, worked
 
 THETA = "SELECT A.k FROM A, B, C, D WHERE A.k = B.k AND B.j * C.k < 19 AND C.j * D.k < 19 WINDOW 10 SECONDS"
@@ -109,3 +110,14 @@ def test_a_join_whose_states_begin_empty_costs_equation_6() -> None:
     made = warm("SELECT B.k FROM B, C WHERE B.k * C.k < 19 WINDOW 10 SECONDS", "(B C)", rates, KEYS, until=2 * W)
     assert sum(worked(made)) == approx(zhu.t_bc(6, 8, W, t_j=1, t_s=0), rel=0.15)
     assert zhu.t_bc_as_printed(6, 8, W, t_j=1, t_s=0) > 3 * zhu.t_bc(6, 8, W, t_j=1, t_s=0)
+
+
+def test_a_join_whose_states_begin_empty_gives_results_at_the_rate_of_equation_7() -> None:
+    """In steps of a second, of which each gives what its moments add up to."""
+    rates = {"B": 160.0, "C": 120.0}
+    made = warm("SELECT B.k FROM B, C WHERE B.k * C.k < 19 WINDOW 10 SECONDS", "(B C)", rates, KEYS, until=2 * W)
+    given = [event.rows_out["q"] for event in made.events if isinstance(event, StepDone)]
+    for first, last in ((0, 3), (3, 6), (6, 10), (10, 20)):
+        at = [zhu.lambda_bc(second + 0.5, 160, 120, W, SIGMA_BC) for second in range(first, last)]
+        assert sum(given[first:last]) == approx(sum(at), rel=0.25)
+    assert zhu.lambda_bc_as_printed(8, 160, 120, W, SIGMA_BC) > 3 * given[8]

@@ -12,6 +12,7 @@ from midstream.migration.under_way.task import BegunTask
 from midstream.model.events import MigrationEnded, MigrationProgressed
 from midstream.plan.decompose import decompose
 from midstream.step.program import unit_of
+from tests.unit.building import both, engine, table
 from tests.unit.migration.rides import Ride
 
 
@@ -29,6 +30,25 @@ def test_the_table_has_an_entry_for_each_lowest_join(new: str, entries: list[str
     table = CharacteristicsTable.of(boxes.box(new).roots[0], started)
     assert ["".join(sorted(entry.join)) for entry in table.entries] == entries
     assert "".join(sorted(table.disconnected())) == disconnected
+
+
+@pytest.mark.parametrize(("strategy", "of_new"), [("hybmig", 12), ("parallel_track", 1)])
+def test_of_the_15_cases_the_new_plan_makes_those_that_the_paper_says(strategy: str, of_new: int) -> None:
+    """HybMig Table 1 and §3.1: an old row and a new one in each stream, so that every case is one result."""
+    made = engine("ABCD")
+    where = "A.k = B.k AND B.k = C.k AND C.k = D.k"
+    made.add_query("q", f"SELECT A.j AS a FROM A, B, C, D WHERE {where} WINDOW 20 SECONDS", "(((A B) C) D)")
+    made.push(both("ABCD", table([1], k=[1], j=[0])))
+    made.migrate("q", "(A (B (C D)))", strategy)
+    before = made.manifest.operators
+    assert made.push(both("ABCD", table([2], k=[1], j=[1])))["q"].num_rows == 15
+    results = {"new": 0, "old": 0}
+    for key, counted in made.manifest.operators.items():
+        lower, _, upper = key.operator.name.partition(" ")
+        if key.operator.kind == "join" and sum(state.split(".")[0].count("+") for state in (lower, upper)) == 2:
+            made_before = before[key].rows_out if key in before else 0
+            results["new" if lower.startswith("A.") else "old"] += counted.rows_out - made_before
+    assert results == {"new": of_new, "old": 15 - of_new}
 
 
 def test_the_old_plans_share_falls() -> None:

@@ -11,6 +11,7 @@ import pytest
 from midstream.lab.costs.two_queries import TwoQueries, state_slice
 from midstream.model.counters import Counters
 from midstream.model.events import MigrationEnded, StepDone
+from midstream.sharing.chain_cost import ChainLoad, UnitCosts, chain_cost
 from tests.unit.building import both, engine, table
 
 WINDOWS = (2, 5, 11)
@@ -126,3 +127,53 @@ def test_a_chain_examines_at_most_a_tenth_more_than_equation_5_1(rate: int, narr
     )
     assert 0.9 < (inner + outer) / (expected["probe 1"] + expected["probe 2"]) < 1.1
     assert 0.85 < inner / expected["probe 1"] < 1.25, "what is older than the first slice is examined in the second"
+
+
+OVERLAPS = [((0.0, 0.3), (0.25, 0.6)), ((0.0, 0.5), (0.5, 1.0)), ((0.0, 0.1), (0.1, 0.2)), ((0.0, 1.0), (0.0, 0.2))]
+"""The values that pass the narrow query's filter, and those that pass the wide one's."""
+
+
+@pytest.mark.parametrize(("first", "second"), OVERLAPS)
+@pytest.mark.parametrize("filtered", ["A", "AB"])
+@pytest.mark.parametrize(
+    ("rate", "narrow", "tick"), [(200, 10.0, 1.0), pytest.param(1_000, 2.0, 0.1, marks=pytest.mark.verify)]
+)
+def test_filters_that_overlap_little_cost_what_the_chain_of_section_7_4_costs(
+    first: tuple[float, float], second: tuple[float, float], filtered: str, rate: int, narrow: float, tick: float
+) -> None:
+    """Its first slice joins what passes either filter, on both sides: also pairs of which each row passes another one.
+
+    Equation 5.1 has nested filters on A alone. Where both streams have filters that overlap little, up to half of what
+    the chain examines no query selects.
+    """
+    windows, keys, random = (narrow, 3 * narrow), rate // 2, np.random.default_rng(rate)
+    made = engine("AB", sharing="mem_opt")
+    for window, (low, high) in zip(windows, (first, second), strict=True):
+        size = f"RANGE {round(window * 1_000)} MILLISECONDS"
+        where = "".join(f" AND {a}.v >= {low} AND {a}.v < {high}" for a in filtered)
+        made.add_query(f"q{window}", f"SELECT A.j AS a FROM A [{size}], B [{size}] WHERE A.k = B.k{where}")
+    filled, before, values = round(windows[1] / tick) + 2, 0, {a: np.zeros(0) for a in "AB"}
+    for at in range(filled + 20):
+        if at == filled:
+            before = made.metrics()["comparisons"]
+        count, rows = round(rate * tick), {}
+        times = np.sort(at + random.random(count)) * tick
+        for a in "AB":
+            v = random.random(count)
+            values[a] = np.append(values[a], v)
+            rows[a] = table(times, j=range(count), k=random.integers(0, keys, count), v=v)
+        made.push(rows)
+    one, other, either = (
+        {a: float(f(v).mean()) if a in filtered else 1.0 for a, v in values.items()}
+        for f in (
+            lambda v: (v >= first[0]) & (v < first[1]),
+            lambda v: (v >= second[0]) & (v < second[1]),
+            lambda v: ((v >= first[0]) & (v < first[1])) | ((v >= second[0]) & (v < second[1])),
+        )
+    )
+    load = ChainLoad(
+        windows, rate, rate, 1 / keys,
+        (one["A"], other["A"]), (one["B"], other["B"]), (either["A"], other["A"]), (either["B"], other["B"]),
+    )  # fmt: skip
+    expected = chain_cost(load, UnitCosts(purge=0, route=0, filter=0, union=0), windows) / keys
+    assert 0.9 < (made.metrics()["comparisons"] - before) / (20 * tick) / expected < 1.1
