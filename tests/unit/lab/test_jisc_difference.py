@@ -10,6 +10,9 @@ from midstream.lab.figure import Judgement
 from midstream.lab.figures.jisc_04_7 import COURSES, DOUBLED, DUE, ENDING, LOSING, LOST, STAYING, WINDOWS, Jisc047
 from midstream.lab.jisc_difference import COMPLETED, ENGINE, FORWARDED, RULES, DifferenceCourse
 from midstream.lab.tidy import table
+from midstream.model.events import MigrationEnded, StepDone
+from tests.unit.building import engine
+from tests.unit.building import table as rows_of
 
 
 def test_a_row_that_comes_free_above_an_incomplete_state_is_lost_by_forwarding() -> None:
@@ -30,6 +33,23 @@ def test_a_course_without_a_transition_finds_everything(seed: int) -> None:
 def test_neither_completion_nor_the_engine_loses_or_doubles_anything(seed: int) -> None:
     course = DifferenceCourse.drawn(seed, ends=True, rows=60)
     assert course.by(COMPLETED) == course.due() == course.by_engine()
+
+
+def test_a_change_of_order_costs_the_engine_no_comparison_and_no_step() -> None:
+    """Each inner stream has a state of its own with the outer one, which is complete in any order."""
+    rows = DifferenceCourse.drawn(7, ends=True, rows=40).rows
+    made = {plan: engine("ABCD") for plan in ("", "(((A C) D) B)")}
+    for plan, one in made.items():
+        inner = "".join(f" EXCEPT ON (k) {name} [RANGE 9 SECONDS]" for name in "BCD")
+        one.add_query("q", f"SELECT j FROM A [RANGE 20 SECONDS]{inner}")
+        for second, (stream, key) in enumerate(rows):
+            if plan and second == 20:
+                one.migrate("q", plan, "jisc")
+            one.push({stream: rows_of([second], k=[key], j=[second])})
+    still, moved = ([e for e in one.events if isinstance(e, StepDone)] for one in made.values())
+    assert [e.comparisons for e in still] == [e.comparisons for e in moved] and sum(e.comparisons for e in still) > 0
+    (ended,) = [e for e in made["(((A C) D) B)"].events if isinstance(e, MigrationEnded)]
+    assert (ended.step, ended.comparisons, ended.detail["steps"]) == (20, 0, 1)
 
 
 def counted(lost: dict[tuple[str, str], int], doubled: int = 0) -> Any:
