@@ -17,7 +17,7 @@ from midstream.model.ids import OperatorId, StateKind
 
 SEED = 8
 
-TICK = 3.0
+TICK = 1.0
 """Seconds of the paper in a step; it decides how many slices mode cpu_opt makes, and which chunks filters spare."""
 
 
@@ -29,7 +29,8 @@ class Tally:
     rows went into joins, which examined `probed` pairs that both rows lived to see; `found` results were made,
     `decided` times one was held against a window or a filter; `delivered` went to each query, by ascending window.
     `state_rows` is the mean of the rows in the states of the joins once the widest window is full, `slices` how many
-    the engine has made by its own costs.
+    the engine has made by its own costs. `moved` rows went on to another slice, and `boundaries` adds up the slices of
+    each step.
     """
 
     rows: Mapping[str, int]
@@ -42,6 +43,8 @@ class Tally:
     delivered: tuple[int, ...]
     state_rows: float
     slices: int
+    moved: int
+    boundaries: int
 
     @property
     def results(self) -> int:
@@ -64,11 +67,12 @@ def tally(setting: WangSetting, sharing: str) -> Tally:
         engine.add_query(name, sql, plan="(A B)")
     tick = TICK * setting.pace
     delivered = dict.fromkeys(queries, 0)
-    held = []
+    held, boundaries = [], 0
     for number in range(ceil(setting.until / tick - 1e-9)):
         begin, end = number * tick, min((number + 1) * tick, setting.until)
         for name, table in engine.push({a: rows.between(begin, end) for a, rows in arrivals.items()}).items():
             delivered[name] += table.num_rows
+        boundaries += _slices(engine)
         if end > setting.windows[-1] * setting.pace:
             # What has grown too old in a step goes with the next one, even an empty one.
             engine.push({})
@@ -86,12 +90,18 @@ def tally(setting: WangSetting, sharing: str) -> Tally:
         decided=_sum(operators, "route").predicates,
         delivered=tuple(delivered.values()),
         state_rows=sum(held) / len(held),
-        slices=max((len(chain.cuts) for chain in engine.manifest.chains.values()), default=0) or 1,
+        slices=_slices(engine),
+        moved=sum(counted.moved for counted in operators.values()),
+        boundaries=boundaries,
     )
 
 
 def _sum(operators: Mapping[OperatorId, Counters], kind: str) -> Counters:
     return sum((counted for id, counted in operators.items() if id.kind == kind), Counters())
+
+
+def _slices(engine: Engine) -> int:
+    return max((len(chain.cuts) for chain in engine.manifest.chains.values()), default=0) or 1
 
 
 def _state_rows(engine: Engine) -> int:

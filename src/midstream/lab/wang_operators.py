@@ -13,6 +13,8 @@ from itertools import pairwise
 
 from midstream.lab.costs.cost import Cost
 from midstream.lab.wang_engine import Tally
+from midstream.optimizer.cost.units import JoinUnitCosts
+from midstream.sharing.recut import MEASURED
 
 
 def pull_up(run: Tally, filtered: int) -> Cost:
@@ -40,18 +42,16 @@ def push_down(run: Tally, filtered: int) -> Cost:
     )
 
 
-def mem_opt(run: Tally, filtered: int, probed: int) -> Cost:
+def mem_opt(run: Tally, filtered: int) -> Cost:
     """Price a slice per query, a filter behind the first, a union by punctuation per later query (Equation 5.1).
 
-    `probed` are the pairs that some query selects, which is what push-down's joins probe (Equations 4.2 and 5.1 agree);
-    the engine lets a new row meet all old ones. Of A only the rows that pass enter the slices behind the filter, where
-    Equation 5.1 has all of them purge.
+    Of A only the rows that pass enter the slices behind the filter, where Equation 5.1 has all of them purge.
     """
     later = len(run.delivered) - 1
     rows = sum(run.rows.values())
     return _cost(
         run,
-        probe=probed,
+        probe=run.probed,
         purge=rows + later * (run.passing + run.rows["B"]),
         union=later * rows,
         filter=run.tested + run.delivered[0] * filtered,
@@ -73,6 +73,16 @@ def chain(run: Tally, cuts: Sequence[int], c_sys: float) -> Cost:
         system=rows * len(cuts) * c_sys,
         route=sum((within[end] - within[begin]) * (end - begin - 1) for begin, end in pairwise((0, *cuts))),
         union=rows * (len(run.delivered) - cuts[0]),
+    )
+
+
+def engine_work(run: Tally) -> float:
+    """Price what the engine itself counted, in seconds, by the costs that its mode cpu_opt weighs chains with."""
+    return (
+        JoinUnitCosts().comparison * 1e-9 * run.probed
+        + MEASURED.purge * run.moved
+        + MEASURED.route * run.decided
+        + MEASURED.boundary * run.boundaries
     )
 
 

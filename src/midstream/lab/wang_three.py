@@ -49,7 +49,7 @@ def shared(setting: WangSetting) -> dict[str, tuple[Tally, Cost]]:
     """Compute what each way of sharing took, by its name."""
     runs = {case: tally(setting, case) for case in (MEM_OPT, PULL_UP, PUSH_DOWN)}
     costs = {
-        MEM_OPT: mem_opt(runs[MEM_OPT], setting.filtered, runs[PUSH_DOWN].probed),
+        MEM_OPT: mem_opt(runs[MEM_OPT], setting.filtered),
         PULL_UP: pull_up(runs[PULL_UP], setting.filtered),
         PUSH_DOWN: push_down(runs[PUSH_DOWN], setting.filtered),
     }

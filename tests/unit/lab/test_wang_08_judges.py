@@ -11,10 +11,11 @@ import pytest
 from midstream.lab.drawing import PANEL, RATE
 from midstream.lab.figure import Figure, Scale
 from midstream.lab.figures.wang_08_01 import ONE_JOIN, ROWS, Wang0801
-from midstream.lab.figures.wang_08_02 import IN_SETS, PURGE, ROUTE, SERVICE, WORK, Wang0802
+from midstream.lab.figures.wang_08_02 import PROBED, PURGE, ROUTE, SERVICE, WORK, Wang0802
 from midstream.lab.figures.wang_08_03 import (
     C_SYS,
     ENDS,
+    ENGINE,
     IN_AND_OUT,
     LARGE,
     MEASURED,
@@ -76,25 +77,26 @@ def service(at_slow: float, at_fast: float, route: float = 2.0, purge: float = 1
             SERVICE: 100 * over[rate] if case == "mem_opt" else 100.0,
             PURGE: 2 * rate**purge if case == "mem_opt" else rate**purge,
             ROUTE: rate**route,
+            PROBED: 1.0,
             WORK: 1.0,
         }
         for panel in Wang0802.panels
         for rate in (SLOW, FAST)
-        for case in ("mem_opt", "pull_up", "push_down", IN_SETS)
+        for case in ("mem_opt", "pull_up", "push_down")
     )
 
 
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (service(1.2, 1.5), (False, True, True, True, True)),
+        (service(1.2, 1.5), (True, True, True, True, True)),
         (service(0.9, 1.1), (False, True, True, True, False)),
-        (service(1.5, 1.2), (False, False, True, True, False)),
-        (service(1.2, 1.5, route=1.0, purge=2.0), (False, True, False, False, True)),
+        (service(1.5, 1.2), (True, False, True, True, False)),
+        (service(1.2, 1.5, route=1.0, purge=2.0), (True, True, False, False, True)),
     ],
 )
 def test_service_rate(data: pa.Table, expected: tuple[bool, ...]) -> None:
-    """Always most (not put to the test), more at faster rates, routing, purging, 40 %."""
+    """Always most, more at faster rates, routing, purging, 40 %."""
     assert holds(Wang0802(), data) == expected
 
 
@@ -111,7 +113,8 @@ def chains(shapes: Mapping[str, tuple[int, float]], gains: tuple[float, float, f
             ENDS: shapes.get(panel, (5, 2.0))[1] if case == "cpu_opt" else windows[0],
             MEASURED: 3,
             ROWS: 100.0 + (rows if case == "cpu_opt" else 0),
-            SERVICE: 100 * (1 + gain.get(panel, 0)) if case == "cpu_opt" else 100.0,
+            SERVICE: 100.0,
+            ENGINE: 100 * (1 + gain.get(panel, 0)) if case == "cpu_opt" else 100.0,
         }
         for panel, windows in PANELS.items()
         for rate in (SLOW, FAST)
@@ -125,7 +128,7 @@ def chains(shapes: Mapping[str, tuple[int, float]], gains: tuple[float, float, f
     [
         (
             chains({UNIFORM: (12, 2.5), SMALL: (3, 10.0), LARGE: (2, 6.0)}, (0.1, 0.2, 0.3)),
-            (True, True, True, True, False, False),
+            (True, True, True, True, True, True),
         ),
         (
             chains({UNIFORM: (6, 5.0), SMALL: (12, 1.0), LARGE: (2, 25.0)}, (0.1, 0.3, 0.2), rows=1),
@@ -133,12 +136,12 @@ def chains(shapes: Mapping[str, tuple[int, float]], gains: tuple[float, float, f
         ),
         (
             chains({UNIFORM: (12, 2.5), SMALL: (3, 5.0), LARGE: (3, 6.0)}, (0.1, 0.2, 0.3)),
-            (True, True, False, False, False, False),
+            (True, True, False, False, True, True),
         ),
     ],
 )
 def test_chains(data: pa.Table, expected: tuple[bool, ...]) -> None:
-    """Uniform, skewed, all small, two slices; more queries and memory are reckoned, and not put to the test."""
+    """Uniform, skewed, all small, two slices, more queries, memory."""
     assert holds(Wang0803(), data) == expected
 
 

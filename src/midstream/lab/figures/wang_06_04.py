@@ -29,6 +29,7 @@ class Wang0604(OfTree):
     saved: ClassVar[str] = "memory saved"
     printed: ClassVar[str] = "Equation 6.4"
     in_full: ClassVar[str] = "Equations 6.2 and 6.3"
+    counted: ClassVar[str] = "tuples"
     panels: ClassVar[tuple[str, ...]] = (printed, in_full)
 
     @override
@@ -55,4 +56,5 @@ class Wang0604(OfTree):
                 "B and C: C is held twice where the upper chains overlap, even for a chain that no pair reaches",
             ),
             EXAMPLE.judged(2.5 < times < 3.5, f"{times:.2f} times state-slice's", "it is not three times"),
+            self.on_engine(data, 0.0, "pull-up takes less somewhere"),
         )

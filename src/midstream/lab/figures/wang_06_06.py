@@ -30,6 +30,7 @@ class Wang0606(OfTree):
     saved: ClassVar[str] = "CPU saved"
     printed: ClassVar[str] = "Equation 6.8 as printed"
     in_full: ClassVar[str] = "Equations 6.6 and 6.7"
+    counted: ClassVar[str] = "operations"
     panels: ClassVar[tuple[str, ...]] = (printed, in_full)
 
     @override
@@ -57,4 +58,5 @@ class Wang0606(OfTree):
                 "it saves little at most settings",
             ),
             EXAMPLE.judged(4 < times < 6, f"{times:.2f} times state-slice's", "it is not five times"),
+            self.on_engine(data, SIGNIFICANT, "pull-up costs about as much at most ratios"),
         )

@@ -32,6 +32,7 @@ class Wang0607(OfTree):
     saved: ClassVar[str] = "CPU saved"
     printed: ClassVar[str] = "Equation 6.8 as printed"
     in_full: ClassVar[str] = "Equations 6.5 and 6.7"
+    counted: ClassVar[str] = "operations"
     panels: ClassVar[tuple[str, ...]] = (printed, in_full, BY_PUNCTUATION)
     setting: ClassVar[str] = (
         f"{OfTree.setting} Equation 6.7 pays the unions per result; by §5.3 they cost by the punctuations, which are "
@@ -73,4 +74,10 @@ class Wang0607(OfTree):
                 f"{percent(-without)} more",
             ),
             EXAMPLE.judged(1 < worked < 1.15, f"{worked:.3f} times isolated execution's", "it is not a little more"),
+            self.on_engine(
+                data,
+                SIGNIFICANT,
+                "a shared result is held against the filters and windows of both queries, and narrow windows of two "
+                "steps are examined a step too far",
+            ),
         )
