@@ -33,8 +33,7 @@ from tests.property.drive import Action, Case, Migrate, Rescale, Restart, Spread
 
 SHORT_LIVED = {
     "spark.driver.memory": "2g",
-    # The second compiler of the JVM never earns what it costs in a minute.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
 }
 """What makes a session start quickly."""
 
