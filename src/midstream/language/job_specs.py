@@ -102,7 +102,7 @@ class QuerySpec(QueryText):
     spread: Annotated[str | None, Prompt("Over nodes: psp_d, ..., or auto; see docs/spreading.md.", "S")] = None
     nodes: Annotated[int | str | None, Prompt("Over how many nodes, or auto; 4 unless you say.", "N")] = None
     spread_options: Annotated[
-        Mapping[str, Any], Prompt("master, segment, copies or count_bound of the spread; may be repeated.")
+        Mapping[str, Any], Prompt("master, segment, copies, count_bound or objective of the spread; may be repeated.")
     ] = field(default_factory=dict)
 
     @property

@@ -98,6 +98,29 @@ def length(load: RingLoad, costs: RingCosts, most: int) -> int:
     return min(sorted(around), key=lambda nodes: result_latency(load, costs, nodes))
 
 
+def output_rate(load: RingLoad, costs: RingCosts, nodes: int) -> float:
+    """Compute how many rows a second a ring takes in whose nodes are never idle: Eq. 13.3, of N nodes that share L_PSP.
+
+    >>> load = RingLoad.alike(3, 50, 0.1)
+    >>> [round(output_rate(load, RingCosts(join=1e-3, send=1e-3), nodes), 1) for nodes in (1, 10, 100)]
+    [3.3, 27.8, 111.1]
+    """
+    work = costs.insert + costs.purge + costs.join * load.compared
+    return nodes / (work + costs.send * nodes * load.sent)
+
+
+def fastest(load: RingLoad, costs: RingCosts, most: int, worth: float = 1.1) -> int:
+    """Compute the least length at which at most `most` nodes would give less than `worth` times the output rate.
+
+    The rate grows with every node (Eq. 13.4), towards 1 / (T_s times what is sent).
+
+    >>> fastest(RingLoad.alike(3, 50, 0.1), RingCosts(join=1e-3, send=1e-3), most=100)
+    77
+    """
+    wanted = output_rate(load, costs, most) / worth
+    return next(nodes for nodes in range(1, most + 1) if output_rate(load, costs, nodes) >= wanted)
+
+
 def _before_a_result(load: RingLoad, costs: RingCosts) -> float:
     # What one node would do for a row, on average over results, before a result comes out.
     work = [count * step.rows for count, step in zip(_partials_of_a_result(load.steps), load.steps, strict=True)]

@@ -57,6 +57,23 @@ def test_a_query_with_little_to_do_gets_one_node_and_one_with_much_more(scheme: 
     assert found[2] == 1 < found[800]
 
 
+def test_for_the_output_rate_there_are_more_nodes_than_for_soon_results() -> None:
+    """§13.2.1: the rate grows with every node, whatever a round of the network takes."""
+    found = {}
+    for objective in ("latency", "rate"):
+        made, plain = engine(), engine()
+        made.add_query("q", SQL, spread="psp_d", nodes="auto", spread_options={"objective": objective})
+        plain.add_query("q", SQL)
+        counts = [2] * (STEPS_BETWEEN + 3)
+        assert driven(made, counts) == driven(plain, counts)
+        found[objective] = nodes(made)
+    assert found["latency"] == 1 and found["rate"] >= 4
+    with pytest.raises(ms.PlanError, match="an objective says how many nodes are best, and 3 are named"):
+        made.spread("q", "psp_d", nodes=3, objective="rate")
+    with pytest.raises(ms.PlanError, match=r"unknown objective 'most'.*use one of: latency, rate"):
+        made.spread("q", "psp_d", nodes="auto", objective="most")
+
+
 def test_a_number_that_a_user_names_stays() -> None:
     made = engine()
     made.add_query("q", SQL, spread="psp_d", nodes=3)

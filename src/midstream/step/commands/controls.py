@@ -124,9 +124,9 @@ class Controls(ABC, Generic[Receipt]):
 
         `off` runs it in lanes again; `auto` nodes are as many as the cost model finds best. Its base rows are listed
         where they are needed then, and it keeps its probing orders, or gets those of a `plan`. `options` are those of
-        the scheme: `master`, `segment`, `copies` or `count_bound`; and `relocation`: `aggressive`, unless you say,
-        which lists rows at their new nodes at once, or `passive`, by which new rows alone go by the new nodes and the
-        others run out where they lie.
+        the scheme: `master`, `segment`, `copies`, `count_bound` or `objective`; and `relocation`: `aggressive`, unless
+        you say, which lists rows at their new nodes at once, or `passive`, by which new rows alone go by the new nodes
+        and the others run out where they lie.
         """
         return self._command(Spread(query, scheme, nodes, options, plan or ""))
 

@@ -60,7 +60,7 @@ class Spread(StepCommand):
     options: Annotated[
         Mapping[str, Any],
         Prompt(
-            "master, segment, copies or count_bound; may be repeated.",
+            "master, segment, copies, count_bound or objective; may be repeated.",
             parts=(
                 Part(
                     "--relocation",

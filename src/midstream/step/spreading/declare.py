@@ -18,10 +18,14 @@ from midstream.plan.tree import MultiJoin, Plan
 from midstream.ring.deployment import MOST_NODES, always_carried
 from midstream.ring.spreading import Spreading, spreading, spreadings
 from midstream.step.spreading.deploy import begun_slices, deployment_of, windows_of
+from midstream.step.spreading.length import LATENCY, OBJECTIVES
 from midstream.step.spreading.relocate import RELOCATION, relocation_of
 
 AUTO = "auto"
 """The spread that suits a query best: the first in order of preference that carries it."""
+
+OBJECTIVE = "objective"
+"""The option of every spread that says what the number of nodes is chosen for."""
 
 DEFAULT_NODES = 4
 """So many nodes unless the user names another number; the cost model begins with them, too."""
@@ -79,9 +83,10 @@ def declared(
             f"{count!r} nodes are not possible", place=place, remedy=f"name 1 to {MOST_NODES}, or {AUTO_NODES}"
         )
     _, options = relocation_of(options, place)
+    objective, options = _objective(options, nodes, place)
     unknown = sorted(options.keys() - set(found.options))
     if unknown:
-        known = ", ".join((*found.options, RELOCATION))
+        known = ", ".join((*found.options, RELOCATION, OBJECTIVE))
         having = " and ".join(one.name for one in spreadings().values() if unknown[0] in one.options)
         elsewhere = f"; {unknown[0]} is an option of {having}" if having else ""
         raise PlanError(
@@ -93,6 +98,7 @@ def declared(
         count,
         manifest.step,
         auto=nodes == AUTO_NODES,
+        objective=objective,
         master=_master(query, options, place) if "master" in found.options else "",
         segment=_segment(options, widest, place) if "segment" in found.options else 0,
         copies=_copies(options, count, place),
@@ -198,6 +204,19 @@ def _copies(options: Mapping[str, Any], nodes: int, place: str) -> int:
     if not isinstance(given, int) or isinstance(given, bool):
         raise PlanError(f"{given!r} copies are not possible", place=place, remedy=f"name 1 to {nodes}")
     return given
+
+
+def _objective(options: Mapping[str, Any], nodes: int | str | None, place: str) -> tuple[str, dict[str, Any]]:
+    # What the number of nodes is chosen for, and the other options.
+    given = options.get(OBJECTIVE, LATENCY)
+    if given not in OBJECTIVES:
+        raise PlanError(f"unknown objective {given!r}", place=place, remedy=f"use one of: {', '.join(OBJECTIVES)}")
+    if OBJECTIVE in options and nodes != AUTO_NODES:
+        raise PlanError(
+            f"an objective says how many nodes are best, and {nodes or DEFAULT_NODES} are named", place=place,
+            remedy=f"leave the objective out, or name {AUTO_NODES} nodes",
+        )  # fmt: skip
+    return given, {name: value for name, value in options.items() if name != OBJECTIVE}
 
 
 def _count_bound(options: Mapping[str, Any], place: str) -> int | str:

@@ -15,7 +15,7 @@ from midstream.model.counters import Counters
 from midstream.model.events import Event, QuerySpread
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.node_spread import NodeSpread
-from midstream.ring.cost import RingCosts, RingLoad, length, result_latency
+from midstream.ring.cost import RingCosts, RingLoad, fastest, length, output_rate, result_latency
 from midstream.ring.spreading import spreading
 from midstream.step.spreading.deploy import begun_slices, windows_of
 from midstream.step.spreading.relocate import AGGRESSIVE, carried_over
@@ -37,6 +37,10 @@ STEPS_BETWEEN = 16
 
 WORTH = 1.1
 """The number changes where results come so many times as late as with the best one."""
+
+LATENCY, RATE = "latency", "rate"
+OBJECTIVES = (LATENCY, RATE)
+"""What the number of nodes is chosen for: soon results (§13.2.2), or the most rows a second (§13.2.1)."""
 
 EVEN = 1.1
 """Slices are cut anew where the busiest node compares so many times what the mean one does."""
@@ -114,7 +118,15 @@ class Foreseen:
 
 def better(manifest: Manifest, entry: QueryEntry) -> int | None:
     """Find the number of nodes with which results come soonest, if they come much sooner; None while nothing is
-    known."""
+    known. Where the objective is the output rate, the number that a longer ring hardly exceeds (§13.2.1)."""
+    counted, spread = _counted(manifest, entry), entry.nodes
+    if spread is not None and spread.objective == RATE:
+        if not counted.rows_in or not counted.comparisons:
+            return None
+        load = load_of(len(query_of(entry).sources), counted)
+        best = fastest(load, MEASURED, MOST_CHOSEN)
+        rates = [output_rate(load, MEASURED, nodes) for nodes in (spread.nodes, best)]
+        return best if max(rates) > WORTH * min(rates) else None
     found = foreseen(manifest, entry, manifest.step)
     return found.best if found is not None and found.seconds > WORTH * found.best_seconds else None
 
@@ -166,7 +178,8 @@ def _counted(manifest: Manifest, entry: QueryEntry) -> Counters:
 def _over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, nodes: int) -> NodeSpread:
     # From this step on.
     fresh = NodeSpread(
-        spread.scheme, nodes, manifest.step, auto=True, master=spread.master, segment=spread.segment,
+        spread.scheme, nodes, manifest.step, auto=True, objective=spread.objective, master=spread.master,
+        segment=spread.segment,
         copies=min(spread.copies, nodes), count_bound=spread.count_bound, regrouped=spread.regrouped,
         alone=spread.alone,
     )  # fmt: skip

@@ -112,7 +112,7 @@ def _alike(mine: NodeSpread, theirs: NodeSpread) -> bool:
     # Spreads of segments go by windows, so that none fits another query's.
     if mine.scheme != theirs.scheme or "segment" in spreading(mine.scheme).options:
         return False
-    if (mine.auto, mine.count_bound) != (theirs.auto, theirs.count_bound):
+    if (mine.auto, mine.objective, mine.count_bound) != (theirs.auto, theirs.objective, theirs.count_bound):
         return False
     return mine.auto or mine.nodes == theirs.nodes
 
