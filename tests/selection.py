@@ -88,6 +88,7 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     "tests/unit/ring/test_even_ages.py::test_nodes_of_a_ring_compare_alike_on_steady_streams[": ("psp_d",),
     "tests/embedded/test_generator_source.py::test_it_is_killed_at_three_points_and_goes_on_exactly": (),
     "tests/embedded/test_kills_amid_cuts.py": (),
+    "tests/unit/ring/test_even_ages.py::test_slices_bounded_by_count_smooth_a_burst[": ("psp_d",),
     # Of what surrounds the engine, a first look.
     "tests/unit/cli/test_lab.py": ("::test_an_unknown",),
     "tests/unit/lab/": ("test_contents.py", "test_figures.py", "test_docs.py", "test_generator.py"),

@@ -44,8 +44,9 @@ class ClusterNode:
 class RingCounts:
     """What a ring did: results with latencies and nodes, and for each row read in the pairs compared and tuples sent.
 
-    `violations` are the moments at which a lemma or a theorem of chapter 12 did not hold, by its name;
-    `finished` is when the last node had nothing to do any more.
+    `inserted` and `purged` are how often a row was put into a node's state and taken out of one, `heads` has for each
+    row read in how many nodes were the head of a cycle under way. `violations` are the moments at which a lemma or a
+    theorem of chapter 12 did not hold, by its name; `finished` is when the last node had nothing to do any more.
     """
 
     results: list[tuple[Row, ...]] = field(default_factory=list)
@@ -55,6 +56,9 @@ class RingCounts:
     sent: dict[int, int] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     state_rows: list[int] = field(default_factory=list)
+    inserted: int = 0
+    purged: int = 0
+    heads: list[int] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     finished: float = 0.0
 
@@ -90,6 +94,9 @@ class RingCluster:
         self._read: dict[int, tuple[Row, float]] = {}
         self._under_way: dict[int, int] = {}
         self._last_round: dict[int, int] = {}
+        self._heads: dict[int, int] = {}
+        self._cycles = set[int]()
+        self._begun = 0.0
 
     def run(self) -> RingCounts:
         """Process every arrival, and return what was done."""
@@ -123,11 +130,23 @@ class RingCluster:
             return
         time, stream, number = self._waiting.pop()
         cycle, row = len(self._read), (stream, number)
-        begin = now if self.queued else max(now, time)
+        # Rows are read in in order, also where their heads are different nodes.
+        self._begun = begin = max(now if self.queued else max(now, time), self._begun)
         self._read[cycle] = row, begin
         self.counts.compared[cycle] = self.counts.sent[cycle] = self.counts.ends[cycle] = 0
         self._under_way[cycle] = self._last_round[cycle] = 0
-        self._schedule(begin, 0, Message("probe", cycle, (row,)))
+        self._heads[cycle] = self._head_of(time)
+        self._cycles.add(cycle)
+        self.counts.heads.append(len({self._heads[one] for one in self._cycles}))
+        self._schedule(begin, self._heads[cycle], Message("probe", cycle, (row,)))
+
+    def _head_of(self, time: float) -> int:
+        # Of a static ring the first node is the head, whatever the time.
+        return 0
+
+    def _place(self, node: int, cycle: int) -> int:
+        # How far behind the head of the cycle a node is.
+        return (node - self._heads[cycle]) % self.nodes
 
     def _schedule(self, time: float, node: int, message: Message) -> None:
         self._under_way[message.cycle] += 1
@@ -148,19 +167,20 @@ class RingCluster:
             self.counts.violations.append("rows out of order")
         at.high[stream] = number + 1
         at.free += self.costs.insert
+        self.counts.inserted += 1
 
     def _probe(self, node: int, message: Message) -> None:
         # Steps 1 to 3 of Fig. 12.3: insert at the head, purge, propagate, probe.
         cycle, fresh, at = message.cycle, len(message.rows) == 1, self._at[node]
-        row, _ = self._read[cycle]
+        place, (row, _) = self._place(node, cycle), self._read[cycle]
         if fresh:
-            if node == 0:
+            if place == 0:
                 self._keep(at, Message("row", cycle, (row,)))
             self._purge(node, cycle)
-            if node < self.nodes - 1:
+            if place < self.nodes - 1:
                 self._send(node, message)
         else:
-            if node == 0 and message.round <= self._last_round[cycle]:
+            if place == 0 and message.round <= self._last_round[cycle]:
                 self.counts.violations.append("Lemma 8")
             if message.origin != node:
                 self._send(node, message)
@@ -171,7 +191,7 @@ class RingCluster:
                 self.counts.nodes.append(node)
             else:
                 self._send(node, Message("partial", cycle, rows, node, len(rows) - 1))
-        if fresh and node == 0:
+        if fresh and place == 0:
             self._next_round(cycle, 1)
 
     def _found(self, node: int, message: Message) -> list[tuple[Row, ...]]:
@@ -219,6 +239,7 @@ class RingCluster:
         at = self._at[node]
         for number in range(at.moved[stream], min(outgrown, at.high[stream])):
             at.free += self.costs.purge
+            self.counts.purged += 1
             at.moved[stream] = number + 1
             if node < self.nodes - 1:
                 self._send(node, Message("row", cycle, ((stream, number),)))
@@ -229,7 +250,7 @@ class RingCluster:
         last = message.round == self.arrivals.ways - 1
         if last and self.concurrent:
             self._expire(node, message.cycle)
-        if node:
+        if self._place(node, message.cycle):
             self._send(node, message)
             return
         self.counts.ends[message.cycle] += 1
@@ -239,12 +260,16 @@ class RingCluster:
             return
         if self._under_way[message.cycle]:
             self.counts.violations.append("Theorem 7")
-        self.counts.state_rows.append(sum(sum(at.high) - sum(at.low) for at in self._at))
-        self._admit(self._at[0].free)
+        self.counts.state_rows.append(self._rows())
+        self._cycles.discard(message.cycle)
+        self._admit(self._at[node].free)
+
+    def _rows(self) -> int:
+        return sum(sum(at.high) - sum(at.low) for at in self._at)
 
     def _next_round(self, cycle: int, round_: int) -> None:
         # A ring of one node sends the END to itself.
-        self._send(0, Message("END", cycle, round=round_))
+        self._send(self._heads[cycle], Message("END", cycle, round=round_))
 
     def _expire(self, node: int, cycle: int) -> None:
         # Rows stay that another cycle under way still looks for (Fig. 12.5).

@@ -4,36 +4,43 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from midstream.lab.ring_arrivals import RingArrivals
 from midstream.lab.ring_cluster import RingCluster, RingCounts
+from midstream.lab.ring_dynamic import DynamicRing
 from midstream.ring.cost import RingCosts
 from tests.unit.lab.ring_join import WINDOW, as_sets, expected
 
 COSTS = RingCosts(join=1e-3, insert=1e-4, purge=1e-4, send=1e-4, hop=5e-3)
 
 
+RINGS = (RingCluster, DynamicRing)
+
+
 def run(
-    ways: int, nodes: int, concurrent: int = 0, seed: int = 1, begin: float = 0.0
+    ways: int, nodes: int, concurrent: int = 0, seed: int = 1, begin: float = 0.0, ring: type[RingCluster] = RingCluster
 ) -> tuple[RingArrivals, RingCounts]:
     arrivals = RingArrivals.drawn(ways, rate=2.0 if ways < 4 else 1.0, selectivity=0.4, seconds=12.0, seed=seed)
-    return arrivals, RingCluster(arrivals, WINDOW, nodes, COSTS, begin=begin, concurrent=concurrent).run()
+    return arrivals, ring(arrivals, WINDOW, nodes, COSTS, begin=begin, concurrent=concurrent).run()
 
 
+@pytest.mark.parametrize("ring", RINGS)
 @pytest.mark.parametrize("concurrent", [0, 1, 2, 5])
 @pytest.mark.parametrize(("ways", "nodes"), [(2, 3), (3, 1), (3, 2), (3, 5), (4, 3)])
-def test_the_ring_is_exact_and_its_lemmas_hold(ways: int, nodes: int, concurrent: int) -> None:
+def test_the_ring_is_exact_and_its_lemmas_hold(ways: int, nodes: int, concurrent: int, ring: type[RingCluster]) -> None:
     """Theorem 8: neither more nor less than the join, nothing twice; Lemmas 7 and 8, Theorem 7 at every moment."""
     for seed in (1, 2):
-        arrivals, counts = run(ways, nodes, concurrent, seed)
+        arrivals, counts = run(ways, nodes, concurrent, seed, ring=ring)
         assert counts.violations == []
         assert as_sets(counts.results) == expected(arrivals)
         assert set(counts.ends.values()) == {ways - 1}
         assert len(counts.results) > 20
 
 
-def test_a_ring_that_begins_full_goes_on_as_one_that_has_filled() -> None:
-    arrivals, counts = run(3, 4, begin=8.0)
+@pytest.mark.parametrize("ring", RINGS)
+def test_a_ring_that_begins_full_goes_on_as_one_that_has_filled(ring: type[RingCluster]) -> None:
+    arrivals, counts = run(3, 4, begin=8.0, ring=ring)
     assert counts.violations == []
     assert as_sets(counts.results) == expected(arrivals, begin=8.0)
 
@@ -45,9 +52,39 @@ def test_no_row_is_kept_twice_but_where_several_are_processed_at_once() -> None:
     assert np.mean(many.state_rows) > np.mean(one.state_rows)
 
 
-def test_pairs_compared_are_those_of_one_node() -> None:
+@pytest.mark.parametrize("ring", RINGS)
+def test_pairs_compared_are_those_of_one_node(ring: type[RingCluster]) -> None:
     for nodes in (2, 5):
-        assert run(3, nodes)[1].compared == run(3, 1)[1].compared
+        assert run(3, nodes, ring=ring)[1].compared == run(3, 1)[1].compared
+
+
+@pytest.mark.parametrize("concurrent", [0, 5])
+def test_with_a_dynamic_head_a_row_is_inserted_and_purged_once(concurrent: int) -> None:
+    """§12.5: in PSP once for each slice. With rows at once there are several heads and tails (Fig. 12.7)."""
+    (_, moved), (arrivals, stayed) = (run(3, 5, concurrent, ring=ring) for ring in RINGS)
+    rows = sum(len(times) for times in arrivals.times)
+    assert stayed.inserted == rows >= stayed.purged > rows / 2
+    assert moved.inserted > 2 * rows and moved.purged > 2 * rows
+    assert sum(stayed.sent.values()) < sum(moved.sent.values())
+    assert (max(stayed.heads) > 1) == (concurrent > 0)
+    assert set(moved.heads) == {1}
+
+
+class Hasty(DynamicRing):
+    """Purges by the time of the row that passes, whatever others are under way."""
+
+    @override
+    def _purge(self, node: int, cycle: int) -> None:
+        self._oldest[cycle] = self._time(self._read[cycle][0])
+        super()._purge(node, cycle)
+
+
+def test_with_several_tails_a_row_is_purged_too_early_if_the_oldest_probe_is_not_asked() -> None:
+    """§12.6: purging is postponed until no row under way can need the purged one."""
+    arrivals, slow = RingArrivals.drawn(3, 6.0, 0.2, 12.0, seed=1), RingCosts(join=1e-3, hop=5e-2)
+    found = [ring(arrivals, WINDOW, 5, slow, concurrent=12, queued=True).run() for ring in (DynamicRing, Hasty)]
+    assert not found[0].violations and max(found[0].heads) > 2
+    assert "Lemma 7" in found[1].violations
 
 
 def test_interleaving_takes_less_time() -> None:
