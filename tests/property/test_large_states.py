@@ -18,7 +18,7 @@ from tests.property.sequences import Sequence, begun, drawn, made, run_embedded
 
 SEEDS = range(500, 1500 if SOAK else 540)
 
-TINY, BESIDE = Pace(dying=1, dying_beside=0), Pace(dying=1, dying_beside=2)
+TINY, BESIDE = Pace(dying=1, beside=0), Pace(dying=1, beside=2)
 """Every chunk is large; every chunk of so many times the rows of the step."""
 
 

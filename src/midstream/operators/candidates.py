@@ -71,15 +71,22 @@ class Ranges:
 
 def equal_pairs(left: Codes, right: Codes) -> Iterable[tuple[Indices, Indices]]:
     """The pairs of equal code of two ascending columns; the shorter one is searched for in the longer one."""
-    if len(left) <= len(right):
-        return equal_ranges(left, right).blocks()
-    return ((a, b) for b, a in equal_ranges(right, left).blocks())
+    if len(left) > len(right):
+        return ((b, a) for a, b in equal_pairs(right, left))
+    if 0 < len(left) <= HANDFUL and not _meets(left, right):
+        return ()  # Most often a handful meets none of a chunk, of which one search tells.
+    return equal_ranges(left, right).blocks()
 
 
 def count_equal_pairs(left: Codes, right: Codes) -> int:
     """How many pairs of equal code there are."""
     needles, haystack = (left, right) if len(left) <= len(right) else (right, left)
     return equal_ranges(needles, haystack).count() if len(needles) else 0
+
+
+def _meets(needles: Codes, haystack: Codes) -> bool:
+    found = haystack.take(haystack.searchsorted(needles), mode="clip")
+    return bool(np.count_nonzero(found == needles))
 
 
 def few_equal_pairs(left: Codes, right: Codes) -> Sequence[tuple[Indices, Indices]]:

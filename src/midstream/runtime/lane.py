@@ -27,7 +27,7 @@ from midstream.runtime.piece_writer import Pour
 from midstream.runtime.watermark import StepClock
 from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
-from midstream.state.compaction import PACE, Pace
+from midstream.state.compaction import PACE, Pace, Rewriting
 from midstream.state.join_state import JoinState
 from midstream.state.lineage import LINEAGE, Lineage
 from midstream.state.rows import BaseRows, RowRun, one_batch
@@ -110,7 +110,8 @@ class Lane:
         self._bases: dict[StateId, BaseState] = {}
         self._joins: dict[StateId, JoinState] = {}
         self._tables: dict[StateId, pa.RecordBatch] = {}
-        self._dying = self.pace.dying_in(sum([rows.num_rows for rows in inputs.values()]))
+        self._rows = sum([rows.num_rows for rows in inputs.values()])
+        self._dying = self.pace.dying_in(self._rows)
         self._finished, self._checked = False, are_on()
         self.rests = False
         """Whether operators that are brought nothing leave their states alone; from phase *prepare* on."""
@@ -383,12 +384,14 @@ class Lane:
             states.update(self._as_before(part, changed))
             nothing.update(part.nothing)
         self._counters = {**nothing, **self._counters}
+        made = sum([join.delta.combinations.count for join in self._joins.values() if join.delta is not None])
+        rewriting = self.pace.rewriting_in(self._rows + made)
         for name, base in self._bases.items():
             if name in needed and name not in states:
-                states[name] = self._finish_base(base, self._prefix + name)
+                states[name] = self._finish_base(base, self._prefix + name, rewriting)
         for name, join in self._joins.items():
             if name in needed and name not in states:
-                states[name] = self._finish_join(join, name)
+                states[name] = self._finish_join(join, name, rewriting)
         self._finished = True
         in_order = {name: states[name] for name in self._before.states if name in states} if resting else {}
         return LaneState({**in_order, **states}, dict(boxes))
@@ -415,21 +418,21 @@ class Lane:
         batch = self._tables[name]
         return StateListing((store_chunk(self._store, chunk, batch),), batch.num_rows)
 
-    def _finish_join(self, join: JoinState, name: StateId) -> StateListing:
+    def _finish_join(self, join: JoinState, name: StateId, rewriting: Rewriting) -> StateListing:
         if self._checked and join.delta is not None:
             check_run(join.spec, join.delta)
         lineage = join.spec.lineage
         bound = self.bounds(name).get(lineage.clock) if lineage else None
-        listing = join.finish(self._store, self._prefix + name, bound)
+        listing = join.finish(self._store, self._prefix + name, bound, rewriting)
         delta = len(join.delta) if join.delta else 0
         self.count(OperatorId.of_state(name), Counters(inserted=delta, purged=join.purged, moved=join.moved))
         return listing
 
-    def _finish_base(self, base: BaseState, name: str) -> StateListing:
+    def _finish_base(self, base: BaseState, name: str, rewriting: Rewriting) -> StateListing:
         bounds = self.bounds(base.spec.id)
         if base.rows is None:
             base.append_nothing(self.rows(base.spec).new.batch)
         assert base.rows is not None
         new, old = base.rows.new.batch.num_rows, base.count_alive(bounds)
         self.count(OperatorId.of_state(base.spec.id), Counters(inserted=new, purged=base.live_before - old))
-        return base.finish(self._store, name, old + new, bounds)
+        return base.finish(self._store, name, old + new, bounds, rewriting)

@@ -15,7 +15,7 @@ from midstream.language.evaluate import all_hold
 from midstream.model.manifest import MOST_KNOWN, StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.state.combinations import Combinations, Deaths, Words, empty, heading_of
-from midstream.state.compaction import PACE, is_sparse, rows_to_merge
+from midstream.state.compaction import PACE, Rewriting, is_sparse, rows_to_merge
 from midstream.state.gather import POOL
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
@@ -180,16 +180,30 @@ class BaseState:
         passed = [(clock, at) for clock, at in bounds.items() if clock not in ends or ends[clock][0] < at]
         return passed[0] if len(passed) == 1 else None
 
-    def finish(self, store: ChunkStore, name: str, live: int, bounds: Mapping[Clock, int]) -> StateListing:
-        """Store the step's rows, compact, and list the chunks; `live` counts the rows alive, new ones included."""
+    def finish(
+        self,
+        store: ChunkStore,
+        name: str,
+        live: int,
+        bounds: Mapping[Clock, int],
+        rewriting: Rewriting | None = None,
+    ) -> StateListing:
+        """Store the step's rows, compact, and list the chunks; `live` counts the rows alive, new ones included.
+
+        Compaction that is not granted by `rewriting`, of which a lane has one for all its states, is left for later.
+        """
         assert self.rows is not None
-        new = self.rows.new
-        runs = [run for run in self._thinned(self._trim(self.old, bounds), bounds) if run.batch.num_rows]
+        new, rewriting = self.rows.new, rewriting or PACE.rewriting_in(0)
+        trimmed = self._trim(self.old, bounds, rewriting)
+        runs = [run for run in self._thinned(trimmed, bounds, rewriting) if run.batch.num_rows]
         if new.batch.num_rows:
             runs = [*runs, new]
         # The bounds of these chunks tell the rate of a stream, so small ones are left apart.
         while found := rows_to_merge([run.batch for run in runs]):
-            runs[found[0] : found[1]] = self._merge(runs[found[0] : found[1]])
+            merged = runs[found[0] : found[1]]
+            if not rewriting.grants(sum([run.batch.num_rows for run in merged])):
+                break
+            runs[found[0] : found[1]] = self._merge(merged)
         runs = [run if run.ref else self._stored(store, f"{name}-{at}", run) for at, run in enumerate(runs)]
         chunks = tuple([run.ref for run in runs if run.ref is not None])
         lineage = self.spec.lineage.digest if self.spec.lineage else ""
@@ -214,17 +228,17 @@ class BaseState:
         ref = store_chunk(store, name, run.batch, first=run.first, lifetimes=lifetimes)
         return RowRun(run.first, run.batch, ref, None, run.held)
 
-    def _thinned(self, runs: list[RowRun], bounds: Mapping[Clock, int]) -> list[RowRun]:
+    def _thinned(self, runs: list[RowRun], bounds: Mapping[Clock, int], rewriting: Rewriting) -> list[RowRun]:
         # Queries that share rows let some go early, so a run may be mostly dead before its front is.
         if self.spec.lineage is None or len(self.spec.lineage.filters) < 2:
             return runs
-        return [self._thinned_run(run, bounds) for run in runs]
+        return [self._thinned_run(run, bounds, rewriting) for run in runs]
 
-    def _thinned_run(self, run: RowRun, bounds: Mapping[Clock, int]) -> RowRun:
+    def _thinned_run(self, run: RowRun, bounds: Mapping[Clock, int], rewriting: Rewriting) -> RowRun:
         if run.ref is not None and is_alive(run.ref, bounds):
             return run
         mask = self._alive(run, bounds)
-        if mask is None or not is_sparse(int(mask.sum()), len(mask)):
+        if mask is None or not is_sparse(live := int(mask.sum()), len(mask)) or not rewriting.grants(live):
             return run
         return run.among(mask)
 
@@ -236,22 +250,24 @@ class BaseState:
         names = kept_columns(tuple([name for batch in batches for name in batch.schema.names]), self.spec.columns)
         return [RowRun(runs[0].first, united(batches, names), None, _united([s.known_lifetimes for s in runs]))]
 
-    def _trim(self, runs: list[RowRun], bounds: Mapping[Clock, int]) -> list[RowRun]:
+    def _trim(self, runs: list[RowRun], bounds: Mapping[Clock, int], rewriting: Rewriting) -> list[RowRun]:
         # Dead rows are cut off once they are most of the first chunk.
         if not runs:
             return runs
         first = runs[0]
         if first.is_numbered or (first.ref is not None and is_alive(first.ref, bounds)):
             return runs
-        if self._passed(first, bounds) and 2 * self._count_dead(first, bounds) <= first.batch.num_rows:
-            return runs  # What is cut off are dead rows, and there are too few of them.
+        if self._passed(first, bounds):
+            alive = first.batch.num_rows - self._count_dead(first, bounds)
+            if alive > rewriting.left or not is_sparse(alive, first.batch.num_rows):
+                return runs  # What is cut off are dead rows, and there are too few of them, or too many others.
         mask = self._alive(first, bounds)
         if mask is None:
             return runs
         dead = int(mask.argmax())
         if not mask[dead]:
             dead = len(mask)
-        if not is_sparse(len(mask) - dead, len(mask)):
+        if not is_sparse(len(mask) - dead, len(mask)) or not rewriting.grants(len(mask) - dead):
             return runs
         assert first.held is not None
         held = Combinations.of(first.held.heading, first.held.words[:, dead:].copy())

@@ -24,6 +24,12 @@ so few rows anew than to search one more chunk in every probe, and to list it in
 """
 
 
+MOST_BESIDE_LARGE = 4
+"""Beside many large chunks, which are not merged, there are at most so many others: to write these anew costs a small
+step less than to search one more.
+"""
+
+
 MOST_OF_ROWS, AT_ONCE = 12, 5
 """Chunks of base rows, which no probe searches, are compacted when they are more, and as many at once where that can
 be: a batch made of five takes hardly longer than one of two, and is made a fourth as often.
@@ -36,8 +42,11 @@ class Pace(NamedTuple):
     dying: int = 1 << 14
     """Of chunks of fewer rows the dead ones are taken out in each step; in larger ones they are passed over."""
 
-    dying_beside: int = 8
-    """A chunk of fewer than so many times the step's rows is not large: the step takes out what is dead of it."""
+    merging: int = 1 << 20
+    """A step writes at most so many rows of a lane anew, and merges no larger chunk; larger ones die as a whole."""
+
+    beside: int = 8
+    """What is fewer than so many times the step's rows is not large: it adds a share to the step, not a wait."""
 
     def dying_in(self, rows: int) -> int:
         """Return how many rows a chunk has at least whose dead are passed over in a step of so many rows.
@@ -45,27 +54,74 @@ class Pace(NamedTuple):
         >>> Pace().dying_in(300), Pace().dying_in(60_000)
         (16384, 480000)
         """
-        return max(self.dying, self.dying_beside * rows)
+        return max(self.dying, self.beside * rows)
+
+    def rewriting_in(self, rows: int) -> Rewriting:
+        """Return how many rows a lane may write anew in a step that brings or makes so many rows.
+
+        >>> Pace().rewriting_in(300).most, Pace().rewriting_in(1_000_000).most
+        (1048576, 8000000)
+        """
+        return Rewriting(max(self.merging, self.beside * rows))
+
+
+class Rewriting:
+    """How many rows of a lane a step may still write anew; what is not granted waits for a later step.
+
+    >>> rewriting = Rewriting(100)
+    >>> rewriting.grants(80), rewriting.grants(30), rewriting.grants(20)
+    (True, False, True)
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = self.left = most
+
+    def grants(self, rows: int) -> bool:
+        """Take so many rows off what is left, if there are as many."""
+        if rows > self.left:
+            return False
+        self.left -= rows
+        return True
 
 
 PACE = Pace()
 
 
-def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] | None:
+def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS, limit: int = PACE.merging) -> tuple[int, int] | None:
     """Choose the half-open range of neighbours to merge into one chunk: small ones, or as `choose_neighbours` does.
+
+    The merged chunk has at most `limit` rows. Of chunks of more than half of that there may be any number.
 
     >>> to_merge([40_000, 10, 10, 10, 10]), to_merge([40_000, 10, 10, 10])
     ((1, 5), None)
     """
     if len(sizes) <= min(most, MOST_SMALL):
         return None
-    begin = 0
+    begin = rows = 0
     for end, size in enumerate([*sizes, SMALL + 1]):
-        if size > SMALL:
+        rows += size
+        if size > SMALL or rows > limit:
             if end - begin > MOST_SMALL:
                 return begin, end
-            begin = end + 1
-    return choose_neighbours(sizes, most)
+            begin, rows = (end + 1, 0) if size > SMALL else (end, size)
+    large = len([1 for size in sizes if 2 * size > limit])
+    return choose_neighbours(sizes, max(most, large + MOST_BESIDE_LARGE), limit=limit)
+
+
+def to_unite(sizes: Sequence[int], limit: int) -> tuple[int, int] | None:
+    """Choose the first neighbours that make one chunk of at most `limit` rows, as many as fit.
+
+    >>> to_unite([80, 30, 60, 10, 5], 100), to_unite([80, 100, 5], 100)
+    ((1, 4), None)
+    """
+    rows = begin = 0
+    for end, size in enumerate(sizes):
+        if rows + size > limit:
+            if end - begin > 1:
+                return begin, end
+            rows, begin = 0, end
+        rows += size
+    return (begin, len(sizes)) if len(sizes) - begin > 1 else None
 
 
 def rows_to_merge(batches: Sequence[pa.RecordBatch], limit: int = MOST_ROWS) -> tuple[int, int] | None:

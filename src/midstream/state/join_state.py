@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain, groupby
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import Clock
 from midstream.state.combinations import Combinations
-from midstream.state.compaction import PACE, is_sparse, to_merge
+from midstream.state.compaction import PACE, Rewriting, is_sparse, to_merge, to_unite
 from midstream.state.gather import extremes
 from midstream.state.lineage import Lineage
 from midstream.state.sorted_run import DyingRun, SortedRun, from_batch, is_dead, merge_runs, purge_run, purge_runs
@@ -109,15 +110,21 @@ class JoinState:
         self.old, self.delta = runs, None
         return aged
 
-    def finish(self, store: ChunkStore, name: str, now: int | None = None) -> StateListing:
+    def finish(
+        self, store: ChunkStore, name: str, now: int | None = None, rewriting: Rewriting | None = None
+    ) -> StateListing:
         """Store what is new, compact, and list the chunks. `name` begins the new chunks' names.
 
         In a chain that is cut, chunks are listed slice by slice: `now` is the time that ages are reckoned from.
+        Compaction that is not granted by `rewriting`, of which a lane has one for all its states, is left for later.
         """
+        rewriting = rewriting or PACE.rewriting_in(0)
         runs = [
-            run
-            if run.ref is None or not is_sparse(run.combinations.count, run.ref.rows)
-            else SortedRun(run.codes, run.combinations)
+            SortedRun(run.codes, run.combinations)
+            if run.ref is not None
+            and is_sparse(run.combinations.count, run.ref.rows)
+            and rewriting.grants(run.combinations.count)
+            else run
             for run in self.old
         ]
         is_new = self.delta is not None and self.delta.combinations.count > 0
@@ -125,16 +132,15 @@ class JoinState:
             runs.append(self.delta)
         lineage = self.spec.lineage
         if lineage is not None and lineage.cuts and now is not None:
-            return self._listing(self._in_slices(store, name, runs, lineage, now), store)
+            return self._listing(self._in_slices(store, name, runs, lineage, now, rewriting), store)
         if not is_new and not self.purged and all([run.ref is not None for run in runs]):
             return self._listing(runs, store)  # Nothing was done to it; it may be listed by the slices of a chain.
-        while found := to_merge([run.combinations.count for run in runs]):
-            runs[found[0] : found[1]] = [merge_runs(runs[found[0] : found[1]])]
+        _merge(runs, partial(to_merge, limit=rewriting.most), rewriting)
         clock = None if lineage is None else lineage.clock
         return self._listing([_listed(store, f"{name}-{at}", run, clock) for at, run in enumerate(runs)], store)
 
     def _in_slices(
-        self, store: ChunkStore, name: str, runs: list[SortedRun], lineage: Lineage, now: int
+        self, store: ChunkStore, name: str, runs: list[SortedRun], lineage: Lineage, now: int, rewriting: Rewriting
     ) -> list[SortedRun]:
         # A chunk is in the slice of its youngest row, so it moves on only if it is no longer than a part of the slice.
         born = [born_in(run, lineage.clock) for run in runs]
@@ -143,9 +149,8 @@ class JoinState:
         for at, inside in groupby(order, lambda i: slice_of(born[i], lineage.cuts, now)):
             parts = _parts([(runs[i], born[i][1]) for i in inside], max(lineage.cuts[at] // PARTS_OF_SLICE, 1))
             for part in parts[:-1]:
-                part[:] = part if len(part) == 1 else [merge_runs(part)]  # No more chunks will enter it.
-            while found := to_merge([len(run) for run in parts[-1]], MOST_IN_SLICE):
-                parts[-1][found[0] : found[1]] = [merge_runs(parts[-1][found[0] : found[1]])]
+                _merge(part, partial(to_unite, limit=rewriting.most), rewriting)  # No more chunks will enter it.
+            _merge(parts[-1], partial(to_merge, most=MOST_IN_SLICE, limit=rewriting.most), rewriting)
             for run in chain.from_iterable(parts):
                 if run.ref is not None and run.ref.slice != at:
                     self.moved += len(run)
@@ -163,6 +168,16 @@ class JoinState:
         listing = StateListing(tuple(chunks), live, 0, self.left_out, lineage)
         # What a chunk with dead rows was made of is not what is alive of it now.
         return listing if dying else listing.made_of(runs, store)
+
+
+def _merge(
+    runs: list[SortedRun], choose: Callable[[Sequence[int]], tuple[int, int] | None], rewriting: Rewriting
+) -> None:
+    while found := choose([run.combinations.count for run in runs]):
+        begin, end = found
+        if not rewriting.grants(sum([run.combinations.count for run in runs[begin:end]])):
+            break
+        runs[begin:end] = [merge_runs(runs[begin:end])]
 
 
 def _parts(runs: Sequence[tuple[SortedRun, int]], length: int) -> list[list[SortedRun]]:
