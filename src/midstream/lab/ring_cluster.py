@@ -62,6 +62,12 @@ class RingCounts:
     violations: list[str] = field(default_factory=list)
     finished: float = 0.0
 
+    def idle(self, costs: RingCosts, nodes: int) -> float:
+        """Compute the share of the nodes' time, until the last of them has finished, in which they wait."""
+        joining = costs.join * sum(self.compared.values()) + costs.send * sum(self.sent.values())
+        keeping = costs.insert * self.inserted + costs.purge * self.purged
+        return 1 - (joining + keeping) / (nodes * self.finished)
+
 
 @dataclass(eq=False)
 class RingCluster:

@@ -87,6 +87,19 @@ def test_with_several_tails_a_row_is_purged_too_early_if_the_oldest_probe_is_not
     assert "Lemma 7" in found[1].violations
 
 
+@pytest.mark.parametrize(
+    ("ring", "waiting"), [(RingCluster, (0.52, 0.26, 0.15, 0.10)), (DynamicRing, (0.53, 0.25, 0.16, 0.13))]
+)
+def test_interleaving_puts_idle_nodes_to_use(ring: type[RingCluster], waiting: tuple[float, ...]) -> None:
+    """§12.4: with one row under way nodes wait for one another; the next row is there whenever the ring takes one."""
+    rows = RingArrivals.drawn(3, 5.0, 0.1, 12.0, seed=16)
+    priced, idle = RingCosts(join=5e-6, send=5e-6, hop=5e-5), list[float]()
+    for at_once in (0, 2, 4, 8):
+        counts = ring(rows, 10.0, 4, priced, begin=10.0, concurrent=at_once, queued=True).run()
+        idle.append(counts.idle(priced, 4))
+    assert idle == pytest.approx(waiting, abs=0.006)
+
+
 def test_interleaving_takes_less_time() -> None:
     """Latencies grow, for rows share the nodes, but the last result comes sooner."""
     busy = RingCosts(join=5e-2, hop=5e-2)
