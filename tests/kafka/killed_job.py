@@ -10,21 +10,32 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from typing import Any
 
 import confluent_kafka
 
 from midstream.engine.job_run import FileJob
 from midstream.engine.kafka_source import KafkaSource
+from midstream.job.crash_points import CrashPoint
 from midstream.language.job_file import read_job_file
 
 SINK_POINTS = ("amid_messages", "before_offsets", "before_commit", "after_commit")
-KAFKA_POINTS = ("amid_read", *SINK_POINTS)
+ASIDE_POINTS = ("aside_before_commit", "aside_after_commit")
+"""As those of the same end, once the step after the one that is sent has been done, but for its manifest."""
+KAFKA_POINTS = ("amid_read", *SINK_POINTS, *ASIDE_POINTS)
 PLANS = ("((A B) C)", "(A (B C))")
 
 
 def die_in_sink(point: str, step: int, by: signal.Signals = signal.SIGKILL) -> None:
     """Have this process die at a point of the transaction that sends a step."""
+
+    done, reach_point = threading.Event(), CrashPoint.reach
+
+    def reaching(self: CrashPoint, here: str, at: int) -> None:
+        if here == "after_chunks" and at == step + 1:
+            done.set()
+        reach_point(self, here, at)
 
     class Producer(confluent_kafka.Producer):
         sent = -1
@@ -42,16 +53,20 @@ def die_in_sink(point: str, step: int, by: signal.Signals = signal.SIGKILL) -> N
             super().send_offsets_to_transaction(*args)
 
         def commit_transaction(self, *args: Any) -> None:
-            if point == "before_commit":
+            if point.endswith("before_commit"):
                 self.flush(5)
+            aside = self.sent == step and point in ASIDE_POINTS
+            if aside and threading.current_thread() is not threading.main_thread():
+                print("the next step is done:", done.wait(5), file=sys.stderr, flush=True)  # Commands wait for this.
             self.reach("before_commit")
             super().commit_transaction(*args)
             self.reach("after_commit")
 
         def reach(self, here: str) -> None:
-            if here == point and self.sent == step:
+            if here == point.removeprefix("aside_") and self.sent == step:
                 os.kill(os.getpid(), by)
 
+    CrashPoint.reach = reaching  # type: ignore[method-assign]
     confluent_kafka.Producer = Producer  # type: ignore[misc]
 
 

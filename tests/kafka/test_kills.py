@@ -24,7 +24,7 @@ from midstream.language.job_file import parse_job
 from tests.drawing import FIFTHS, SOAK, chosen_fifth
 from tests.forked import forks, run
 from tests.kafka.broker import Broker, job_text, mark, stream
-from tests.kafka.killed_job import KAFKA_POINTS, PLANS
+from tests.kafka.killed_job import ASIDE_POINTS, KAFKA_POINTS, PLANS
 
 CASES = 300
 QUICK = 2
@@ -64,8 +64,8 @@ class Case:
             self.clocks[name, partition] = clock + len(values) * speed
             self.kafka.send(self.topics[name], values, partition)
 
-    def job(self) -> str:
-        limit = self.random.choice((None, 3, 7))
+    def job(self, *limits: int | None) -> str:
+        limit = self.random.choice(limits or (None, 3, 7))
         options = {} if limit is None else {"maxOffsetsPerTrigger": limit}
         shape = {"schema": "k BIGINT, u BIGINT, ts TIMESTAMP", "lateness": f"{LATENESS} seconds"}
         streams = {name: stream(self.kafka, topic, **shape, options=options) for name, topic in self.topics.items()}
@@ -119,6 +119,28 @@ def test_each_result_is_in_the_topic_once(
     found, marks = case.found()
     assert found == case.expected()
     assert set(marks.values()) <= {1}
+
+
+@pytest.mark.parametrize("point", ASIDE_POINTS)
+def test_a_kill_while_a_step_is_sent_and_the_next_one_is_done(
+    point: str, kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job dies when the chunks of step 3 are written, and step 2 is not sent, or just so."""
+    monkeypatch.chdir(tmp_path)
+    case = Case(kafka, 4)
+    Path("job.toml").write_text(text := case.job(5))
+    for _ in range(3):
+        case.send()
+    ended = run("tests.kafka.killed_job", point, "2")
+    assert ended.returncode == -signal.SIGKILL and "the next step is done: True" in ended.stderr, ended.stderr
+    case.note_what_was_aborted()
+    with FileJob(parse_job(text)) as job:
+        assert job.engine.manifest.step == 2
+        while job.step():
+            pass
+    found, marks = case.found()
+    assert found == case.expected()
+    assert set(marks.values()) == {1}
 
 
 @pytest.mark.parametrize("point", ["amid_messages", pytest.param("before_commit", marks=pytest.mark.verify)])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence, Set
-from concurrent.futures import Executor, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
@@ -61,8 +62,10 @@ class EngineCheckpoint:
         self.store = WriteBackStore(FileStore(self.folders.chunks, epoch=self._writer.claim.number))
         self.times = StepTimes(self.folders, self._writer.claim.number)
         self._begun: Manifest | None = None
-        self._undelivered = self._overdue = self._unsettled = False
+        self._undelivered = self._overdue = self._unsettled = self._again = False
         self._tried = 0
+        self._sender = ThreadPoolExecutor(1, thread_name_prefix="midstream-sinks")
+        self._sent: tuple[Manifest, Future[None]] | None = None
         self._lost: LostCheckpointError | None = None
         self._attempts = count(1)
         self._staged: StagedResults | None = None
@@ -95,6 +98,7 @@ class EngineCheckpoint:
 
     def declare(self, manifest: Manifest) -> Manifest:
         """Publish a manifest that was changed between two steps, by declarations or commands."""
+        self.settle()
         marked = self._marked(manifest)
         if self._begun is not None:
             self._only_writer(marked)
@@ -106,7 +110,8 @@ class EngineCheckpoint:
 
     def waits(self, manifest: Manifest) -> bool:
         """Return whether commands of the log, or results of the newest step, wait for the next one."""
-        return self._undelivered or bool(self.folders.commands.after(manifest.last_command))
+        undelivered = self._undelivered and not self.is_sending
+        return undelivered or bool(self.folders.commands.after(manifest.last_command))
 
     def reach(self, point: str, step: int) -> None:
         """Mark a named point of a step at which a test may have this process killed."""
@@ -176,13 +181,16 @@ class EngineCheckpoint:
         self.reach("after_chunks", manifest.step)
         sources = {} if read is None else {"read": {name: tuple(one) for name, one in read.items()}}
         after = self._marked(after, files=files, events=tuple(waiting), **sources)
+        # No manifest says what the sinks lack of a step before it.
+        with watch.phase("sinks"):
+            self.settle()
         try:
             self._commits.publish(after)
         except LostCheckpointError as error:
             self._lost = error
             raise
         watch.lap("commit")
-        self._undelivered = True
+        self._undelivered, self._again, self._tried = True, self._tried > 1, 0
         return after
 
     def finish(self, manifest: Manifest) -> None:
@@ -198,8 +206,8 @@ class EngineCheckpoint:
                 self._writer.check()
             if self._undelivered:
                 self._overdue = True
-                self._commits.deliver(manifest, again=self._tried > 1)
-                self._undelivered, self._overdue, self._tried = False, False, 0
+                self._commits.deliver(manifest, again=self._again)
+                self._undelivered = self._overdue = False
             if self._unsettled:
                 self._commits.clear(manifest)
                 self._unsettled = False
@@ -207,19 +215,31 @@ class EngineCheckpoint:
             self._lost = error
             raise
 
-    def deliver(self, manifest: Manifest) -> None:
-        """Fill the sinks right after the step; a failure leaves the step committed and its rows taken."""
-        try:
+    def deliver(self, manifest: Manifest, *, aside: bool = False) -> None:
+        """Fill the sinks right after the step; a failure leaves the step committed and its rows taken.
+
+        Where it may be done `aside`, and the sinks allow that, a thread does it until `settle`.
+        """
+        if aside and not (self._unsettled or self._again) and self._commits.may_fill_aside(manifest):
+            self._sent = manifest, self._sender.submit(self._commits.fill, manifest, keeps=True)
+            return
+        with _delivering(manifest):
             self.finish(manifest)
-        except Exception as error:
-            # Also what a user's function raises: the step is committed in any case.
-            known = error if isinstance(error, MidstreamError) else SinkError(f"{type(error).__name__}: {error}")
-            raise UndeliveredError(
-                f"step {manifest.step} is committed, but a sink has not taken its results: {known.message}",
-                place=known.place,
-                remedy=f"do not push its rows again; {known.remedy or 'mend that'}: the results come first with the "
-                "next push",
-            ) from error
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether a thread fills the sinks with the results of the newest step."""
+        return self._sent is not None
+
+    def settle(self) -> None:
+        """Wait until the sinks have what a thread fills them with; raises where they do not get it."""
+        if self._sent is None:
+            return
+        (manifest, sending), self._sent, self._overdue = self._sent, None, True
+        with _delivering(manifest):
+            sending.result()
+            self.outputs.remove_staged(manifest)
+        self._undelivered = self._overdue = False
 
     def rejected(self, kind: str, manifest: Manifest) -> dict[str, pa.Table]:
         """Read all `late` rows or `dead_letters` of the checkpoint, by stream; the latter also `of_queries`."""
@@ -256,6 +276,7 @@ class EngineCheckpoint:
 
     def close(self, failure: BaseException | None = None, manifest: Manifest | None = None) -> None:
         """Release the checkpoint, with the `failure` that ended the job, if any, and the sinks of the `manifest`."""
+        self._sender.shutdown()
         self.times.write()
         if manifest is not None:
             self.outputs.close(manifest)
@@ -273,6 +294,21 @@ class EngineCheckpoint:
     @staticmethod
     def _marked(manifest: Manifest, **more: Any) -> Manifest:
         return replace(manifest, published=replace(manifest.published, host=EMBEDDED, **more))
+
+
+@contextmanager
+def _delivering(manifest: Manifest) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        # Also what a user's function raises: the step is committed in any case.
+        known = error if isinstance(error, MidstreamError) else SinkError(f"{type(error).__name__}: {error}")
+        raise UndeliveredError(
+            f"step {manifest.step} is committed, but a sink has not taken its results: {known.message}",
+            place=known.place,
+            remedy=f"do not push its rows again; {known.remedy or 'mend that'}: the results come first with the next "
+            "push",
+        ) from error
 
 
 def refuse_if_closed(closed: bool) -> None:

@@ -34,7 +34,7 @@ from midstream.language.job_specs import SourceSpec
 from midstream.migration.base import strategies
 from midstream.model.codec import encode
 from midstream.model.command import Command
-from midstream.model.errors import PASSING, InputError, fault_located
+from midstream.model.errors import PASSING, InputError, UndeliveredError, fault_located
 from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
@@ -232,7 +232,10 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         refuse_if_closed(self._closed)
         if self._sources is None:
             return self.push(interval=interval, returns=returns) if self.waits else None
-        return self._sources.step(interval, returns=returns)
+        results = self._sources.step(interval, returns=returns)
+        if results is None and self._checkpoint is not None:
+            self._checkpoint.settle()
+        return results
 
     def declare_optimizer(self, declared: Mapping[str, OptimizerSettings]) -> None:
         """Set what a job file says of the optimizer, by query, or ("") for queries without settings of their own.
@@ -302,7 +305,9 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         try:
             if self._checkpoint is not None:
                 with watch.phase("sinks"):
-                    self._checkpoint.deliver(self._manifest)
+                    # A step of which something is returned is in its sinks before that.
+                    aside = not returns and self._sources is not None and self._sources.goes_on
+                    self._checkpoint.deliver(self._manifest, aside=aside)
         finally:
             time = timed(self._manifest, happened, watch, interval, backlog)
             self._times.note(time)
@@ -366,13 +371,23 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         return engine
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Release the checkpoint, which notes a `failure`, and end the threads; the engine can still be looked at."""
+        """Release the checkpoint, which notes a `failure`, and end the threads; the engine can still be looked at.
+
+        Raises `UndeliveredError` where a sink does not take the newest step, which it was given while others were done.
+        """
         self._closed = True
         if self._sources is not None:
             self._sources.close()
-        if self._checkpoint is not None:
-            self._checkpoint.close(failure, self._manifest)
-        self._pool.shutdown()
+        try:
+            if self._checkpoint is not None:
+                self._checkpoint.settle()
+        except UndeliveredError as error:
+            failure = failure or error
+            raise
+        finally:
+            if self._checkpoint is not None:
+                self._checkpoint.close(failure, self._manifest)
+            self._pool.shutdown()
 
     def __enter__(self) -> Self:
         return self
@@ -426,8 +441,11 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
 
     def _take_up(self, checkpoint: EngineCheckpoint) -> WaitingCommands:
         self._manifest = checkpoint.begin(self._manifest)
-        checkpoint.finish(self._manifest)
+        if not checkpoint.is_sending:
+            checkpoint.finish(self._manifest)
         waiting = WaitingCommands(checkpoint.outputs, self._manifest)
+        if self._given(waiting):
+            checkpoint.settle()
         checkpoint.reach("before_job", self._manifest.step + 1)
         return waiting
 

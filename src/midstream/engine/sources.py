@@ -169,6 +169,11 @@ class Sources:
                 read = {*self._read[name], *one.files}
                 self._ahead[name] = self._pool.submit(_Asked.of, self._sources[name], read)
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next step is being read already."""
+        return bool(self._ahead)
+
     def close(self) -> None:
         """Close what the sources hold open."""
         for source in self._sources.values():

@@ -47,9 +47,7 @@ class Commits:
 
         Where the step was tried `again`, what attempts have staged that broke off is removed.
         """
-        self.crash.reach("before_sink", manifest.step)
-        self.outputs.commit(manifest)
-        self.crash.reach("after_sink", manifest.step)
+        self.fill(manifest)
         # The step is done: what is in the way of tidying (a damaged savepoint, say) is for the doctor to tell.
         with suppress(MidstreamError, FileNotFoundError):
             if again:
@@ -57,6 +55,17 @@ class Commits:
             if manifest.step % STEPS_BETWEEN_TIDYINGS == 0:
                 self.writer.check()
                 self.outputs.folders.tidy(manifest)
+
+    def fill(self, manifest: Manifest, *, keeps: bool = False) -> None:
+        """Fill the sinks as `deliver` does, and tidy nothing; what is staged stays as well if this `keeps` it."""
+        self.crash.reach("before_sink", manifest.step)
+        self.outputs.commit(manifest, keeps=keeps)
+        self.crash.reach("after_sink", manifest.step)
+
+    def may_fill_aside(self, manifest: Manifest) -> bool:
+        """Return whether a thread may `fill` the sinks while the next step is done."""
+        # To tidy would take the chunks of that one for what nobody lists.
+        return manifest.step % STEPS_BETWEEN_TIDYINGS != 0 and self.outputs.may_commit_aside(manifest)
 
     def settle(self, manifest: Manifest) -> None:
         """Take back what others did of later steps, which do not count. Call it before the first step of an epoch."""

@@ -279,26 +279,40 @@ class Outputs:
             if checks:
                 sink.check_columns(columns)
 
-    def commit(self, manifest: Manifest) -> None:
+    def commit(self, manifest: Manifest, *, keeps: bool = False) -> None:
         """Commit in the sinks what the manifest's step has staged; may be called again.
 
         They are those that the manifest names, because the step is staged where they have it: where a query has another
         sink since, that one gets what comes after. The sink of a query that is dropped next may be gone, but only where
-        nothing is staged for it any more.
+        nothing is staged for it any more. The staged files are removed, unless this `keeps` them.
         """
-        by_output: dict[JobOutput, list[str]] = {}
-        for kind, name, file, _ in manifest.published.files:
-            by_output.setdefault(JobOutput(kind, name), []).append(file)
-        line, step = manifest.time_line, manifest.step
-        for output, files in by_output.items():
-            staging = self._staged_at(output, manifest).of(line.stamp(step))
-            staged = StagedStep(output.name, step, line, staging, tuple(files), self.frames, self.tasks_end)
+        for output, staged in self._staged_step(manifest).items():
             try:
                 self._staged_for(output, manifest).commit(staged)
-                staging.storage.remove(files)
+                if not keeps:
+                    staged.staging.storage.remove(staged.files)
             except MidstreamError:
                 if not self._is_dropped_next(output, manifest) or staged.is_partly_there:
                     raise
+
+    def may_commit_aside(self, manifest: Manifest) -> bool:
+        """Return whether a thread may commit the manifest's step while the next one is done."""
+        return all(self._staged_for(output, manifest).aside for output in self._staged_step(manifest))
+
+    def remove_staged(self, manifest: Manifest) -> None:
+        """Remove what the manifest's step has staged, once the sinks have it."""
+        for staged in self._staged_step(manifest).values():
+            staged.staging.storage.remove(staged.files)
+
+    def _staged_step(self, manifest: Manifest) -> dict[JobOutput, StagedStep]:
+        by_output: dict[JobOutput, list[str]] = {}
+        for kind, name, file, _ in manifest.published.files:
+            by_output.setdefault(JobOutput(kind, name), []).append(file)
+        line, step, found = manifest.time_line, manifest.step, dict[JobOutput, StagedStep]()
+        for output, files in by_output.items():
+            staging = self._staged_at(output, manifest).of(line.stamp(step))
+            found[output] = StagedStep(output.name, step, line, staging, tuple(files), self.frames, self.tasks_end)
+        return found
 
     def clear_step(self, manifest: Manifest) -> None:
         """Remove what attempts that broke off have staged of the manifest's step, once the sinks have that step."""

@@ -169,6 +169,9 @@ class Sink(ABC):
 
     name: ClassVar[str]
 
+    aside: ClassVar[bool] = False
+    """Whether a thread may call `commit` while the next step is done; that step counts only once the call returned."""
+
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Make the sink that a job file or a manifest names, of its options."""

@@ -35,6 +35,8 @@ SIGN = "_op"
 _VALUES = ("json", "avro")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _IN_TRANSACTION = 30.0
+_PIECE = 10_000
+"""Rows that are made messages together: the next ones get the memory of the last, which is not asked for anew."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class KafkaSink(Sink):
     value: str = "json"
 
     name: ClassVar[str] = "kafka"
+    aside: ClassVar[bool] = True
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
@@ -185,19 +188,21 @@ class KafkaSink(Sink):
         """Hand the messages to the client; the calls that end the transaction raise what the broker refuses of them."""
         step = f"{stamp.job}/{stamp.epoch}/{stamp.step}/".encode()
         produce, topic, headers = producer.produce, self.topic, [(HEADER, b"")]
-        # By position, and with one list of headers, which the client copies: so a message costs half as much.
-        for ordinal, (key, value) in enumerate(zip(self._keys(rows), self._values(rows), strict=True)):
-            headers[0] = HEADER, b"%b%d" % (step, ordinal)
-            while True:
-                try:
-                    produce(topic, value, key, -1, None, None, 0, headers)
-                    break
-                except BufferError:  # The broker is slower than this loop.
-                    producer.poll(0.05)
-                except kafka().KafkaException as error:
-                    if error.args[0].code() != kafka().KafkaError._STATE:
-                        raise
-                    return  # A message before this one was refused.
+        for first in range(0, rows.num_rows, _PIECE):
+            piece = rows.slice(first, _PIECE)
+            # By position, and with one list of headers, which the client copies: so a message costs half as much.
+            for ordinal, (key, value) in enumerate(zip(self._keys(piece), self._values(piece), strict=True), first):
+                headers[0] = HEADER, b"%b%d" % (step, ordinal)
+                while True:
+                    try:
+                        produce(topic, value, key, -1, None, None, 0, headers)
+                        break
+                    except BufferError:  # The broker is slower than this loop.
+                        producer.poll(0.05)
+                    except kafka().KafkaException as error:
+                        if error.args[0].code() != kafka().KafkaError._STATE:
+                            raise
+                        return  # A message before this one was refused.
 
     def _keys(self, rows: pa.Table) -> Sequence[bytes | None]:
         if not self.key:
