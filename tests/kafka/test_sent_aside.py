@@ -117,6 +117,11 @@ def test_a_job_that_is_closed_says_that_its_newest_step_is_not_sent(sent: Sent) 
     with pytest.raises(UndeliveredError, match="step 1 is committed"), FileJob(sent.job) as job:
         assert job.step() and job.step()
         sent.done[2].set()
+    sent.fails = lambda step: step == 2
+    with pytest.raises(ZeroDivisionError), FileJob(sent.job) as job:  # What failed first is what is said.
+        assert job.step()
+        sent.done[3].set()
+        raise ZeroDivisionError
     sent.fails = lambda step: False
     with FileJob(sent.job) as job:
         while job.step():

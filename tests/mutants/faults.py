@@ -528,6 +528,14 @@ FAULTS = (
         ("tests/unit/engine/test_loss_of_power.py::test_what_a_manifest_lists_is_synced_before_it_is_published",),
     ),
     Fault(
+        "commit-before-the-last-is-sent",
+        "engine/durable.py",
+        '        with watch.phase("sinks"):\n            self.settle()\n',
+        "",
+        "a step is committed before a thread has given a sink the one before it, which a kill then loses",
+        ("tests/kafka/test_sent_aside.py::test_a_step_that_is_not_sent_stops_the_next_one",),
+    ),
+    Fault(
         "overtaken-driver-goes-on",
         "checkpoint/writer.py",
         "        self.manifests.add(manifest)\n        self.check()\n",

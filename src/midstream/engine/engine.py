@@ -382,8 +382,9 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
             if self._checkpoint is not None:
                 self._checkpoint.settle()
         except UndeliveredError as error:
-            failure = failure or error
-            raise
+            if failure is None:  # Otherwise that one is raised.
+                failure = error
+                raise
         finally:
             if self._checkpoint is not None:
                 self._checkpoint.close(failure, self._manifest)
