@@ -78,7 +78,7 @@ def median_course(migrate: bool) -> Course:
 
 def draw(path: Path) -> None:
     """Write the picture, as PNG and as SVG."""
-    run(migrate=True)  # What is imported and compiled at the first steps is no part of the message.
+    run(migrate=True)  # What is imported and compiled at the first steps is not a part of the message.
     stay, move = median_course(migrate=False), median_course(migrate=True)
     assert stay.results == move.results, "a migration must not change the answer"
     figure, (work, latency, output) = plt.subplots(3, 1, figsize=(9, 7.4), sharex=True, height_ratios=[3, 2, 1.2])

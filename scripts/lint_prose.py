@@ -208,7 +208,7 @@ def _docstrings(path: Path, node: ast.ClassDef | ast.FunctionDef) -> Iterator[Pa
     if text:
         for paragraph in re.split(r"\n\s*\n", text):
             lines = [one for one in paragraph.splitlines() if one.strip()]
-            # Doctests and indented code are no prose; each entry of Args is a passage.
+            # Doctests and indented code are not prose; each entry of Args is a passage.
             if any(one.lstrip().startswith((">>>", "...")) for one in lines):
                 continue
             entries: list[str] = []

@@ -69,7 +69,7 @@ def holds(python: Path, trial: Trial, log: Path) -> bool:
     """Run a trial's tests by a Python; what they print goes to a file."""
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
     environ = os.environ | {"PYTHONPATH": path, "PYSPARK_PYTHON": str(python)}
-    # What a newer package warns of is no failure.
+    # What a newer package warns of is not a failure.
     command = [str(python), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-W", "default", *trial.tests]
     with log.open("w") as file:
         done = subprocess.run(command, cwd=ROOT, env=environ, stdout=file, stderr=file, check=False)

@@ -234,7 +234,7 @@ def test_no_cache_is_shared_by_the_engines_of_a_process() -> None:
         if m.room in PURE_ROOMS - {"lab"}
         for name in (*cached_functions(m.tree), *empty_stores(m.tree))
     }
-    # What users register of their own is no cache: it is nowhere else.
+    # What users register of their own is not a cache: it is nowhere else.
     found.discard("language/user_predicates.py:_KNOWN")
     # Filled while modules are loaded, by their own names.
     found -= {"model/allowed.py:_OPERATORS", "model/allowed.py:_SOURCES"}

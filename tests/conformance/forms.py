@@ -57,7 +57,7 @@ def shuffled(rng: Random) -> list[str]:
 
 
 def mirrored(spec: QuerySpec, notation: str) -> str | None:
-    """The tree with the sides of each pair changed, or None for what is no tree or cannot be turned round.
+    """The tree with the sides of each pair changed, or None for what is not a tree or cannot be turned round.
 
     >>> from tests.oracle.spec import SourceSpec
     >>> mirrored(QuerySpec((SourceSpec("A", "A"),), ()), "stairs(((A B) C))")

@@ -63,7 +63,7 @@ def trip(rng: Random, rehearsal: Rehearsal, name: str, strategy: str, steps: int
 def further(rng: Random, rehearsal: Rehearsal, first: str, move: Migrate, steps: int) -> list[Migrate]:
     """More migrations soon after, one of four by another strategy; of six two go back to the first plan.
 
-    One of six keeps the tree and changes its sides only, which is no migration to any state but one to every order.
+    One of six keeps the tree and changes its sides only, which is not a migration to any state but one to every order.
     """
     found: list[Migrate] = []
     for _ in range(rng.choice((0, 0, 1, 2, 3))):

@@ -44,7 +44,7 @@ def test_figures_are_those_of_the_reviews(tmp_path: Path) -> None:
         last = own[-1].figures["sources"]
         assert six[0]["path"][-1] == [last["A"]["rate"], last["B"]["rate"]]
         assert job.engine.report().query("q").optimizer.reason == found["reason"]
-        with pytest.raises(MidstreamError, match="is no step"):
+        with pytest.raises(MidstreamError, match="is not a step"):
             view(0, "decisions", {"review": "x"})
 
 

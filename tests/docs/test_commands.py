@@ -18,7 +18,7 @@ TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULT
 
 
 def unknown(line: str) -> str | None:
-    """What of a command line is not there; None if all is, or if it is no command of ours."""
+    """What of a command line is not there; None if all is, or if it is not a command of ours."""
     for part in re.split(r"&&|;|\|", line):
         try:
             words = shlex.split(part, comments=True)

@@ -107,8 +107,8 @@ def _bound(text: str) -> Any:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("regexp_matches(s, '(')", "no regular expression"),
-        ("regexp_matches(s, t)", "no constant"),
+        ("regexp_matches(s, '(')", "not a regular expression"),
+        ("regexp_matches(s, t)", "not a constant"),
         ("regexp_extract(s, 'a', 3)", "has no group 3"),
         ("date_trunc('fortnight', ts)", "unknown unit 'fortnight'"),
         ("date_diff('week', ts, u)", "unknown unit 'week'"),
@@ -117,13 +117,13 @@ def _bound(text: str) -> Any:
         ("tags[0]", "items count from 1"),
         ("tags[s]", "an item of type string of a list"),
         ("n[1]", "a subscript of a value"),
-        ("j->>s", "a JSON path that is no constant"),
+        ("j->>s", "a JSON path that is not a constant"),
         ("from_csv(s, 'a INT')", "unknown function 'FROM_CSV' .at line 1, column 8"),
         ("timestampdiff(FORTNIGHT, ts, u)", "unknown unit 'fortnight'"),
         ("list_contains(s, 'a')", "only a list has items"),
         ("1 // 0", "'//' has no value for 1, 0"),
         ("make_date(2020, 2, 30)", "'MAKE_DATE' has no value for 2020, 2, 30"),
-        ("CAST(300 AS TINYINT)", "300 is no TINYINT"),
+        ("CAST(300 AS TINYINT)", "300 is not a valid TINYINT"),
         ("foo(s)", "unknown function 'FOO'"),
     ],
 )

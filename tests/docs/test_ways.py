@@ -36,7 +36,7 @@ def passed(act: Callable[[], object]) -> list[str]:
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        # Bodies of modules and classes run with an import, and are no functions.
+        # Bodies of modules and classes run with an import, and are not functions.
         if event == "call" and code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(SOURCE):
             found.setdefault(code.co_filename.removeprefix(SOURCE))
 

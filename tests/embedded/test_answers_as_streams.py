@@ -92,7 +92,10 @@ def test_no_stream_gets_the_name_of_answers_that_are_read(tmp_path: Path, on_che
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("SELECT k FROM joined [ROWS 3], A [ROWS 3] WHERE joined.k = A.k", "a ROWS window over the answers"),
+        (
+            "SELECT k FROM joined [ROWS 3], A [ROWS 3] WHERE joined.k = A.k",
+            "a ROWS window in a query that reads the answers",
+        ),
         ("SELECT zz FROM joined", "unknown column 'zz'"),
         ("SELECT k FROM joind", "unknown stream 'joind'"),
         ("SELECT x.k FROM joined x, A WHERE x.k = A.k", "has no window"),

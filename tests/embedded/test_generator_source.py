@@ -102,11 +102,11 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "a time that is none": ({"rate": "5; 6 from noon"}, "rate cannot be read: 'noon'"),
     "no values": ({"name.values": None}, "name.values .* is missing"),
     "values twice": ({"k.values": 5}, "k.values .* and k.selectivity say the same"),
-    "no value": ({"name.values": 0}, "has 0, which is no whole number of at least 1"),
+    "no value": ({"name.values": 0}, "has 0, which is not a whole number of at least 1"),
     "a selectivity above one": ({"k.selectivity": 2}, "not above 0 and at most 1"),
     "a skew below zero": ({"k.skew": -1}, "not between 0 and 100"),
-    "an unknown option": ({"k.sleectivity": 2}, "k.sleectivity .* no option of a generator.*k.selectivity"),
-    "a step of no time": ({"step": "0 s"}, "step .* is no time at all"),
+    "an unknown option": ({"k.sleectivity": 2}, "k.sleectivity .* not an option of a generator.*k.selectivity"),
+    "a step of no time": ({"step": "0 s"}, "step .* is not a time at all"),
     "an end that is none": ({"until": "dawn"}, "until cannot be read"),
 }
 
@@ -136,8 +136,8 @@ def test_what_cannot_be_drawn_is_refused_with_place_and_remedy(
     ("schema", "words"),
     [
         (None, "has no schema"),
-        ("k BIGINT, name VARCHAR, ts BIGINT", "'ts' .* no column of type TIMESTAMP"),
-        ("k BIGINT, name VARCHAR, at TIMESTAMP", "'ts' .* no column of type TIMESTAMP"),
+        ("k BIGINT, name VARCHAR, ts BIGINT", "'ts' .* not a column of type TIMESTAMP"),
+        ("k BIGINT, name VARCHAR, at TIMESTAMP", "'ts' .* not a column of type TIMESTAMP"),
         ("k BIGINT, name DATE, ts TIMESTAMP", "'name' of type date32.* does not hold whole numbers"),
         ("k TINYINT, name VARCHAR, ts TIMESTAMP", "'k' of type int8 does not hold whole numbers up to 999"),
     ],

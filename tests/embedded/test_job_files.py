@@ -252,7 +252,7 @@ def test_numbers_of_json_lose_no_digit(tmp_path: Path) -> None:
         (('format = "parquet"', 'format = "avro"'), ("avro", "--engine spark")),
         (('path = "in/A"', 'path = "hdfs://host/in"'), ("hdfs://host/in", "--engine spark")),
         (("maxFilesPerTrigger", "mergeSchema"), ("mergeschema", "--engine spark")),
-        (('path = "in/A"', 'path = "nowhere"'), ("none yet", "schema =")),
+        (('path = "in/A"', 'path = "nowhere"'), ("no files yet", "schema =")),
     ],
     ids=["another format", "another file system", "an option", "no columns"],
 )

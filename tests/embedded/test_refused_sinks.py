@@ -100,7 +100,7 @@ def test_a_folder_is_free_once_its_query_is_dropped(tmp_path: Path) -> None:
 
 
 def test_a_query_waits_for_a_checkpoint_that_cannot_be_written(tmp_path: Path) -> None:
-    """What keeps a step from being done at all is no fault of the command."""
+    """What keeps a step from being done at all is not a fault of the command."""
     with opened(tmp_path) as engine:
         engine.push(step(0))
         checkpoint = Checkpoint.open(tmp_path / "checkpoint")

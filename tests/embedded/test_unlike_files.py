@@ -189,7 +189,7 @@ def test_lines_that_are_no_json_say_so(folder: Path, line: bytes) -> None:
     (folder / "A" / "0.json").write_bytes(b'\xef\xbb\xbf{"k": 1, "ts": "2024-01-01", "v": "x"}\n' + line + b"\r\n")
     results, (letter,) = run(folder, "json")
     assert results == [ONE]
-    assert letter["_reason"] == "the line is no JSON object"
+    assert letter["_reason"] == "the line is not a JSON object"
     assert letter["_corrupt_record"].startswith(line.decode("utf-8", "replace"))
 
 

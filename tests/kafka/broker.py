@@ -61,7 +61,7 @@ class Broker:
     def send(
         self, topic: str, values: Iterable[Any], partition: int = 0, key: bytes | None = None, timestamp: int = 0
     ) -> None:
-        """Messages; what is no bytes is sent as JSON. A `timestamp` of 0 milliseconds is the present."""
+        """Messages; what is not bytes is sent as JSON. A `timestamp` of 0 milliseconds is the present."""
         # Tansu takes the first message of the last batch for the end of a partition.
         settings = {"bootstrap.servers": self.servers, "batch.num.messages": 1, "message.max.bytes": 4_000_000}
         producer = confluent_kafka.Producer({**settings, **QUIET})

@@ -57,7 +57,7 @@ def test_both_hosts_tell_a_wrong_topic_option_and_schema(
         ({}, "no fault found"),
         ({"options": {"subscribe": f"{topic}x"}}, f"there is no topic '{topic}x'"),
         ({"options": {"startingOffsets": "soon"}}, "startingOffsets is 'soon'"),
-        ({"options": {"maxOffsetsPerTrigger": "few"}}, "no whole number above 0"),
+        ({"options": {"maxOffsetsPerTrigger": "few"}}, "not a whole number above 0"),
         ({"schema": "k BIGINT, v VARCHAR, w INT, ts TIMESTAMP"}, "has no field 'w'"),
         ({"value": "protobuf"}, "a schema of AVRO"),
     ):

@@ -260,7 +260,7 @@ def test_dead_letters_go_to_a_topic_once(kafka: Broker, tmp_path: Path, monkeypa
     assert [(one["_topic"], one["_partition"], one["_offset"]) for one in kafka.rows(dead)] == [
         (topic, 0, offset) for offset in (1, 2, 3)
     ]
-    assert "no JSON object" in kafka.rows(dead)[0]["_reason"]
+    assert "not a JSON object" in kafka.rows(dead)[0]["_reason"]
     assert len(kafka.rows(out)) == 1
 
 

@@ -171,11 +171,11 @@ def test_a_job_begins_at_a_time(kafka: Broker) -> None:
     [
         ({"startingOffsets": "yesterday"}, "startingOffsets is 'yesterday'"),
         ({"startingOffsets": '{"TOPIC": {}}'}, "does not say where partition 0 begins"),
-        ({"maxOffsetsPerTrigger": 0}, "no whole number above 0"),
+        ({"maxOffsetsPerTrigger": 0}, "not a whole number above 0"),
         ({"subscribe": "a,b"}, "a stream is one topic"),
         ({"minPartitions": 3}, "knows no option 'minpartitions'"),
-        ({"kafka.sasl.jaas.config": "x"}, "named by the job file alone"),
-        ({"kafka.bootstrap.servers": ""}, "not said where Kafka is"),
+        ({"kafka.sasl.jaas.config": "x"}, "comes from the job file"),
+        ({"kafka.bootstrap.servers": ""}, "no setting says where Kafka is"),
     ],
 )
 def test_a_wrong_option_is_told_before_anything_is_read(kafka: Broker, options: dict[str, Any], says: str) -> None:
@@ -220,8 +220,8 @@ def test_what_cannot_be_decoded_is_a_dead_letter_with_its_message(kafka: Broker)
     found = dead(streams)
     assert [one["_offset"] for one in found] == list(range(1, 1 + len(BAD)))
     assert {(one["_topic"], one["_partition"]) for one in found} == {(topic, 1)}
-    assert [one["_reason"] for one in found][:5] == ["column 'k': the value is no JSON object"] * 5 or all(
-        "no JSON object" in one["_reason"] for one in found[:5]
+    assert [one["_reason"] for one in found][:5] == ["column 'k': the value is not a JSON object"] * 5 or all(
+        "not a JSON object" in one["_reason"] for one in found[:5]
     ), [one["_reason"] for one in found]
     assert "cannot read 'one' as int64" in found[6]["_reason"]
 

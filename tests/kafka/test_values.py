@@ -203,9 +203,9 @@ def test_insertions_of_debezium(kafka: Broker) -> None:
     says = (
         "an update of a table",
         "a deletion of a table",
-        "no JSON object",
-        "no change of Debezium",
-        "no JSON object",
+        "not a JSON object",
+        "not a change of Debezium",
+        "not a JSON object",
     )
     assert all(words in reason for words, reason in zip(says, reasons, strict=True)), reasons
 

@@ -335,7 +335,7 @@ FAULTS = (
         "    if np.count_nonzero(within) == len(within):",
         "    within = (now < until)[0] if len(now) == 1 else _all(now < until, 0)\n"
         "    if np.count_nonzero(within) == len(within):",
-        "a pair of age exactly the window is no result, where few pairs are looked at",
+        "a pair of age exactly the window is not a result, where few pairs are looked at",
         (
             "tests/unit/state/test_combinations.py::test_few_candidates_of_several_blocks_are_paired_as_one_block_after_the_other",
         ),
@@ -347,7 +347,7 @@ FAULTS = (
         "    if np.count_nonzero(within) < len(within):",
         "    within = (now < until)[0] if len(now) == 1 else _all(now < until, 0)\n"
         "    if np.count_nonzero(within) < len(within):",
-        "a pair of age exactly the window is no result, where many pairs are looked at",
+        "a pair of age exactly the window is not a result, where many pairs are looked at",
         ("tests/unit/state/test_combinations.py::test_a_pair_is_within_its_windows_on_every_clock",),
     ),
     Fault(

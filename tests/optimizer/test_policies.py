@@ -32,7 +32,7 @@ def test_every_policy_switches() -> None:
 
 
 class Stubborn(Policy):
-    """Decides for a plan that was never weighed, and remembers what is no JSON value of a review."""
+    """Decides for a plan that was never weighed, and remembers what is not a JSON value of a review."""
 
     name = "stubborn"
 

@@ -34,7 +34,7 @@ PLANS = ("((A B) C)", "(A (B C))", "((A C) B)", "((B C) A)")
 
 
 def fails(text: str) -> str:
-    """Where the text is no number, in the words of DuckDB."""
+    """Where the text is not a number, in the words of DuckDB."""
     return f"({text} IS NOT NULL AND TRY_CAST({text} AS INT) IS NULL)"
 
 

@@ -247,7 +247,7 @@ def plan(rng: Random, labels: Sequence[str], form: str | None = None) -> str | N
 
 
 def beside(rng: Random, streams: Sequence[str]) -> Asked:
-    """A query that is no member of anything: an aggregate, a difference, or one over a single stream."""
+    """A query that is not a member of anything: an aggregate, a difference, or one over a single stream."""
     one, other = rng.sample(list(streams), 2)
     size = rng.choice(TIMES)
     first, second = SourceSpec(one, one, range=size), SourceSpec(other, other, range=size)

@@ -36,13 +36,13 @@ def test_what_is_staged_on_a_store_and_gone_is_an_error(bucket: str, tmp_path: P
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ms.sinks.files(3), "is no text"),  # type: ignore[arg-type]
+        (lambda: ms.sinks.files(3), "is not a text"),  # type: ignore[arg-type]
         (lambda: ms.sinks.files(""), "is empty"),
         (lambda: ms.sinks.files("a\0b"), "a character 0"),
         (lambda: as_sink({"path": "a", "format": []}, ""), "unknown format"),
         (lambda: as_sink({"type": []}, ""), "unknown sink"),
         (lambda: ms.sinks.PostgresqlSink(3), "names no table"),  # type: ignore[arg-type]
-        (lambda: ms.sinks.PostgresqlSink("t", 3), "no connection string"),  # type: ignore[arg-type]
+        (lambda: ms.sinks.PostgresqlSink("t", 3), "not a connection string"),  # type: ignore[arg-type]
         (lambda: ms.sinks.DeltaSink(3), "names no table"),  # type: ignore[arg-type]
         (lambda: ms.sinks.DeltaSink(""), "names no table"),
         (lambda: ms.sinks.IcebergSink(3), "names no table"),  # type: ignore[arg-type]
@@ -66,7 +66,7 @@ def test_what_cannot_be_moved_out_of_the_way_is_an_error(tmp_path: Path) -> None
     sink, blocked = FileSink(str(tmp_path / "sink")), tmp_path / "sink" / "step=00000000" / "other.tmp"
     blocked.mkdir(parents=True)
     given = staged(sink, tmp_path, 0, ROWS)
-    with pytest.raises(ms.SinkError, match="something else is there"):
+    with pytest.raises(ms.SinkError, match="another file has their name"):
         sink.commit(given)
     blocked.rmdir()
     sink.commit(given)
@@ -113,7 +113,7 @@ def test_files_that_others_put_into_a_step_are_no_results(tmp_path: Path) -> Non
     assert sorted(path.name for path in folder.iterdir()) == sorted(FOREIGN)
     assert not sink.has(0) and sink.newest("q") is None
     again = staged(sink, tmp_path, 0, ROWS)
-    with pytest.raises(ms.SinkError, match="something else is there"):
+    with pytest.raises(ms.SinkError, match="another file has their name"):
         sink.commit(again)
     for name in FOREIGN:
         (folder / name).unlink()

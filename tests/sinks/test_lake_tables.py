@@ -120,7 +120,8 @@ def test_a_step_that_lies_behind_the_table_is_refused(lake: Lake, sink: Sink, tm
     """The checkpoint was restored from a backup, the table was not."""
     steps(sink, tmp_path, [5])
     with pytest.raises(
-        ms.SinkError, match="here is step 5 of query 'q' already, of another time line than the job's step 3"
+        ms.SinkError,
+        match="the sink already has step 5 of query 'q', but of another time line than the job's step 3",
     ):
         steps(sink, tmp_path, [3])
     assert lake.keys(tmp_path) == [5]

@@ -139,7 +139,8 @@ def test_a_step_that_lies_behind_the_table_is_refused(postgresql: Server, sink: 
     """The checkpoint was restored from a backup, the table was not."""
     commit(sink, tmp_path, 5, pa.table({"k": [5], "s": ["x"]}))
     with pytest.raises(
-        ms.SinkError, match="here is step 5 of query 'q' already, of another time line than the job's step 3"
+        ms.SinkError,
+        match="the sink already has step 5 of query 'q', but of another time line than the job's step 3",
     ):
         commit(sink, tmp_path, 3, pa.table({"k": [3], "s": ["x"]}))
     assert rows(postgresql, sink.table) == [{"k": 5, "s": "x"}]

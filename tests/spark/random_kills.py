@@ -284,7 +284,7 @@ class Round:
         assert not left, f"left behind, or late: {left}"
 
     def compare_others(self, answer: Answer, steps: int) -> None:
-        """The same of the sinks that are no files."""
+        """The same of the sinks that are not files."""
         for name in other_sinks(self.root):
             if self.is_on_spark or name != "called":
                 found = by_step(self.root, name, steps, answer.table.column_names)

@@ -114,7 +114,7 @@ def test_what_reads_answers_is_told_of_what_it_cannot_be(spark: SparkSession, tm
     )
     reading = "SELECT x.k FROM pairs [RANGE 1 MINUTE] AS x, A [RANGE 1 MINUTE] WHERE x.k < A.k"
     for plan, spread, message in (
-        (None, "lanes", "no one key ties all sources"), (None, "psp_x", "unknown spread 'psp_x'"),
+        (None, "lanes", "no single key joins all sources"), (None, "psp_x", "unknown spread 'psp_x'"),
         ("(x B)", None, "unknown source 'B'"), ("(x B)", "psp", "unknown source 'B'"),
     ):  # fmt: skip
         with pytest.raises(ms.PlanError, match=message):

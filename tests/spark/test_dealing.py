@@ -243,7 +243,7 @@ def pairs_of(query: Query) -> list[tuple[int, int]]:
 
 
 def test_texts_of_any_bytes(spark: SparkSession) -> None:
-    """Texts that are no UTF-8 come to be dead letters in one lane, not in two or none; others are dealt as ever."""
+    """Texts that are not UTF-8 come to be dead letters in one lane, not in two or none; others are dealt as ever."""
     values = [RANDOM.randbytes(RANDOM.randrange(7)) for _ in range(300)]
     frame = spark.createDataFrame([(at, bytearray(one)) for at, one in enumerate(values)], "id INT, b BINARY")
     union = frame.selectExpr(

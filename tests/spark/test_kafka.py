@@ -188,10 +188,10 @@ def test_the_job_file_of_the_page_gives_the_answer_and_loses_no_message(
     assert answers(tmp_path / "out" / "paid") == expected()
     letters = dead_letters(tmp_path / "ckpt", "orders")
     # One is an object, whose number has too many digits.
-    assert sum(row["_reason"] == "the value is no JSON object" for row in letters) == len(MALFORMED) - 1
+    assert sum(row["_reason"] == "the value is not a JSON object" for row in letters) == len(MALFORMED) - 1
     assert sorted(row["_offset"] for row in letters) == list(range(2, 1 + len(wrong)))
     (no_text,) = dead_letters(tmp_path / "ckpt", "payments")
-    assert no_text["_reason"] == "column 'kafka_key': the bytes are no text"
+    assert no_text["_reason"] == "column 'kafka_key': the bytes are not text"
     counted = {"orders": len(letters), "payments": 1}
     assert {e.stream: e.rows for e in job.events if isinstance(e, RowsRejected)} == counted
 

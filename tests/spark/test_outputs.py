@@ -111,7 +111,7 @@ def test_a_function_that_fails_is_called_again_after_a_restart(spark: SparkSessi
         finish(make())
     assert place.manifest().step == 0
     place.feed("A", 1, ROWS)
-    with pytest.raises(ms.SinkError, match="which is not here"):
+    with pytest.raises(ms.SinkError, match="which this program does not have"):
         finish(job(spark, place, [A], {}))
     finish(make())
     assert calls == [(0, 4), (0, 4), (1, 1)], "three rows of the second file are late"

@@ -67,7 +67,7 @@ def test_queries(spark: SparkSession, tmp_path: Path) -> None:
     refused(ms.PlanError, lambda: make().query("bad", PAIRS, plan="(A C)"), "C")
     refused(ms.PlanError, lambda: make().query("bad", PAIRS, plan="A"), "B")
     refused(ms.QueryError, lambda: make().query("q", PAIRS), "already")
-    refused(ms.SinkError, lambda: make().query("r", PAIRS, sink=5), "no sink")  # type: ignore[arg-type]
+    refused(ms.SinkError, lambda: make().query("r", PAIRS, sink=5), "not a sink")  # type: ignore[arg-type]
     refused(ms.SinkError, lambda: ms.sinks.files(tmp_path, format="orc"), "orc", "parquet")
     refused(ms.SinkError, lambda: ms.sinks.files("ftp://host/x"), "ftp")
     refused(ms.QueryError, lambda: ms.Job(spark, tmp_path, lanes=0), "lanes")
@@ -169,7 +169,7 @@ def test_the_checkpoint_of_an_embedded_engine_is_refused(spark: SparkSession, tm
 
 def test_a_file_that_cannot_be_read_ends_the_job_with_its_cause(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.parquet").write_bytes(b"this is no parquet file at all, not in the least")
+    (tmp_path / "in" / "a.parquet").write_bytes(b"this is not parquet file at all, not in the least")
     frame = spark.readStream.schema("k BIGINT, ts TIMESTAMP").parquet(str(tmp_path / "in"))
     job = ms.Job(spark, checkpoint=tmp_path / "checkpoint")
     job.stream("A", frame, timestamp="ts")

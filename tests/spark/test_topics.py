@@ -192,7 +192,7 @@ def test_what_is_wrong_with_a_topic_is_told_by_name(spark: SparkSession, kafka: 
 def test_a_broker_that_does_not_answer_is_an_error_after_the_patience(spark: SparkSession) -> None:
     nobody = Broker("127.0.0.1:9")
     text = text_of({"A": stream(nobody, "orders")}, "SELECT k FROM A", "spark").replace("20 seconds", "1 second")
-    with pytest.raises(MidstreamError, match="see that the broker runs"):
+    with pytest.raises(MidstreamError, match="check that the broker runs"):
         finish(job_of(spark, parse_job(text)))
 
 

@@ -74,7 +74,7 @@ def test_both_hosts_read_them_alike(spark: SparkSession, tmp_path: Path) -> None
     for name in STREAMS:
         assert seen(tmp_path, "spark", name) == seen(tmp_path, "embedded", name)
     assert len(seen(tmp_path, "spark", "P")[0]) == 3
-    assert ("the line is no JSON object", "0.json", "rubbish") in map(eval, seen(tmp_path, "spark", "J")[1])
+    assert ("the line is not a JSON object", "0.json", "rubbish") in map(eval, seen(tmp_path, "spark", "J")[1])
 
 
 AHEAD = {
@@ -260,4 +260,4 @@ def test_uuids_of_any_case_are_one(spark: SparkSession, tmp_path: Path) -> None:
     found = [row["k"] for file in (tmp_path / "out").glob("step=*/*.parquet") for row in _read(file)]
     assert found == [text] * 4
     (letter,) = [row for file in (tmp_path / "ckpt" / "dead_letters").rglob("*.parquet") for row in _read(file)]
-    assert letter["_reason"] == "column 'k': 'nope' is no UUID"
+    assert letter["_reason"] == "column 'k': 'nope' is not a UUID"

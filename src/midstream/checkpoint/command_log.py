@@ -169,7 +169,7 @@ class CommandLog:
             raise CheckpointError(
                 f"command {newest} is there, but {missing} before it are not",
                 place=self.storage.place(_name(newest)),
-                remedy="restore those before it, or remove the file and give the command again",
+                remedy="restore the commands before it, or remove the file and give the command again",
             )
         return newest
 

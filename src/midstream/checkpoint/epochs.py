@@ -159,7 +159,7 @@ class Epochs:
             raise LostCheckpointError(
                 f"{newest.holder if newest else 'another driver'} has taken the checkpoint over",
                 place=self._storage.url,
-                remedy="let that job go on; this one has ended and changes nothing any more",
+                remedy="let that job run; this job has ended and changes nothing more",
             )
 
     def release(self, claim: EpochClaim, failure: str = "") -> None:
@@ -192,7 +192,7 @@ def _held(claim: EpochClaim, place: str) -> HeldCheckpointError:
         return HeldCheckpointError("this process runs a job on it already", place=place, remedy="stop that run first")
     known = "which runs" if claim.holder.started and claim.holder.boot == Holder.here().boot else "which may still run"
     return HeldCheckpointError(
-        f"the checkpoint is held by {claim.holder}, {known}",
+        f"the checkpoint belongs to {claim.holder}, {known}",
         place=place,
         remedy="stop that job, or take over (`midstream run --take-over`, `job.start(take_over=True)`): it then ends",
     )

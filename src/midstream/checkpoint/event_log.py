@@ -71,7 +71,7 @@ class StepLog(ABC):
         except (ValueError, RecursionError) as error:
             what, remedy = self._damaged(name)
             raise CheckpointError(
-                f"{what} do not read: {type(error).__name__}", place=self.storage.place(name), remedy=remedy
+                f"{what} cannot be read: {type(error).__name__}", place=self.storage.place(name), remedy=remedy
             ) from error
 
     @staticmethod

@@ -248,7 +248,7 @@ class ManifestReading:
     def _base(self, name: str, of: str) -> Written:
         place = self._storage.place(of)
         if not (isinstance(name, str) and "/" not in name and name < of):
-            message = f"it holds what differs from {name!r}, which is no file from before it"
+            message = f"it holds what differs from {name!r}, which is not a file from before it"
             raise CheckpointError(message, place=place)
         # A base file never changes, so it is read once.
         if (known := self._bases.get(name)) is not None:

@@ -63,7 +63,7 @@ class Checkpoint:
             raise NoCheckpointError(
                 "there is no such folder" if missing else "there is no checkpoint here",
                 place=os.fspath(place) if not isinstance(place, Storage) else storage.url,
-                remedy="name the folder of a job, which its job file or ms.Job names, or one that Engine.save wrote",
+                remedy="name the checkpoint of a job, or a folder that Engine.save wrote",
             )
         found = Checkpoint(Folders(storage.url))
         found.manifests.check_format()
@@ -95,7 +95,7 @@ class Checkpoint:
             raise CheckpointError(
                 f"the job has not finished a step yet{f': {why}' if why else so_far}",
                 place=self.url,
-                remedy="mend the query, and start the job again" if why else "try again when its first step is done",
+                remedy="correct the query, and start the job again" if why else "try again when its first step is done",
             )
         return newest
 

@@ -76,7 +76,7 @@ def _folder(path: str | os.PathLike[str]) -> Path:
     storage = storage_at(path)
     if not isinstance(storage, LocalStorage):
         remedy = "name a folder of this machine; an engine made with checkpoint=... can be kept there"
-        raise CheckpointError("an engine is saved in a folder", place=storage.url, remedy=remedy)
+        raise CheckpointError("the target of save is not a folder", place=storage.url, remedy=remedy)
     return storage.root
 
 
@@ -84,7 +84,7 @@ def _refuse_other(target: Path) -> None:
     # All that a save does not leave there would be lost.
     others = sorted({path.name for path in target.iterdir()} - {STORE, MANIFESTS}) if target.is_dir() else []
     if others or _saved(target) is None:
-        said = f"{target} is no saved engine" + (f": it has {others[0]!r}" if others else "")
+        said = f"{target} is not a saved engine" + (f": it has {others[0]!r}" if others else "")
         raise CheckpointError(said, place=str(target), remedy="save to a new folder")
 
 
@@ -108,7 +108,7 @@ def load_engine(path: str | os.PathLike[str], store: ChunkStore) -> Saved:
     manifest = _saved(source)
     if manifest is None:
         remedy = "name a folder that Engine.save wrote"
-        raise CheckpointError(f"{source} is no saved engine", place=str(source), remedy=remedy)
+        raise CheckpointError(f"{source} is not a saved engine", place=str(source), remedy=remedy)
     files, kept = FileStore(source / STORE), manifest.published
     return Saved(
         replace(_moved(manifest, files, store), published=Published()),

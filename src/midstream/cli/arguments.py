@@ -34,12 +34,12 @@ class CommandPlace:
 
     @property
     def epilog(self) -> str | None:
-        """The examples for typer, which starts a new line at each empty one; None without any."""
+        """Format the examples for typer, which starts a new line at each empty line; None without examples."""
         return None if not self.examples else "\n\n".join(["Examples:", *self.examples])
 
 
 def placed(group: CommandGroup, *examples: str) -> Callable[[F], F]:
-    """Give a command's function its place: the group, and examples that are whole command lines."""
+    """Record the help group of a command's function, and examples that are whole command lines."""
 
     def place(function: F) -> F:
         function.__dict__["place"] = CommandPlace(group, examples)
@@ -76,7 +76,7 @@ Engine = Annotated[Host, typer.Option("--engine", help="Spark, or embedded: this
 AllowOperator = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow-operator", metavar="MODULE:CLASS", help="An operator of yours that may run; may be repeated."
+        "--allow-operator", metavar="MODULE:CLASS", help="An operator of your own that may run; may be repeated."
     ),
 ]
 AllowSource = Annotated[
@@ -84,13 +84,13 @@ AllowSource = Annotated[
     typer.Option(
         "--allow-source",
         metavar="FORMAT[:OPTION]",
-        help="A format or option of Spark that the job file may use; repeatable.",
+        help="A format or option of Spark that the job file may use; may be repeated.",
     ),
 ]
 
 
 def named_values(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
-    """Parse values given as NAME=VALUE, JSON where they are JSON; a name that is given twice is refused.
+    """Parse arguments of the form NAME=VALUE, with JSON values or texts; refuse a name that is given twice.
 
     >>> named_values(["window=5", "column=paid"], "--option")
     {'window': 5, 'column': 'paid'}
@@ -105,12 +105,12 @@ def named_values(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
 def _named(text: str, option: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not separator or not name:
-        raise WrongUse(f"{text!r} is not NAME=VALUE", place=option, remedy="write it as in hold_new=true")
+        raise WrongUse(f"{text!r} is not NAME=VALUE", place=option, remedy="write, for example, hold_new=true")
     return name, json_or_text(value)
 
 
 def json_or_text(text: str) -> Any:
-    """Parse a value that is JSON, or return it as the text that it is.
+    """Parse a value as JSON, or return the text if it is not JSON.
 
     >>> json_or_text("6"), json_or_text("auto")
     (6, 'auto')

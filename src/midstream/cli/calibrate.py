@@ -33,8 +33,8 @@ def calibrate(
 ) -> None:
     """Measure what operations of a join cost on this machine: the optimizer weighs plans by these costs.
 
-    It takes about a minute of an otherwise idle machine. Without it the optimizer uses the costs that it was shipped
-    with, and corrects them by the steps of the running job.
+    It takes about a minute, and the machine must be otherwise idle. Without it the optimizer uses its default costs,
+    and corrects them by the steps of the running job.
     """
     from midstream.lab.calibration import RUNS, timed_runs
     from midstream.optimizer.cost.calibration import fitted, units_to_json

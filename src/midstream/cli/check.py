@@ -28,8 +28,8 @@ def check(
 ) -> None:
     """Check whether a job can run: its streams, queries, plans, sinks, settings and checkpoint, all at once.
 
-    Nothing is started or written, and Spark is not needed; `midstream run` does the same first. Exit code 2 where there
-    is a fault.
+    It starts and writes nothing, and does not need Spark; `midstream run` makes the same checks first. The exit code is
+    2 if there is a fault.
     """
     job, found = looked_at(job_file, engine, allow_operator, allow_source)
     if as_json:

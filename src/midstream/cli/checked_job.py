@@ -72,8 +72,7 @@ class CheckedJob:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """Record a `MidstreamError` raised within as a fault of this place; one that it has already is reported
-        once."""
+        """Record a `MidstreamError` raised within as a fault of this place; report equal faults once."""
         try:
             yield
         except MidstreamError as error:
@@ -84,7 +83,7 @@ class CheckedJob:
 
 
 def checked_job(job: JobFile, embedded: bool, unread: Collection[Keys] = ()) -> CheckedJob:
-    """Find all that is wrong with a job, as far as its files show. Nothing is written, and Spark is not needed.
+    """Find all faults of a job that its files show. Nothing is written, and Spark is not needed.
 
     `unread` are the keys of the file that have faults already, for which the job has defaults.
     """
@@ -113,7 +112,7 @@ class _Check:
     def at(self, table: str, key: str = "") -> AbstractContextManager[None]:
         """Record a `MidstreamError` raised within as a fault of a key of a table, or of the table.
 
-        Where the key could not be read, the error follows from that and is no fault of its own.
+        Where the key could not be read, the error follows from that and is not a fault of its own.
         """
         if self.is_unread(table, *([key] if key else ())):
             return suppress(MidstreamError)
@@ -289,7 +288,7 @@ class _Check:
 
 _PLACE = re.compile(r"line (\d+), column (\d+)")
 _NAME = re.compile(r"""(?:"[^"]*"|[A-Za-z_]\w*)(?:\s*\.\s*(?:"[^"]*"|\w+))*|\d[\w.]*|'[^']*'""")
-_FOLLOWS = re.compile(r"is no SQL|EVERY|selects nothing|reads no")
+_FOLLOWS = re.compile(r"is not SQL|EVERY|selects nothing|reads no")
 """Faults that may come only from the NULL that takes the place of a faulty part."""
 _NO_WINDOW, _ANY_WINDOW = "has no window", " WINDOW 1 SECOND"
 _MOST_FAULTS = 32
@@ -298,7 +297,7 @@ _MOST_FAULTS = 32
 def faults_of(sql: str, bind: Callable[[str], object]) -> list[LanguageError]:
     """Return every fault of a query's text that can be found: after each the name, or call, at its place is NULL.
 
-    What is wrong only with an expression that has a fault already is none of its own.
+    An error that only follows from an earlier fault is not a fault of its own.
 
     >>> from midstream.language.parse import parse_query
     >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")

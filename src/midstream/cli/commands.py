@@ -29,12 +29,12 @@ from midstream.step.commands.base import StepCommand, offered
 
 
 def verbs() -> dict[str, Callable[..., None]]:
-    """Make the function of each kind of command that users give, by its name on the command line."""
+    """Make a function for each kind of command that users give, by its name on the command line."""
     return {verb: _function_of(verb, kind, inputs) for verb, (kind, inputs) in offered().items()}
 
 
 class Commands(TyperGroup):
-    """The group of all commands; one that it does not know may be of another package."""
+    """The group of all commands; a command that it does not know may be of another package."""
 
     def get_command(self, ctx: Any, name: str) -> Any:
         """Return the command of a name, or None."""
@@ -70,7 +70,7 @@ def _function_of(verb: str, kind: type[StepCommand], inputs: tuple[Input, ...]) 
     def give(path: str, wait: float | None, as_json: bool, **given: Any) -> None:
         meant = [one for flag, one in others.items() if given[flag]]
         if len(meant) > 1:
-            raise typer.BadParameter(f"NAME is of one kind: give one of {', '.join(f'--{flag}' for flag in others)}")
+            raise typer.BadParameter(f"NAME can be only one of:  {', '.join(f'--{flag}' for flag in others)}")
         read = {one.name: _read(one, given) for one in inputs}
         values = {name: value for name, value in read.items() if value is not None}
         command = meant[0](*values.values()) if meant else kind(**values)

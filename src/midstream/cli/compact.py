@@ -15,11 +15,12 @@ from midstream.model.words import counted
 def compact(
     path: CheckpointPath,
     query: Annotated[
-        str | None, typer.Argument(metavar="QUERY", help="One query; without it, all whose results are Parquet files.")
+        str | None,
+        typer.Argument(metavar="QUERY", help="One query; without it, all queries whose results are Parquet files."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Merge the files of results, one or more a step, into few, in a folder next to the sink's.
+    """Merge the many small files of results into a few large files, in a folder next to the sink's.
 
     The job may be running, and nothing in the sink's own folder changes. PATH.merged/current has the rows of all steps
     so far, each once. The next run replaces it at once. Run it as often as readers want newer rows.

@@ -21,22 +21,30 @@ def dashboard(
         list[str],
         typer.Argument(metavar="CKPT...", help="The checkpoints of jobs, or of saved engines: paths or URLs."),
     ],
-    host: Annotated[str, typer.Option("--host", help="Where to listen; without it, only this machine is heard.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 is any that is free.")] = 8765,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen on; without it, only this machine can connect.")
+    ] = ("127.0.0.1"),
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free port.")] = 8765,
     control: Annotated[
         bool,
-        typer.Option("--control", help="Take commands from anybody with the token, which is in the printed address."),
+        typer.Option(
+            "--control", help="Take commands from everyone who has the token, which is in the printed address."
+        ),
     ] = False,
     token: Annotated[
         str | None,
-        typer.Option("--token", envvar="MIDSTREAM_TOKEN", help="The token of --control; without it, one is made."),
+        typer.Option(
+            "--token",
+            envvar="MIDSTREAM_TOKEN",
+            help="The token of --control; without it, the dashboard makes a random token.",
+        ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            "--allow-host", metavar="NAME", help="Another host name in the address that browsers may use; repeatable."
+            "--allow-host",
+            metavar="NAME",
+            help="Another host name that browsers may use in the address; may be repeated.",
         ),
     ] = None,
 ) -> None:

@@ -31,24 +31,27 @@ ALL_WEEKS = 53
 def demo(
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="DIR", help="Where input, state and results go; replaces an earlier demo's."),
+        typer.Option(
+            "--out", metavar="DIR", help="The folder for input, state and results; replaces those of an earlier demo."
+        ),
     ] = Path("midstream-demo"),
     weeks: Annotated[
-        int, typer.Option("--weeks", min=4, max=ALL_WEEKS, help="How many weeks of the year to replay.")
+        int, typer.Option("--weeks", min=4, max=ALL_WEEKS, help="The number of weeks of the year to replay.")
     ] = ALL_WEEKS,
     cores: Annotated[int, typer.Option("--cores", min=1, help="Cores to use.")] = 2,
     dashboard: Annotated[
-        bool, typer.Option("--dashboard", help="A job that goes on, without Spark, and its page in the browser.")
+        bool,
+        typer.Option("--dashboard", help="Run a job without end and without Spark, and open its page in the browser."),
     ] = False,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="The dashboard's port; 0 is any that is free.")
+        int, typer.Option("--port", min=0, max=65535, help="The dashboard's port; 0 takes any free port.")
     ] = 8765,
     pace: Annotated[float, typer.Option("--pace", min=0, help="Seconds a step, with --dashboard.")] = 1.0,
     as_json: AsJson = False,
 ) -> None:
     """Replay the flights of 2013 through Spark, change plans in mid-run, check the answers against DuckDB.
 
-    With --dashboard a job over them runs, without Spark, for you to look at and to change in the browser.
+    With --dashboard a job over the flights runs without Spark, and you can watch and change it in the browser.
     """
     from midstream.demo.flights import read_streams
 
@@ -118,7 +121,7 @@ def _play(
 
 def _clear(out: Path) -> None:
     if out.exists() and not (out.is_dir() and ((out / MARK).exists() or not any(out.iterdir()))):
-        raise WrongUse("there is something else already", place=str(out), remedy="name another folder with --out DIR")
+        raise WrongUse("the folder has files of its own", place=str(out), remedy="name another folder with --out DIR")
     shutil.rmtree(out, ignore_errors=True)
     try:
         out.mkdir(parents=True)
@@ -130,7 +133,7 @@ def _clear(out: Path) -> None:
 
 
 def show_live(out: Path, port: int, pace: float) -> None:
-    """Start the job and its dashboard, and print where that is."""
+    """Start the job and its dashboard, and print the dashboard's address."""
     from midstream.demo.flights import read_streams
     from midstream.demo.live import go_on, live_engine
 

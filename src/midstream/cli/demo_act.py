@@ -31,7 +31,7 @@ def show_act(
     rehearsals: Mapping[str, Sequence[float]],
     folder: Path,
 ) -> None:
-    """Print what happened in an act, and how DuckDB judges the answer.
+    """Print the outcome of an act, and whether DuckDB has the same answer.
 
     `rehearsals` has the seconds of each of its steps without Spark, by the optimizer's mode.
     """
@@ -130,7 +130,7 @@ def _nodes(folder: Path) -> dict[str, Any]:
 def act_as_json(
     act: Act, figures: Performance, verdict: AnswerCheck, rehearsals: Mapping[str, Sequence[float]], folder: Path
 ) -> dict[str, Any]:
-    """Return what happened in an act as JSON values."""
+    """Return the outcome of an act as JSON values."""
     return {
         "act": act.name,
         "question": act.question,

@@ -15,13 +15,13 @@ from midstream.cli.output import print_json, print_table, progress_bar, say
 def doctor(
     path: CheckpointPath,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Mend what can be mended without losing anything; the job must not run.")
+        bool, typer.Option("--repair", help="Repair all that it can without loss; the job must not run.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read everything of a checkpoint and its sinks, and say what is wrong, where, and how to mend it.
+    """Read all of a checkpoint and its sinks, and say what is wrong, where, and how to repair it.
 
-    Exit code 0 says that nothing does harm, 1 that something does.
+    The exit code is 0 if no finding does harm, and 1 otherwise.
     """
     from midstream.job.doctor import examine
     from midstream.job.doctor.examination import CHECKS

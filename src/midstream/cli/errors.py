@@ -17,11 +17,11 @@ from midstream.model.spark_cause import spark_cause
 
 
 class WrongUse(MidstreamError):
-    """The command, or an argument of it, makes no sense here: exit code 2."""
+    """The command or an argument is wrong: exit code 2."""
 
 
 def folder_made(path: Path) -> Path:
-    """Make a folder, or raise `WriteError` if that fails, before anything is done for it."""
+    """Make a folder before the work begins; raise `WriteError` if that fails."""
     from midstream.state.store.disk import cannot_write
 
     try:
@@ -56,7 +56,7 @@ def failure_text(error: Exception) -> tuple[str, int]:
 
 
 def essence(error: Exception) -> str:
-    r"""Extract the one line of an error that says most: Spark packs a worker's whole traceback into its message.
+    r"""Extract the most useful line of an error: Spark puts a worker's whole traceback into its message.
 
     >>> essence(RuntimeError("Thrown by it:\nTraceback (most recent call last)\n  File x\nKeyError: 'k'\n\tat Java"))
     "KeyError: 'k'"

@@ -21,7 +21,7 @@ def explain(
     query: QueryName,
     analyze: Annotated[
         bool,
-        typer.Option("--analyze", help="Show operators, what they counted and what they keep."),
+        typer.Option("--analyze", help="Show operators, their counters and their states."),
     ] = False,
     verbose: Annotated[
         bool,
@@ -29,7 +29,7 @@ def explain(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the plan of a running query as a tree, with the rows in and out of each part, the rows it keeps, its work.
+    """Show a running query's plan as a tree: the rows in and out of each part, the rows it keeps, its work.
 
     Work is the share of all pairs of rows that the plan compared. --verbose or --analyze shows the operators instead,
     with the chain of queries that share rows and joins.

@@ -13,7 +13,7 @@ from midstream.cli.output import print_json, print_table, say
 
 @placed(CommandGroup.TOOLS, "midstream functions", "midstream functions --json")
 def functions(
-    name: Annotated[str | None, typer.Argument(help="Show all that is written about this one.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show the whole documentation of this function.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the functions that queries can call, with the documentation of those that installed packages bring.

@@ -81,20 +81,20 @@ def job_of(session: Any, file: JobFile) -> Job:
 
 
 def check_sources(file: JobFile) -> None:
-    """Raise an `InputError` where a stream is of a format, or has an option, that a job file may not name."""
+    """Raise an `InputError` if a stream has a format or an option that a job file may not name."""
     for name, spec in file.streams.items():
         check_spec(name, spec)
 
 
 def check_spec(name: str, spec: SourceSpec) -> FileSource | None:
-    """Make the source that a job on Spark reads, or None where Spark's own reader does.
+    """Make the source that a job on Spark reads, or None if Spark's own reader does.
 
-    Raises an `InputError` where a stream is not for Spark.
+    Raises an `InputError` if Spark cannot read the stream.
     """
     source = source_kind(spec.format).for_spark(name, spec)
     if spec.on_bad_file == "skip" and folder_of(name, spec) is None:
         raise InputError(
-            f"stream {name!r} is to go on without bad files, and Spark itself reads it, which says nothing of them",
+            f"stream {name!r} has on_bad_file, but Spark itself reads it and does not report bad files",
             place=f"[streams.{name}]",
             remedy="leave on_bad_file out, or run the job with --engine embedded",
         )
@@ -102,7 +102,7 @@ def check_spec(name: str, spec: SourceSpec) -> FileSource | None:
 
 
 def folder_of(name: str, spec: SourceSpec) -> FolderSource | None:
-    """Return the folder of a stream, of one column; None where Spark reads it by itself."""
+    """Return the folder of a stream, of one column; None if Spark reads the folder itself."""
     scheme = urlsplit(spec.path or "").scheme
     here = scheme == "file" or not (scheme or any(map(os.environ.get, _HADOOP)))
     if not spec.path or not here or "{" in spec.path:
@@ -188,9 +188,9 @@ def _inferred(session: Any, name: str, spec: SourceSpec) -> Any:
         return session.read.format(spec.format).options(**options).load(spec.path).schema
     except Exception as error:  # Spark has no common class for what its sources raise.
         raise InputError(
-            f"the schema of stream {name!r} cannot be read off its files: {_cause(error)}",
+            f"the schema of stream {name!r} cannot be read from its files: {_cause(error)}",
             place=f"[streams.{name}]",
-            remedy='say what the columns are: schema = "k BIGINT, ts TIMESTAMP"',
+            remedy='declare the columns: schema = "k BIGINT, ts TIMESTAMP"',
         ) from error
     finally:
         session.conf.set(_TYPE_OF_TIMES, before)

@@ -26,23 +26,28 @@ REPORT = "lab.md"
 @placed(CommandGroup.TOOLS, "midstream lab --quick --out build/lab")
 def lab(
     name: Annotated[
-        str | None, typer.Argument(metavar="FIGURE", help="One figure, such as zhu_10; without it, all.")
+        str | None, typer.Argument(metavar="FIGURE", help="One figure, such as zhu_10; without it, all figures.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller ranges: all figures within five minutes.")] = False,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where CSV and PNG files go.")] = Path("lab"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use smaller ranges: all figures take at most five minutes.")
+    ] = False,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder for CSV and PNG files.")] = Path("lab"),
     report_to: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help=f"The page about them all. Default: DIR/{REPORT}")
+        Path | None,
+        typer.Option(
+            "--report", metavar="FILE", help=f"The file for the page about all figures. Default: DIR/{REPORT}"
+        ),
     ] = None,
     redraw: Annotated[
         bool, typer.Option("--redraw", help="Draw and judge again from the CSV files in DIR; measure nothing.")
     ] = False,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="How many processes draw.")] = 2,
-    list_only: Annotated[bool, typer.Option("--list", help="Only say which figures there are.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="The number of processes that draw.")] = 2,
+    list_only: Annotated[bool, typer.Option("--list", help="Only list the figures.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Redraw the papers' figures on the real engine under a virtual processor, and judge the papers' claims.
 
-    A claim that does not hold is a finding, not a failure: the command fails only where a figure could not be drawn.
+    A claim that does not hold is a finding, not a failure: the command fails only if it cannot draw a figure.
     """
     from midstream.lab.figure import Scale, figure, figures
 

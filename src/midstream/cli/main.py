@@ -100,7 +100,7 @@ def _commands() -> Callable[..., Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrong use, 130 interrupted.
 
-    A failure is one message on stderr that names the place and the remedy. A traceback is shown only where
+    A failure is one message on stderr that names the place and the remedy. It shows a traceback only if
     `MIDSTREAM_TRACEBACK` is set.
     """
     try:

@@ -22,13 +22,13 @@ def metrics(
     path: CheckpointPath,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write to this file, which is replaced in one go."),
+        typer.Option("--out", metavar="FILE", help="Write to this file, and replace it at once."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a job's figures in Prometheus's text format: steps, rows, lags, times by phase, state, results.
 
-    With --out the file is replaced at once, so a collector never reads half of it. Name it something.prom, in the
+    With --out it replaces the file at once, so a collector never reads half of it. Name it something.prom, in the
     folder of node_exporter's --collector.textfile.directory, and run this by a timer.
     """
     from midstream.checkpoint.reader import Checkpoint

@@ -21,26 +21,32 @@ if TYPE_CHECKING:
 def optimize(
     path: CheckpointPath,
     query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="One query; without it, all that have no settings of their own.")
+        str,
+        typer.Argument(metavar="QUERY", help="One query; without it, all queries that have no settings of their own."),
     ] = "",
     mode: Annotated[
         str | None,
         typer.Option(
             "--mode",
             metavar="M",
-            help="off, suggest (report better plans), ask, or auto (move by itself). Default: the job's.",
+            help="off, suggest (report better plans), ask, or auto (change plans by itself). Default: the job's.",
         ),
     ] = None,
     policy: Annotated[
-        str, typer.Option("--policy", metavar="P", help="What decides when to move; see docs/optimizer.md.")
+        str,
+        typer.Option(
+            "--policy", metavar="P", help="The policy that decides when to change a plan; see docs/optimizer.md."
+        ),
     ] = "adaptive",
     objective: Annotated[
-        str, typer.Option("--objective", metavar="O", help="What a plan costs: work, latency or memory.")
+        str, typer.Option("--objective", metavar="O", help="The cost to minimise: work, latency or memory.")
     ] = "work",
     weight: Annotated[
         list[str] | None,
         typer.Option(
-            "--weight", metavar="NAME=NUMBER", help="Mixes costs, as work=1 and memory=0.01; may be repeated."
+            "--weight",
+            metavar="NAME=NUMBER",
+            help="A weight to mix costs, such as work=1 and memory=0.01; may be repeated.",
         ),
     ] = None,
     allow: Annotated[
@@ -48,18 +54,18 @@ def optimize(
         typer.Option("--allow", metavar="PLAN|STRATEGY", help="Take only these plans and strategies; may be repeated."),
     ] = None,
     review: Annotated[
-        str, typer.Option("--review", metavar="DURATION", help="How often plans are looked at, in event time.")
+        str, typer.Option("--review", metavar="DURATION", help="The time between two reviews of a plan, in event time.")
     ] = "10 seconds",
     effort: Annotated[
         float,
         typer.Option("--effort", metavar="SHARE", help="The share of the queries' work that long reviews may take."),
     ] = 0.03,
     horizon: Annotated[
-        str | None, typer.Option("--horizon", metavar="DURATION", help="For how long a gain is expected to last.")
+        str | None, typer.Option("--horizon", metavar="DURATION", help="The time for which you expect a gain to last.")
     ] = None,
     quiet: Annotated[
         list[str] | None,
-        typer.Option("--quiet", metavar="HH:MM-HH:MM", help="Change nothing at these hours, UTC; repeatable."),
+        typer.Option("--quiet", metavar="HH:MM-HH:MM", help="Change nothing at these hours, UTC; may be repeated."),
     ] = None,
     lanes: Annotated[
         str | None,
@@ -67,7 +73,7 @@ def optimize(
     ] = None,
     calibration: Annotated[
         Path | None,
-        typer.Option("--calibration", metavar="FILE", help="Costs that midstream calibrate wrote."),
+        typer.Option("--calibration", metavar="FILE", help="A file of costs that `midstream calibrate` wrote."),
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -105,13 +111,17 @@ def plans(
     query: QueryName,
     chart: Annotated[
         Path | None,
-        typer.Option("--chart", metavar="FILE", help="Draw which plan rules where, and where the streams have been."),
+        typer.Option(
+            "--chart",
+            metavar="FILE",
+            help="Draw the best plan of each region, and the regions that the streams have been in.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the plans a query could run by: what each would cost, why it is taken or not, what a move would cost.
+    """Show the possible plans of a query: the cost of each, why it is chosen or not, and the cost of a change.
 
-    The figures come from the job's newest step; nothing is changed.
+    The figures come from the job's newest step; the command changes nothing.
     """
     from midstream.job.opened import OpenCheckpoint
 
@@ -136,7 +146,7 @@ def _draw(checkpoint: OpenCheckpoint, report: PlansReport, file: Path) -> None:
         raise WrongUse(
             f"query {report.query} has no chart",
             place=report.query,
-            remedy="let a policy that makes charts look after it: --policy lambda_chart, or sel_lambda_chart",
+            remedy="choose a policy that makes charts: --policy lambda_chart, or sel_lambda_chart",
         )
     chart_picture(charts, f"Plans of {report.query}", file)
 

@@ -39,7 +39,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table; columns that hold only numbers are set to the right. No rows, no table."""
+    """Print a table, with columns of numbers set to the right; print nothing without rows."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -80,7 +80,7 @@ def fields_text(value: dict[str, Any], *without: str) -> str:
 
 
 def progress_line(quiet: bool = False, *more: ProgressColumn) -> Progress:
-    """Make a line that is renewed in place, for work without a known end; silent when stdout is no terminal."""
+    """Make a line that changes in place, for work without a known end; silent if stdout is not a terminal."""
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
     silent = quiet or not sys.stdout.isatty()
@@ -90,7 +90,7 @@ def progress_line(quiet: bool = False, *more: ProgressColumn) -> Progress:
 
 @contextmanager
 def busy(doing: str, quiet: bool = False) -> Iterator[None]:
-    """Show that something is being done, and for how long; silent when stdout is no terminal."""
+    """Show that work is under way, and for how long; silent if stdout is not a terminal."""
     from rich.progress import TimeElapsedColumn
 
     with progress_line(quiet, TimeElapsedColumn()) as progress:
@@ -100,7 +100,7 @@ def busy(doing: str, quiet: bool = False) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[Progress]:
-    """Show a progress display that stays silent when stdout is no terminal."""
+    """Show a progress display that stays silent when stdout is not a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     silent = quiet or not sys.stdout.isatty()

@@ -40,12 +40,12 @@ POLL_SECONDS = 0.2
 )
 def run(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", dir_okay=False)],
-    once: Annotated[bool, typer.Option("--once", help="Stop when everything there is has been read.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Stop when all present input has been read.")] = False,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="DURATION", help="How often a step is begun, at most.")
+        str, typer.Option("--interval", metavar="DURATION", help="The least time between the beginnings of two steps.")
     ] = "1 second",
     cores: Annotated[
-        str, typer.Option("--cores", metavar="N", help="Cores to use on this machine; * for all of them.")
+        str, typer.Option("--cores", metavar="N", help="The number of cores to use on this machine; * for all cores.")
     ] = "*",
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="A Spark master to run on instead of this machine.")
@@ -62,13 +62,13 @@ def run(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a job until it is interrupted, or with --once until its input is used up.
+    """Run a job until you interrupt it, or with --once until it has read all its input.
 
-    Faults that `midstream check` finds are reported before anything starts. A job that ran before goes on where
-    it stopped, also with other plans, lanes or queries. While it runs, it takes commands from its checkpoint: stop,
-    migrate, add, change, drop, table, spread, rescale, optimize and others. A checkpoint stays with the engine that it
-    was begun with. Operators of yours run only if --allow-operator names them, or an installed package declares
-    them. Formats and options of Spark that load code or touch other files run only if --allow-source names them.
+    It first reports the faults that `midstream check` finds. A job that ran before continues where it stopped, also
+    with other plans, lanes or queries. While it runs, it takes commands from its checkpoint: stop, migrate, add,
+    change, drop, table, spread, rescale, optimize and others. Only the engine that began a checkpoint can continue it.
+    Operators of your own run only if --allow-operator names them, or an installed package declares them. Formats and
+    options of Spark that load code or touch other files run only if --allow-source names them.
     """
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
@@ -129,7 +129,7 @@ def _fail_on(lost: Mapping[Source, LostRows], late: bool, dead_letters: bool) ->
         if one.rows > 0 and (late if source[0] == LATE else dead_letters):
             option = "--fail-on-late" if source[0] == LATE else "--fail-on-dead-letters"
             raise Failed(
-                one.text(source), place=option, remedy="the results are complete without these rows; mend them"
+                one.text(source), place=option, remedy="correct these rows; the results are complete without them"
             )
 
 
@@ -204,7 +204,7 @@ def _check_cores(cores: str, master: str | None, engine: Host) -> None:
     if engine is Host.EMBEDDED and master is not None:
         raise WrongUse("the embedded engine has no Spark master", place="--master", remedy="leave it out")
     if cores != "*" and not (cores.isascii() and cores.isdigit() and int(cores)):
-        raise WrongUse(f"{cores!r} is no number of cores", place="--cores", remedy="give one, or * for all of them")
+        raise WrongUse(f"{cores!r} is not a number of cores", place="--cores", remedy="give one, or * for all of them")
 
 
 @contextmanager

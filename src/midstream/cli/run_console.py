@@ -21,8 +21,8 @@ PLAIN_EVERY = 10.0
 class RunConsole:
     """Report on a running job on standard output; use it as a context manager. `quiet` prints nothing.
 
-    On a terminal the last line is renewed. Elsewhere a line is printed every 10 seconds in which a step ran. The
-    `first` line comes before if it says that the job is `starting`.
+    On a terminal it renews the last line. Elsewhere it prints a line every 10 seconds in which a step ran. The `first`
+    line comes before, if it says that the job is `starting`.
     """
 
     def __init__(self, quiet: bool, first: str, starting: bool = False) -> None:
@@ -44,13 +44,13 @@ class RunConsole:
         self._line.stop()
 
     def lost(self, before: Mapping[Source, LostRows]) -> None:
-        """Report lost rows beyond those of before."""
+        """Report lost rows that were not reported before."""
         from midstream.job.lost_rows import LostRowsWatch
 
         self._lost = LostRowsWatch(before)
 
     def report(self, running: Reported, delayed: StepDelayed | None = None) -> None:
-        """Print what is new of a running job, whose step at hand may be `delayed`."""
+        """Print the news of a running job, whose current step may be `delayed`."""
         from midstream.explain.event_sentence import event_lines, event_sentence
         from midstream.explain.life_line import life_line
         from midstream.job.journal import is_news

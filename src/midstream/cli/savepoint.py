@@ -12,7 +12,9 @@ from midstream.cli.output import busy, print_json, say
 
 TakeOver = Annotated[
     bool,
-    typer.Option("--take-over", help="Go on though another process holds the checkpoint: it ends with its next step."),
+    typer.Option(
+        "--take-over", help="Take over a checkpoint from another process, which then ends with its next step."
+    ),
 ]
 StepOrName = Annotated[str, typer.Argument(metavar="STEP", help="A kept step (the last ten are), or a savepoint.")]
 
@@ -20,18 +22,20 @@ StepOrName = Annotated[str, typer.Argument(metavar="STEP", help="A kept step (th
 @placed(CommandGroup.RECOVER, "midstream savepoint ckpt before-sale")
 def savepoint(
     path: CheckpointPath,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A letter, then letters, digits, - and _.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of the savepoint: a letter, then letters, digits, - and _.")
+    ],
     step: Annotated[int | None, typer.Option("--step", metavar="N", help="A kept step instead of the newest.")] = None,
     drop: Annotated[bool, typer.Option("--drop", help="Forget the savepoint of this name.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Keep a step of a job under a name, for as long as the savepoint is there. The job may be running."""
+    """Keep a step of a job under a name, until you drop the savepoint. The job may be running."""
     from midstream.job.opened import OpenCheckpoint
 
     checkpoint = OpenCheckpoint.of(path)
     if drop:
         if step is not None:
-            raise WrongUse("a savepoint is dropped by its name", place="--step", remedy="leave out --step")
+            raise WrongUse("to drop a savepoint, name it", place="--step", remedy="leave out --step")
         checkpoint.drop_savepoint(name)
         value: dict[str, str | int] = {"dropped": name}
         said = f"dropped savepoint {name}"
@@ -51,11 +55,13 @@ def fork(
     new: Annotated[str, typer.Argument(metavar="NEW", help="The checkpoint of the new job: a path or a URL.")],
     sink: Annotated[
         list[str] | None,
-        typer.Option("--sink", metavar="QUERY=DIR", help="Where results go instead of NEW/results; may be repeated."),
+        typer.Option(
+            "--sink", metavar="QUERY=DIR", help="A folder for results instead of NEW/results; may be repeated."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start another job where a step of this one ended, in a checkpoint of its own. This one goes on as it was.
+    """Start another job from a step of this job, in a checkpoint of its own. This job does not change.
 
     Results go below the new checkpoint, unless --sink says otherwise: never into what this job writes.
     """
@@ -65,7 +71,9 @@ def fork(
     for text in sink or ():
         query, separator, folder = text.partition("=")
         if not separator or not folder:
-            raise WrongUse(f"{text!r} is not QUERY=DIR", place="--sink", remedy="write it as in pairs=/data/out/pairs")
+            raise WrongUse(
+                f"{text!r} is not QUERY=DIR", place="--sink", remedy="write, for example, pairs=/data/out/pairs"
+            )
         sinks[query] = {"path": folder}
     with busy(f"copying the state of {name}", as_json):
         job = OpenCheckpoint.of(path).fork(step_of(name), new, sinks)
@@ -77,11 +85,10 @@ def fork(
 
 @placed(CommandGroup.RECOVER, "midstream rewind ckpt before-sale", "midstream rewind ckpt 120")
 def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, as_json: AsJson = False) -> None:
-    """Go back to an older step of a job that does not run. Later steps are given up, and their results taken back.
+    """Go back to an older step of a job that does not run. The job gives up later steps, and takes their results back.
 
-    When the job is started again it does those steps again from what its sources still have, and takes the
-    commands that were given since. A function that results go to cannot take them back: it is called again with the
-    same steps.
+    When you start the job again, it repeats those steps with the rows that its sources still have. It also takes the
+    commands that were given since. A function sink cannot take results back: it is called again with the same steps.
     """
     from midstream.job.opened import OpenCheckpoint
 

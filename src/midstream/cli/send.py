@@ -18,9 +18,9 @@ POLL_SECONDS = 0.2
 def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> None:
     """Check a command, append it, wait for its outcome if `wait` is given, and print it.
 
-    It is checked against the job as the commands that no step has taken yet will leave it. A command that the job would
-    refuse is raised here and not appended. A refusal after that, or a wait without an outcome, is a failure; a
-    migration that has begun is none, however long it takes.
+    The check assumes that the job has taken all commands that wait in the log. A command that the job would refuse
+    raises here and is not appended. A refusal after that, or a wait without an outcome, is a failure. A migration that
+    has begun is not a failure, even if it takes long.
     """
     from midstream.checkpoint.reader import Checkpoint, Outcome
     from midstream.model.codec import encode
@@ -42,7 +42,7 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
         raise Failed(
             f"command {number} ({command.kind}) was refused: {outcome.event['reason']}",
             place=f"step {outcome.event['step']}",
-            remedy="everything runs on as before; send a command that the reason allows",
+            remedy="the job runs on unchanged; send a command that the reason allows",
         )
     if wait is not None and outcome.state == "sent":
         remedy = f"start the job again: it is {life.sentence(time.time())}"

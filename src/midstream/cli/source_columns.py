@@ -41,7 +41,7 @@ _HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedded: bool) -> pa.Schema | None:
-    """Find the columns of a stream before anything is started.
+    """Find the columns of a stream before the job starts.
 
     Args:
         name: The stream.
@@ -92,7 +92,7 @@ def source_parts(spec: SourceSpec, embedded: bool) -> Iterator[tuple[str, Source
 
 
 def check_part(name: str, part: SourceSpec, embedded: bool) -> None:
-    """Raise a `MidstreamError` where a part of a stream's declaration is wrong."""
+    """Raise a `MidstreamError` if a part of a stream's declaration is wrong."""
     kind = source_kind(part.format)
     if not embedded and not kind.of_options:
         check_source(part.format, part.options, f"[streams.{name}]")
@@ -101,7 +101,7 @@ def check_part(name: str, part: SourceSpec, embedded: bool) -> None:
 
 
 def check_source_path(name: str, spec: SourceSpec) -> None:
-    """Raise `InputError` where the files that Spark is to read are not there."""
+    """Raise `InputError` if the files that Spark will read are missing."""
     if spec.format in (*SELF_DESCRIBING, "text"):
         _check_path(name, spec, _path_here(spec.path))
 
@@ -116,7 +116,7 @@ def _of_files(name: str, spec: SourceSpec, path: str) -> pa.Schema | None:
 
 
 def lateness_warnings(name: str, spec: SourceSpec) -> list[str]:
-    """Return a warning for a stream whose files are taken a few at a time, so that the order decides what is late."""
+    """Return a warning for a stream that takes few files in a step, whose order decides which rows are late."""
     most = {key.lower(): value for key, value in spec.options.items()}.get(MOST_FILES)
     if most is None or spec.lateness:
         return []
@@ -182,16 +182,16 @@ def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
         raise InputError(
             f"stream {name!r} reads {spec.path}, and there is no such file or folder",
             place=place,
-            remedy="correct the path, which counts from the folder of the file that names it, or make the folder",
+            remedy="correct the path, which is relative to the folder of the file that names it, or make the folder",
         )
 
 
 def check_table_path(name: str, path: str) -> None:
-    """Raise `InputError` where a static table's file is not there; URLs and patterns are checked when they are read."""
+    """Raise `InputError` if a static table's file is missing; URLs and patterns are checked when the job reads them."""
     here = re.sub(_FILE, "", path)
     if not _SCHEME.match(here) and not glob.has_magic(here) and not os.path.exists(located(path)):
         raise InputError(
             f"table {name!r} reads {path}, and there is no such file or folder",
             place=f"[tables.{name}]",
-            remedy="correct the path: in a job file it counts from the folder of the file that names it",
+            remedy="correct the path: in a job file it is relative to the folder of the file that names it",
         )

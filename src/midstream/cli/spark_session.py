@@ -19,9 +19,9 @@ def spark_session(
 ) -> Iterator[Any]:
     """Start a local session with `settings` added, and stop it at the end.
 
-    What Spark, its workers and its Python libraries write to stderr is appended to the file `log`: the terminal is for
-    the command. What fails while the session is there, and is no `MidstreamError`, is raised as a `SparkError`.
-    `otherwise` is the remedy where Spark is not installed.
+    The file `log` gets all that Spark, its workers and its Python libraries write to stderr. A failure in the
+    session that is not a `MidstreamError` is raised as a `SparkError`. `otherwise` is the remedy if Spark is not
+    installed.
     """
     from midstream.state.store.disk import cannot_write
 

@@ -17,17 +17,20 @@ SHOWN = 20
 @placed(CommandGroup.LOOK, "midstream state ckpt")
 def state(
     path: CheckpointPath,
-    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="Only what this query reads.")] = None,
+    query: Annotated[
+        str | None, typer.Argument(metavar="QUERY", help="Show only the states that this query reads.")
+    ] = None,
     operator: Annotated[
-        str | None, typer.Option("--operator", metavar="NAME", help="Show rows of this one, as `state` calls it.")
+        str | None,
+        typer.Option("--operator", metavar="NAME", help="Show rows of this operator, by its name in the list."),
     ] = None,
     step: Annotated[
         str | None, typer.Option("--step", metavar="N", help="A kept step or a savepoint; without it, the newest.")
     ] = None,
-    rows: Annotated[int, typer.Option("--rows", metavar="N", min=0, help="How many rows to show.")] = SHOWN,
+    rows: Annotated[int, typer.Option("--rows", metavar="N", min=0, help="The number of rows to show.")] = SHOWN,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the operators of a job hold by lane (rows, bytes, times), or the rows of one operator."""
+    """Show the states of a job's operators by lane (rows, bytes, times), or the rows of one operator."""
     from midstream.cli.savepoint import step_of
     from midstream.job.opened import OpenCheckpoint
 

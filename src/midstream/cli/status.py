@@ -37,9 +37,11 @@ def status(
         int | None, typer.Option("--events", metavar="N", min=0, help="Show the last N events too; 8 with --watch.")
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Show it again and again, until the job ends or this is interrupted.")
+        bool, typer.Option("--watch", help="Renew the report until the job ends or you interrupt it.")
     ] = False,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="How often, with --watch.")] = 2.0,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", min=0.1, help="The time between two reports, with --watch.")
+    ] = 2.0,
     as_json: AsJson = False,
 ) -> None:
     """Show how a job stands: whether it runs, its steps, streams, queries, migrations, and commands not taken yet."""
@@ -113,9 +115,9 @@ def time_line(time: Mapping[str, Any]) -> str:
 
 
 def watched(checkpoint: Checkpoint, every: float, show: Callable[[], None], as_json: bool) -> None:
-    """Show a job's status until it has ended, or until somebody interrupts.
+    """Show a job's status until the job has ended, or until you interrupt it.
 
-    On a terminal the whole screen is renewed by what `show` prints. Elsewhere a line is written each time: how the job
+    On a terminal the output of `show` replaces the whole screen. Elsewhere a line is written each time: how the job
     is and goes, or with `as_json` its status as one JSON value.
     """
     with suppress(KeyboardInterrupt):

@@ -18,14 +18,14 @@ POLL_SECONDS = 0.2
 def stop(
     path: CheckpointPath,
     wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for the job's end.")
+        float, typer.Option("--wait", metavar="SECONDS", min=0, help="The time to wait for the job's end.")
     ] = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a running job once its next step is done; it goes on there when it is started again.
+    """Stop a running job after its next step; it continues from there when you start it again.
 
-    The request is a command in the job's log, so it works across machines and on object stores. A program that pushes
-    into an engine of its own is not stopped: its loop can look at `Engine.stop_requested`.
+    The request is a command in the job's log, so it works across machines and on object stores. It does not stop a
+    program that pushes into an engine of its own: such a loop can check `Engine.stop_requested`.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.step.commands.stop import Stop
@@ -54,5 +54,5 @@ def stop(
         raise Failed(
             f"the job has not ended after {wait:g} seconds: {life.sentence(time.time())}",
             place=checkpoint.url,
-            remedy="it ends with its next step; where that takes longer, wait with --wait, or end its process",
+            remedy="it ends with its next step; wait longer with --wait, or end its process",
         )

@@ -14,22 +14,22 @@ from midstream.cli.errors import WrongUse
 @placed(CommandGroup.CHANGE, "midstream table ckpt rates rates.csv")
 def table(
     path: CheckpointPath,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The table, as queries name it; or a new one.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the table in queries, or a new name.")],
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file or a folder, or a URL of one.")],
     file_format: Annotated[
         str | None,
         typer.Option("--format", metavar="F", help="parquet, orc, csv or json. Default: by the file's name."),
     ] = None,
     schema: Annotated[
-        str | None, typer.Option("--schema", metavar="DDL", help="Its columns, in the order that the file has them.")
+        str | None, typer.Option("--schema", metavar="DDL", help="The table's columns, in the order of the file.")
     ] = None,
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a static table its rows, or replace them: stream rows of the next step on meet the new version.
 
-    The first line of a CSV file has the names of its columns. Equal rows make no new version. Its columns
-    stay as they are while a query reads them.
+    The first line of a CSV file has the names of its columns. Equal rows do not make a new version. You cannot change
+    the table's columns while a query reads them.
     """
     from midstream.checkpoint.reader import Checkpoint, upcoming
     from midstream.cli.send import send
@@ -44,7 +44,7 @@ def table(
     kind = file_format or PurePath(file).suffix.lstrip(".")
     if kind not in READERS:
         raise WrongUse(
-            f"{kind or file!r} is no format of a table", place="--format", remedy=f"use {', '.join(READERS)}"
+            f"{kind or file!r} is not a format of a table", place="--format", remedy=f"use {', '.join(READERS)}"
         )
     checkpoint = Checkpoint.open(path)
     checkpoint.manifest()  # Where there is none yet, that is said before the file is read.

@@ -248,4 +248,4 @@ def _step(options: Mapping[str, str]) -> int | None:
     try:
         return int(text) if text else None
     except ValueError:
-        raise QueryError(f"{text!r} is no step", place="step", remedy="use the number of a kept step") from None
+        raise QueryError(f"{text!r} is not a step", place="step", remedy="use the number of a kept step") from None

@@ -105,7 +105,7 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
         value = json.loads(await request.body())
         try:
             found = await run_in_threadpool(api.attempt, _number(request, "index"), value)
-        except MidstreamError as error:  # While somebody types, that is no failure of the page.
+        except MidstreamError as error:  # While somebody types, that is not a failure of the page.
             found = {"error": error.message, "place": error.place, "remedy": error.remedy}
         return Response(json.dumps(found, default=str).encode(), media_type="application/json")
 
@@ -150,7 +150,7 @@ def _too_long(request: Request) -> Response | None:
 def _number(request: Request, name: str) -> int:
     number = request.path_params[name]
     if not isinstance(number, int):
-        raise QueryError(f"{number!r} is no number", place=name, remedy="use a number")
+        raise QueryError(f"{number!r} is not a number", place=name, remedy="use a number")
     return number
 
 
@@ -159,7 +159,7 @@ async def failed(request: Request, error: Exception) -> Response:
     if isinstance(error, MidstreamError):
         status = 404 if isinstance(error, NoCheckpointError) else 503 if isinstance(error, ReadError) else 400
         return failure(status, error.message, error.place, error.remedy)
-    return failure(400, f"the request does not read: {error}", str(request.url.path), "reload the page")
+    return failure(400, f"the request cannot be read: {error}", str(request.url.path), "reload the page")
 
 
 def failure(status: int, message: str, place: str, remedy: str) -> Response:

@@ -47,9 +47,9 @@ def sample(reading: JobReading, kind: str, stream: str) -> dict[str, Any]:
     """Sample the newest rows of a stream or query that are of a kind, with the reasons, as JSON values.
 
     `columns`; `rows`: lists of texts, None for NULL; for each row its step in `steps`, its `reasons` (of dead letters),
-    and in `late_by` the microseconds by which it came too late, None where its time is no timestamp. `read`: how many
-    rows were looked at; `common`: their most frequent reasons, `reason` and `count`. A step's rows are put in place
-    just after its manifest: of the newest one they may be missing.
+    and in `late_by` the microseconds by which it came too late, None where its time is not a timestamp. `read`: how
+    many rows were looked at; `common`: their most frequent reasons, `reason` and `count`. A step's rows are put in
+    place just after its manifest: of the newest one they may be missing.
     """
     found, common, read = list[dict[str, Any]](), Counter[str](), 0
     timestamp = "" if kind == REJECTED else reading.manifest.streams[stream].timestamp

@@ -317,7 +317,7 @@ def refuse_if_closed(closed: bool) -> None:
         raise InputError(
             "the engine is closed",
             place="Engine",
-            remedy="make another one: on the same checkpoint it goes on where this one stopped",
+            remedy="make a new engine: on the same checkpoint it continues where this one stopped",
         )
 
 

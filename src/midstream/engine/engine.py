@@ -74,7 +74,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
     With a `checkpoint`, a path or a URL such as `s3://bucket/job`, a push is committed there before it returns: what it
     returned is in each query's sink exactly once, and a push that was cut short is there as a whole or not at all, as
     the number of the step in `manifest` tells. An engine that is opened on a checkpoint goes on where that one stopped,
-    with its streams and queries; to declare them again is no error, and where they differ they are changed as a
+    with its streams and queries; to declare them again is not an error, and where they differ they are changed as a
     restarted job's are. `midstream status`, `migrate` and the rest work on it; commands are taken with the next push.
     One engine at a time: where another process has the checkpoint and may still run, `HeldCheckpointError` is raised,
     unless it is to `take_over`. Without `durable` the last seconds may be lost with the machine's power. `close` it, or
@@ -212,7 +212,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         """Declare a stream that `pull` reads from a source which is made already."""
         if self._checkpoint is None:
             raise InputError(
-                "an engine in memory does not know what it has read of a source when it is made again",
+                "an engine in memory forgets what it has read of a source",
                 place=f"stream {name}",
                 remedy='give it a checkpoint: Engine(checkpoint="ckpt")',
             )

@@ -2,7 +2,7 @@
 
 Columns are found by their names, in whatever case these are written; those of a CSV file without a header by their
 position. What a Parquet or ORC file, a line of JSON or a short line of CSV lacks is NULL; times are in microseconds.
-A line that is no JSON object becomes a row without values, hence a dead letter, with the line in `_corrupt_record`.
+A line that is not a JSON object becomes a row without values, hence a dead letter, with the line in `_corrupt_record`.
 CSV and JSON files that end in .gz, .bz2 or .zst are decompressed.
 """
 
@@ -35,7 +35,7 @@ Options = Mapping[str, str]
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _MOST_OF_HEADER = 1 << 20
 _END_OF_LINE = re.compile(rb"\r\n|\n|\r")
-NO_OBJECT_OF_MESSAGE = "the value is no JSON object"
+NO_OBJECT_OF_MESSAGE = "the value is not a JSON object"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # That of UTF-32 begins as one of UTF-16 does.
 _OTHER_MARKS = {
@@ -383,7 +383,7 @@ def _header(data: pa.Buffer, delimiter: str) -> tuple[int, list[str]]:
 
 
 def _as_utf8(data: pa.Buffer) -> tuple[pa.Buffer, bool]:
-    # Where the texts are no UTF-8, each byte becomes one character.
+    # Where the texts are not UTF-8, each byte becomes one character.
     if bytes(memoryview(data)[:3]) == _BYTE_ORDER_MARK:
         data = data.slice(3)
     content = (
@@ -556,7 +556,7 @@ def json_object(line: bytes) -> dict[str, Any] | None:
     try:
         value = json.loads(line, parse_float=_Number, parse_int=_Number)
         if b"\\ud" in line.lower():
-            json.dumps(value, ensure_ascii=False).encode()  # Half a character is no text.
+            json.dumps(value, ensure_ascii=False).encode()  # Half a character is not a text.
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -130,7 +130,7 @@ class FolderSource(FileSource):
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """Name the file, and the line that is no JSON."""
+        """Name the file, and the line that is not JSON."""
         return (CORRUPT, FILE) if self.format == "json" else (FILE,)
 
     def has(self, file: str) -> bool:
@@ -180,9 +180,9 @@ class FolderSource(FileSource):
         files = self.waiting(())
         if not files:
             raise InputError(
-                "the columns cannot be read off the files of the folder: there is none yet",
+                "the columns cannot be read from the folder: it has no files yet",
                 place=place,
-                remedy='say what they are: schema = "k BIGINT, ts TIMESTAMP"',
+                remedy='declare them: schema = "k BIGINT, ts TIMESTAMP"',
             )
         partitions: dict[str, list[str]] = {}
         for file in files:
@@ -214,7 +214,7 @@ def _type_of(values: Sequence[str]) -> pa.DataType:
 
 
 def passed_over(path: str) -> list[str]:
-    """Return the folders within a folder, or in what a pattern gives, that are no partitions and so are not read."""
+    """Return the folders within a folder, or in what a pattern gives, that are not partitions and so are not read."""
     base, patterns = _split(path)
     if patterns:
         return []
@@ -228,7 +228,7 @@ def _check_separator(options: Mapping[str, str], place: str) -> None:
         given = options.get(name, ",")
         if len(given.encode()) != 1:
             raise InputError(
-                f"the embedded engine reads values apart at one character of ASCII, not at {given!r}",
+                f"the embedded engine needs one ASCII character between values, not {given!r}",
                 place=place,
                 remedy=f"make {name} one, or {ON_SPARK}",
             )
@@ -309,7 +309,7 @@ def table_rows(name: str, spec: TableSpec) -> pa.Table:
     except (pa.ArrowException, ValueError) as error:
         declared = ", ".join(f"{field.name} {field.type}" for field in source.columns)
         raise InputError(
-            f"the files of table {name!r} are none of its columns: {error}",
+            f"the files of table {name!r} do not fit its columns:  {error}",
             place=place,
             remedy=f"correct them, or its schema: {declared}",
         ) from error

@@ -54,7 +54,7 @@ class Piece(NamedTuple):
         found = _PIECE.fullmatch(text)
         if found is None:
             raise CheckpointError(
-                f"the job has read {text!r} in this stream, and a generator has made no such piece",
+                f"the job has read {text!r} in this stream, which no generator made",
                 place=place,
                 remedy="declare the source that the stream had, or restart the job with another checkpoint",
             )
@@ -176,7 +176,7 @@ class _Options:
         columns = parse_ddl(self.spec.schema)
         if timestamp not in columns.names or columns.field(timestamp).type != pa.timestamp("us"):
             raise InputError(
-                f"the timestamp {timestamp!r} of a generated stream is no column of type TIMESTAMP",
+                f"the timestamp {timestamp!r} of a generated stream is not a column of type TIMESTAMP",
                 place=self.place,
                 remedy=remedy,
             )
@@ -186,7 +186,7 @@ class _Options:
         known = [*_OF_STREAM, *(f"{name}.{what}" for name in drawn for what in _OF_COLUMN)]
         for option in self.given:
             if option not in known:
-                raise self._fault(option, "is no option of a generator", suggest(option, known))
+                raise self._fault(option, "is not an option of a generator", suggest(option, known))
 
     def _seed(self) -> int:
         text = self._needed("seed", "7")
@@ -225,7 +225,7 @@ class _Options:
     def _duration(self, option: str, default: str) -> int:
         found = self._microseconds(option, self.given.get(option, default))
         if not found:
-            raise self._fault(option, "is no time at all", "make it longer, such as '1 second'")
+            raise self._fault(option, "is not a time at all", "make it longer, such as '1 second'")
         return found
 
     def _microseconds(self, option: str, text: str) -> int:
@@ -242,7 +242,7 @@ class _Options:
             raise InputError(
                 f"column {field.name!r} of type {field.type} does not hold whole numbers up to {greatest}",
                 place=self.place,
-                remedy="make it a BIGINT, or its values fewer",
+                remedy="make it a BIGINT, or use fewer values",
             ) from None
 
     def _needed(self, option: str, example: str) -> str:

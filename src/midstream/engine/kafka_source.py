@@ -81,9 +81,9 @@ class Range(NamedTuple):
         found = _RANGE.fullmatch(text)
         if found is None:
             raise CheckpointError(
-                f"{text!r} is no range of offsets of a topic",
+                f"{text!r} is not a range of offsets of a topic",
                 place="the manifest",
-                remedy="where the stream was one of files before, restart the job with another checkpoint",
+                remedy="if the stream read files before, restart the job with another checkpoint",
             )
         return Range(found[1], *map(int, found.groups()[1:]))
 
@@ -204,7 +204,9 @@ class KafkaSource(FileSource):
             )
         for option in ("maxoffsetspertrigger", "maxbytespertrigger", "startingtimestamp"):
             if not re.fullmatch(r"[1-9]\d*", own.get(option, "1")):
-                raise InputError(f"the option {option} is no whole number above 0", place=place, remedy="make it one")
+                raise InputError(
+                    f"the option {option} is not a whole number above 0", place=place, remedy="make it one"
+                )
         if spec.on_data_loss == "skip":
             own["failondataloss"] = "false"
         _starting_offsets(own, topic, place)
@@ -374,7 +376,7 @@ class KafkaSource(FileSource):
                 f"there is no topic {self.topic!r}", place=self._place, remedy=suggest(self.topic, topics or ["(none)"])
             )
         if not described.partitions:
-            raise ReadError("the topic has no leader yet", place=self._place, remedy="see that the broker runs")
+            raise ReadError("the topic has no leader yet", place=self._place, remedy="check that the broker runs")
         return sorted(described.partitions)
 
     def _fetch(self, known: Mapping[int, int]) -> list[_Fetched]:
@@ -441,7 +443,7 @@ class KafkaSource(FileSource):
         lost = f"offsets {position} to {low - 1} of {self.topic}[{partition}] are gone: the topic kept no longer"
         if not self._skips:
             raise InputError(
-                lost, place=self._place, remedy='to go on without them, give the stream on_data_loss = "skip"'
+                lost, place=self._place, remedy='to continue without them, give the stream on_data_loss = "skip"'
             )
         return low, lost
 
@@ -455,7 +457,7 @@ class KafkaSource(FileSource):
             raise ReadError(
                 f"Kafka does not say how far {self.topic}[{partition}] reaches",
                 place=self._place,
-                remedy="see that the broker runs",
+                remedy="check that the broker runs",
             )
         return int(found[0]), int(found[1])
 
@@ -517,7 +519,7 @@ class KafkaSource(FileSource):
                 raise ReadError(
                     f"Kafka brings no messages of {self.topic}{sorted(due)}",
                     place=self._place,
-                    remedy="see that the broker runs, and that no transaction on the topic was left open",
+                    remedy="check that the broker runs, and that no transaction on the topic is still open",
                 )
 
     def _sorted(self, messages: Sequence[Any]) -> Counter[int]:

@@ -99,7 +99,7 @@ class Registered:
             try:
                 self._readers[id] = self._make(schema)
             except Exception as error:  # The libraries have no common class for schemas that do not parse.
-                self._readers[id] = f"schema {id} does not read: {error}"
+                self._readers[id] = f"schema {id} cannot be read: {error}"
         reader = self._readers[id]
         if isinstance(reader, str):
             return reader
@@ -107,7 +107,7 @@ class Registered:
             found = reader(value[5:])
         except Exception as error:  # Nor for bytes that are of another schema.
             return f"the value is none of schema {id}: {type(error).__name__}"
-        return found if isinstance(found, Mapping) else f"schema {id} is no record"
+        return found if isinstance(found, Mapping) else f"schema {id} is not a record"
 
 
 def _avro(schema: Mapping[str, Any]) -> Callable[[bytes], Mapping[str, Any]]:
@@ -185,7 +185,7 @@ def _inserted(values: Values, columns: pa.Schema) -> pa.Table:
                 if change
                 else NO_OBJECT_OF_MESSAGE
                 if envelope is None
-                else "the value is no change of Debezium"
+                else "the value is not a change of Debezium"
             )
     return rows_of_objects(objects, columns, reasons, given, json_column)
 
@@ -196,7 +196,7 @@ def _single(kind: str, place: str) -> Decoder:
             raise InputError(
                 f"a value of {kind} is one column, and the schema has {', '.join(columns.names) or 'none'}",
                 place=place,
-                remedy="declare one column beside those of Kafka itself, whose names begin with kafka_",
+                remedy="declare one column in addition to Kafka's own, whose names begin with kafka_",
             )
         field = columns.field(0)
         column = pa.array(values, pa.binary()) if kind == "bytes" else texts(values, field)
@@ -222,5 +222,5 @@ def texts(values: Values, field: pa.Field) -> pa.Array:
                 found.append(None if one is None else one.decode())
             except UnicodeDecodeError:
                 found.append(str(one))
-                reasons[at] = f"column {field.name!r}: the bytes are no text"
+                reasons[at] = f"column {field.name!r}: the bytes are not text"
         return with_reasons(pa.array(found, pa.string()), field, reasons)

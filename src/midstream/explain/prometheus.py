@@ -32,7 +32,7 @@ class Measured:
 
     @property
     def streams(self) -> list[StreamReport]:
-        """The streams that are no answers of parts of queries."""
+        """The streams that are not answers of parts of queries."""
         parts = {query.name for query in self.report.queries.values() if query.part_of}
         return [one for one in self.report.streams.values() if one.name not in parts]
 

@@ -28,7 +28,7 @@ def unit_costs(file: str | Path, place: str) -> dict[str, float]:
     except OSError as error:
         raise InputError(f"the calibration cannot be read: {error}", place=place, remedy=MEASURE) from error
     except (ValueError, TypeError) as error:
-        raise InputError(f"{file} is no calibration: {error}", place=place, remedy=MEASURE) from error
+        raise InputError(f"{file} is not a calibration: {error}", place=place, remedy=MEASURE) from error
 
 
 def with_unit_costs(file: JobFile) -> JobFile:

@@ -55,7 +55,7 @@ def tables_of(
         return {}
     if not isinstance(given, Mapping):
         raise InputError(
-            f"rows are pushed by stream, not as a {type(given).__name__}",
+            f"push takes rows by stream, not a {type(given).__name__}",
             place="push",
             remedy='name their stream: engine.push({"A": rows})',
         )
@@ -92,7 +92,7 @@ def _table(words: _Words, name: str, rows: Any, stream: StreamSchema | None) -> 
             return _plain(pa.table(rows))
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(
-            f"the rows of {what} {name!r} do not read: {str(error) or type(error).__name__}",
+            f"the rows of {what} {name!r} cannot be read: {str(error) or type(error).__name__}",
             place=f"{place} {name}",
             remedy=remedy,
         ) from error

@@ -46,7 +46,7 @@ class WentBack:
 class OpenCheckpoint:
     """A checkpoint, of a job that runs or does not. Reading it needs no Spark, and never disturbs a job.
 
-    A step is named by its number or by that of a savepoint; None is the newest. `savepoint`, `drop_savepoint` and
+    Name a step by its number or by a savepoint's name; None is the newest step. `savepoint`, `drop_savepoint` and
     `fork` may be called while the job runs, `rewind` may not.
 
     >>> import tempfile, pyarrow as pa
@@ -93,15 +93,15 @@ class OpenCheckpoint:
         return self.checkpoint.manifest() if step is None else self._manifests.read(step)
 
     def report(self, step: Step | None = None) -> Report:
-        """Report how the job stood after a step."""
+        """Report the status of the job after a step."""
         return report(self.manifest(step))
 
     def states(self, step: Step | None = None) -> tuple[HeldState, ...]:
-        """List what operators held after a step: one entry for each state of a lane."""
+        """List the states of operators after a step: one entry for each state of a lane."""
         return held_states(self.manifest(step), self._store)
 
     def state(self, name: str, step: Step | None = None, *, lane: str | None = None) -> StateTable:
-        """Read what one operator held after a step, by the name or the id of its state, over all lanes or in one."""
+        """Read the rows of one operator after a step, by the name or the id of its state, over all lanes or in one."""
         return state_table(self.manifest(step), self._store, name, lane)
 
     def plans(self, query: str, step: Step | None = None) -> PlansReport:
@@ -124,16 +124,16 @@ class OpenCheckpoint:
         return manifest.step
 
     def drop_savepoint(self, name: str) -> None:
-        """Forget a savepoint; what only it kept is removed in time."""
+        """Drop a savepoint; midstream later removes the files that only it kept."""
         self._folders.savepoints.drop(name)
         drop_log(self._folders.spark, name)
 
     def rewind(self, step: Step, *, take_over: bool = False) -> WentBack:
-        """Go back: later steps are given up, their results taken out of the sinks. The job must not run.
+        """Go back to a step: give up later steps, and take their results out of the sinks. The job must not run.
 
-        Nothing is changed where a sink says that it cannot take them back, and a `SinkError` says why. When the job is
-        started again it does those steps again, from what its sources still have. A function that results go to cannot
-        take them back.
+        If a sink cannot take results back, nothing changes, and a `SinkError` says why. When the job
+        starts again, it repeats those steps with the rows that its sources still have. A function sink cannot take
+        results back.
         """
         savepoint = self.manifest(step) if isinstance(step, str) else None
         number = savepoint.step if savepoint is not None else int(step)
@@ -152,7 +152,7 @@ class OpenCheckpoint:
         return WentBack(number, tuple(one.step for one in rewinding.later), functions)
 
     def fork(self, step: Step, new: str | os.PathLike[str], sinks: Mapping[str, Any] | None = None) -> str:
-        """Start another job where a step of this one ended, in a checkpoint of its own. Return the new job's id.
+        """Start another job from a step of this job, in a checkpoint of its own. Return the new job's id.
 
         Chunks are shared by hard links where both are on one file system, copied otherwise. Results go below the new
         checkpoint unless `sinks` names others, as `job.query` takes them: never into what the old job writes. So do
@@ -184,7 +184,7 @@ class OpenCheckpoint:
             raise CheckpointError("a saved engine cannot be forked", place=self.url, remedy="copy its folder instead")
         target = Folders(place)
         if target.storage.names():
-            raise CheckpointError("there is something already", place=place, remedy="name a new folder")
+            raise CheckpointError("the place already has files", place=place, remedy="name a new folder")
         if manifest.published.host == SPARK and target.is_remote != self._folders.is_remote:
             raise CheckpointError(
                 "a job on Spark cannot be forked from a folder to an object store, or back",

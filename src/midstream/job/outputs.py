@@ -187,7 +187,7 @@ class Outputs:
                 f"step is {manifest.step}",
                 place=f"{output.place}, sink {_sink_text(sink)}",
                 remedy=f"if an older state of the checkpoint was restored, `midstream rewind {self.folders.root} "
-                f"{manifest.step}` takes the later steps out of the sinks; they are then done again",
+                f"{manifest.step}` takes the later steps out of the sinks; the job then does them again",
             )
 
     def stage(self, before: Manifest, manifest: Manifest) -> dict[JobOutput, Staging]:
@@ -468,7 +468,7 @@ class Outputs:
 def not_here(query: str, value: Mapping[str, Any]) -> SinkError:
     """Make the error of a query whose manifest entry names `value` as its sink."""
     return SinkError(
-        f"the results of query {query!r} go to the function {value['function']}, which is not here",
+        f"the results of query {query!r} go to the function {value['function']}, which this program does not have",
         place=f"query {query}",
         remedy="name the function as the query's sink when the job is started",
     )

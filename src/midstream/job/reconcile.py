@@ -196,19 +196,19 @@ def _is_possible(manifest: Manifest, command: Command) -> bool:
 
 
 def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
-    """Raise where the newest manifest is of a job of another host, which alone knows what it has read."""
+    """Raise where the newest manifest is of a job of another host, and only that can continue it."""
     if newest is None or newest.published.host == host:
         return
     if not newest.job:
         raise CheckpointError(
-            "here is an engine that was saved", place=place, remedy="use Engine.load, or name another folder"
+            "this is the folder of a saved engine", place=place, remedy="use Engine.load, or name another folder"
         )
     what, remedy = {
         SPARK: ("an embedded engine", "run it with --engine embedded, or open it with ms.Engine(checkpoint=...)"),
         EMBEDDED: ("a job on Spark", "run it with --engine spark, or start it as an ms.Job"),
     }[host]
     raise CheckpointError(
-        f"the checkpoint is of {what}, which alone knows what it has read",
+        f"the checkpoint belongs to {what}, and only that can continue it",
         place=place,
         remedy=f"{remedy}, or name another folder",
     )
@@ -257,7 +257,7 @@ def _check_groups(before: Manifest, now: Manifest, place: str, dropped: DroppedN
         kept, meant = (_taken_up(one, name, dropped).groups for one in (before, now))
         if kept is not None and meant is not None and kept != meant:
             raise CheckpointError(
-                f"the columns that * stands for in query {name!r} are others now, and its groups go by them",
+                f"the columns that * stands for in query {name!r} have changed, and they define its groups",
                 place=place, remedy="declare the stream as it was, its columns in their order, or drop the query first",
             )  # fmt: skip
 

@@ -36,7 +36,7 @@ def committed_results(
 ) -> CommittedResults:
     """Find the results of a query that the manifest has, or that is `declared` and begins with the next step.
 
-    Raises a `QueryError` where there is no such query, and a `SinkError` where its results are no Parquet files.
+    Raises a `QueryError` where there is no such query, and a `SinkError` where its results are not Parquet files.
     """
     declared = declared or {}
     entry = manifest.queries.get(query) or declared.get(query)
@@ -48,7 +48,7 @@ def committed_results(
         raise SinkError(
             f"the results of query {query!r} do not go to {STREAMED_FORMAT} files",
             place=f"query {query}",
-            remedy=f"give it a sink of files in the format {STREAMED_FORMAT}, or read its sink by Spark's own source",
+            remedy=f"give it a sink of files in the format {STREAMED_FORMAT}, or read its sink with Spark's own source",
         )
     asked = query_of(entry) if isinstance(entry, QueryEntry) else bind_query(manifest, entry.statement)
     above = entry.operator if isinstance(entry, QueryEntry) else entry.above
@@ -123,12 +123,12 @@ def _counts(line: TimeLine, stamp: Stamp) -> bool:
 def _given_up(stamp: Stamp, place: str, job: str) -> CheckpointError:
     if stamp.job != job:
         return CheckpointError(
-            f"here is job {job}, but what was read is of job {stamp.job}",
+            f"this is job {job}, but the results read before are of job {stamp.job}",
             place=place,
             remedy="restart the job that reads it, with another checkpoint",
         )
     return CheckpointError(
-        f"step {stamp.step}, whose results were read, was given up when the job went back",
+        f"the job went back and gave up step {stamp.step}, whose results were read",
         place=place,
-        remedy="have the job that reads it go back as well, to a step before it read them: midstream rewind CKPT STEP",
+        remedy="make the job that reads it go back too, to a step before it read them: midstream rewind CKPT STEP",
     )

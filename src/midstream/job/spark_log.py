@@ -78,7 +78,7 @@ def fit_sources(log: str, sources: int, *, durable: bool = True) -> None:
                 shutil.rmtree(f"{log}/sources/{number}", ignore_errors=True)
     except (OSError, ValueError) as error:
         raise CheckpointError(
-            f"Spark's log of offsets does not read: {error}", place=log, remedy="go back to an older step"
+            f"Spark's log of offsets cannot be read: {error}", place=log, remedy="go back to an older step"
         ) from error
 
 

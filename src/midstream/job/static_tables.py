@@ -77,7 +77,7 @@ def _batch(name: str, table: pa.Table, schema: TableSchema) -> pa.RecordBatch:
         whole = without_runs(table).cast(schema.columns)
     except (pa.ArrowException, ValueError) as error:
         raise InputError(
-            f"the rows of table {name!r} are none of its columns: {error}",
+            f"the rows of table {name!r} do not fit its columns:  {error}",
             place=f"table {name}",
             remedy=f"give columns {', '.join(f'{f.name} {f.type}' for f in schema.columns)}",
         ) from error

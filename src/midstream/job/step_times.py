@@ -58,16 +58,16 @@ WRITTEN_EVERY, WRITTEN_EVERY_FAR = 2.0, 5.0
 
 
 def check_figures(took: object, interval: object, backlog: object) -> None:
-    """Raise an `InputError` where what a host says of a step are no seconds, or no rows by stream."""
+    """Raise an `InputError` where what a host says of a step are not seconds, or no rows by stream."""
     for name, given in (("took", took), ("interval", interval)):
         if given is not None and not _is_number(given):
             raise InputError(
-                f"{given!r} is no number of seconds", place=name, remedy="give a number from 0 on, or None"
+                f"{given!r} is not a number of seconds", place=name, remedy="give a number from 0 on, or None"
             )
     rows = {} if backlog is None else backlog
     if not isinstance(rows, Mapping) or not all(isinstance(n, str) and _is_number(c) for n, c in rows.items()):
         raise InputError(
-            f"{backlog!r} does not say how many rows wait, by stream",
+            f"{backlog!r} does not give the number of waiting rows by stream",
             place="backlog",
             remedy='give a mapping such as {"A": 7}, or None',
         )

@@ -74,7 +74,7 @@ def tally(setting: WangSetting, sharing: str) -> Tally:
             delivered[name] += table.num_rows
         boundaries += _slices(engine)
         if end > setting.windows[-1] * setting.pace:
-            # What has grown too old in a step goes with the next one, even an empty one.
+            # What has grown too old in a step goes with the next step, even an empty one.
             engine.push({})
             held.append(_state_rows(engine))
     operators = {key.operator: counted for key, counted in engine.manifest.operators.items()}

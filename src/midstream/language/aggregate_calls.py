@@ -88,12 +88,14 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
         function, condition, value = "count", _both(condition, cast(value, BOOLEAN)), None
     if without_null:
         if function not in LISTS | FIRSTS or value is None:
-            raise LanguageError(f"IGNORE NULLS after {function.upper()}", remedy="leave it out: it ignores NULLs")
+            raise LanguageError(
+                f"IGNORE NULLS after {function.upper()}", remedy="leave it out: the function ignores NULLs"
+            )
         condition = _both(condition, called("not", called("is_null", value)))
     if by is not None and family(by.type) in ("other", "null"):
         raise LanguageError(f"values of type {name(by.type)} have no order", remedy="order by a plain value")
     if distinct and by is not None and value is not None and by.text() != value.text():
-        raise LanguageError("a DISTINCT list in order of something else", remedy="order it by its own values")
+        raise LanguageError("a DISTINCT list in another order than its own", remedy="order it by the values themselves")
     distinct |= function == "collect_set"
     separator = _separator(node) if function == "string_agg" else None
     return AggregateCall(function, value, distinct, condition, share, by, descending, separator)
@@ -140,7 +142,7 @@ def _separator(node: exp.Expr) -> str:
     if given is None:
         return ","
     if not isinstance(given, exp.Literal) or not given.is_string:
-        raise LanguageError("a separator that is no constant", remedy="write STRING_AGG(x, ', ')")
+        raise LanguageError("a separator that is not a constant", remedy="write STRING_AGG(x, ', ')")
     return str(given.name)
 
 
@@ -169,7 +171,9 @@ def _share(node: exp.Expr) -> float:
     share = node.args.get("expression") or node.args.get("quantile")
     number = _number(share)
     if number is None or not 0 <= number <= 1:
-        raise LanguageError("a quantile of a share that is no number from 0 to 1", remedy="write QUANTILE_CONT(x, 0.9)")
+        raise LanguageError(
+            "a quantile of a share that is not a number from 0 to 1", remedy="write QUANTILE_CONT(x, 0.9)"
+        )
     return number
 
 

@@ -60,8 +60,8 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "in", "between", "
 
 def _of_a_clock(node: exp.Expr) -> LanguageError:
     return LanguageError(
-        f"{node.sql('duckdb')} reads a clock, and the same rows would give other answers each time",
-        remedy="time is that of the rows. Write A [RANGE 1 DAY] for the rows of the last day, A.ts - B.ts <= INTERVAL "
+        f"{node.sql('duckdb')} reads a clock, so the same rows would give a different answer each time",
+        remedy="use the times of the rows. Write A [RANGE 1 DAY] for the rows of the last day, A.ts - B.ts <= INTERVAL "
         "1 DAY for how far two may be apart, or EVERY 1 MINUTE for an answer each minute",
     )
 
@@ -76,7 +76,7 @@ def _as_uuid(constant: Literal) -> Literal:
     found = uuids_of(scalar(constant)).as_py()
     if found is None:
         raise LanguageError(
-            f"{constant.value!r} is no UUID", remedy="write one such as 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"
+            f"{constant.value!r} is not a UUID", remedy="write one such as 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"
         )
     return Literal(constant.type, found)
 
@@ -116,7 +116,7 @@ class Binder:
     def bind(self, node: exp.Expr) -> Expression:
         """The typed expression of a node; raises LanguageError."""
         if node is None:  # The parser takes `f(x, )`.
-            raise LanguageError("something is missing here", remedy="write a value")
+            raise LanguageError("an expression is missing here", remedy="write a value")
         # The terms of a long sum are bound one after the other, and not each within the next.
         spine = list[exp.Expr]()
         while (found := self._placed(self._known, node)) is None and _is_arithmetic(node):
@@ -208,7 +208,7 @@ class Binder:
 
     def _column(self, node: exp.Expr) -> Expression:
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-            raise LanguageError(f"{node.sql('duckdb')!r} is no column", remedy="write column or source.column")
+            raise LanguageError(f"{node.sql('duckdb')!r} is not a column", remedy="write column or source.column")
         column, fields = self.named(node)
         value = self.scope.shown(column)
         for part in fields:
@@ -234,7 +234,7 @@ class Binder:
 
     def _subscript(self, node: exp.Expr) -> Expression:
         if len(node.expressions) != 1:
-            raise LanguageError("several subscripts at once", remedy="write one after the other")
+            raise LanguageError("several subscripts in one pair of brackets", remedy="write one pair after the other")
         (key,) = node.expressions
         return part_of(self.bind(node.this), constant_of(key) or self.bind(key))
 
@@ -250,13 +250,15 @@ class Binder:
         if not isinstance(left, exp.Tuple) and not isinstance(right, exp.Tuple):
             return self.call(NODES[type(node)][0], self.bind(node.this), self.bind(node.expression))
         if not isinstance(left, exp.Tuple) or not isinstance(right, exp.Tuple):
-            raise LanguageError("a row value beside a single value", remedy="write as many values on either side")
+            raise LanguageError(
+                "a row value compared with a single value", remedy="write the same number of values on both sides"
+            )
         return self._compared(NODES[type(node)][0], left, right)
 
     def _compared(self, function: str, left: exp.Expr, right: exp.Expr) -> Expression:
         if len(left.expressions) != len(right.expressions):
             sizes = f"{len(left.expressions)} and {len(right.expressions)}"
-            raise LanguageError(f"row values of {sizes} values", remedy="write as many values on either side")
+            raise LanguageError(f"row values of {sizes} values", remedy="write the same number of values on both sides")
         pairs = [
             (self.bind(one), self.bind(other)) for one, other in zip(left.expressions, right.expressions, strict=True)
         ]
@@ -272,7 +274,9 @@ class Binder:
         """Bind `(a, b) IN ((1, 2), (3, 4))`."""
         row, others = node.this.unnest(), [one.unnest() for one in node.expressions]
         if any(not isinstance(one, exp.Tuple) for one in others):
-            raise LanguageError("a row value beside a single value", remedy="write as many values on either side")
+            raise LanguageError(
+                "a row value compared with a single value", remedy="write the same number of values on both sides"
+            )
         return _balanced("or", [self._compared("eq", row, other) for other in others])
 
     def _is(self, node: exp.Expr) -> Expression:
@@ -322,7 +326,7 @@ class Binder:
         tries, text = isinstance(node, exp.TryCast), family(value.type) in ("text", "null")
         if not tries and family(type) in NEVER_CAST.get(family(value.type), ()):
             raise LanguageError(
-                f"no {name(value.type)} can be cast to {name(type)}", remedy="TRY_CAST gives NULL, if you mean that"
+                f"no {name(value.type)} can be cast to {name(type)}", remedy="use TRY_CAST if you want NULL"
             )
         if node.args["to"].this == exp.DType.INT128 and family(value.type) == "float":
             value = call("round_even", value)  # As to any integer; to a DECIMAL(38) halves go away from zero.
@@ -331,7 +335,7 @@ class Binder:
                 return _as_uuid(value) if isinstance(value, Literal) else value
             return Call(TEXT, "try_uuid" if tries else "as_uuid", (value,))
         if isinstance(value, Literal) and not tries:
-            known = cast(value, type)  # Raises where the constant is no value of the type.
+            known = cast(value, type)  # Raises where the constant is not a value of the type.
             if text:
                 return known
         return value if value.type == type else Call(type, "try_cast" if tries else "cast", (value,))

@@ -61,7 +61,7 @@ class Clauses:
 
     @property
     def on(self) -> tuple[exp.Expr, ...]:
-        """The conditions of joins that are no part."""
+        """The conditions of joins that are no parts."""
         return tuple(node for _, node in self.source.conditions) if self.join is None else self.join.on
 
     @property

@@ -61,10 +61,10 @@ def number(text: str) -> Literal:
             return literal(int(text) if text.isdigit() else decimal.Decimal(text))
         found = literal(float(text))
     except (ValueError, decimal.InvalidOperation):
-        raise LanguageError(f"{text[:60]!r} is no number", remedy="write one such as 0.5 or 1e5") from None
+        raise LanguageError(f"{text[:60]!r} is not a number", remedy="write one such as 0.5 or 1e5") from None
     if found.value == float("inf"):
         remedy = "write a number below 1.8e308, such as 0.5 or 1e5"
-        raise LanguageError(f"{text[:20]} is no number that a DOUBLE has", remedy=remedy)
+        raise LanguageError(f"{text[:20]} is not a number that a DOUBLE has", remedy=remedy)
     return found
 
 
@@ -80,7 +80,7 @@ def cast(expression: Expression, type: pa.DataType) -> Expression:
         value = None  # A moment of which Python has no value.
     if value is None and expression.value is not None:
         raise LanguageError(
-            f"{expression.value!r} is no {name(type)}", remedy=f"write a literal that is a {name(type)}"
+            f"{expression.value!r} is not a valid {name(type)}", remedy=f"write a literal that is a {name(type)}"
         )
     return Literal(type, value)
 

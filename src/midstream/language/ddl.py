@@ -52,7 +52,7 @@ def columns_of(schema: pa.Schema | str) -> pa.Schema:
     if isinstance(schema, pa.Schema):
         return schema
     if not isinstance(schema, str):
-        raise LanguageError(f"a {type(schema).__name__} is no schema", place="schema", remedy=_REMEDY)
+        raise LanguageError(f"a {type(schema).__name__} is not a schema", place="schema", remedy=_REMEDY)
     return parse_ddl(schema)
 
 
@@ -66,7 +66,7 @@ def _schema(text: str, dialect: str | type[Spark]) -> pa.Schema:
         raise LanguageError(f"not a schema: {text!r}, it cannot be read", place=spot, remedy=_REMEDY) from error
     columns = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
     if not columns or not all(isinstance(column, exp.ColumnDef) and column.args.get("kind") for column in columns):
-        raise LanguageError(f"not a schema: {text!r}, it is no list of columns", place=_place(1, 0), remedy=_REMEDY)
+        raise LanguageError(f"not a schema: {text!r}, it is not a list of columns", place=_place(1, 0), remedy=_REMEDY)
     fields: list[pa.Field] = []
     for column in columns:
         line, number = (int(word) for word in place_of(f"{_HEAD}{text}", column)[5:].split(", column "))

@@ -23,11 +23,11 @@ _OWN_WORDS = frozenset({"window", "every", "rows", "range", "except"})
 
 
 def predicate(name: str, function: Callable[..., Any], *types: str | pa.DataType) -> UserPredicate:
-    """Register a predicate of your own, so that queries can ask it by name wherever a condition can stand.
+    """Register a predicate of your own, so that queries can call it by name in their conditions.
 
-    `types` are those of its arguments, in words of SQL (`"DOUBLE"`, `"ARRAY<FLOAT>"`) or as Arrow types. The function
-    takes an Arrow array for each and gives as many booleans: see `UserPredicate`. Over one stream it filters, over two
-    it joins, over more it decides when all of them are there.
+    `types` are the types of its arguments, as SQL types (`"DOUBLE"`, `"ARRAY<FLOAT>"`) or as Arrow types. The function
+    takes an Arrow array for each and returns as many booleans: see `UserPredicate`. A predicate over one stream
+    filters, and over two streams it joins. Over more streams it decides once a row of each is there.
 
     >>> import pyarrow.compute as pc
     >>> predicate("longer_than", lambda text, size: pc.greater(pc.utf8_length(text), size), "VARCHAR", "INT").describe()
@@ -36,12 +36,12 @@ def predicate(name: str, function: Callable[..., Any], *types: str | pa.DataType
     place = f"predicate {name}"
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or not _is_free(name.lower()):
         raise QueryError(
-            f"{name!r} cannot name a predicate: it is a word of SQL, or none at all",
+            f"{name!r} cannot name a predicate: it is a word of SQL, or not a word",
             place=place,
-            remedy="use letters, digits and underscores that no function of SQL is called by, such as is_similar",
+            remedy="use letters, digits and underscores, and no name of an SQL function, such as is_similar",
         )
     if not callable(function):
-        raise QueryError(f"{function!r} is no function", place=place, remedy="give one that takes Arrow arrays")
+        raise QueryError(f"{function!r} is not a function", place=place, remedy="give one that takes Arrow arrays")
     if not types:
         raise QueryError(
             "the predicate takes no arguments", place=place, remedy="name the types of its arguments, such as 'DOUBLE'"
@@ -70,5 +70,5 @@ def _type(one: str | pa.DataType, place: str) -> pa.DataType:
         (field,) = parse_ddl(f"argument {one}")
     except (LanguageError, ValueError) as error:
         remedy = error.remedy if isinstance(error, LanguageError) else "name one type"
-        raise QueryError(f"{one!r} is no type", place=place, remedy=remedy) from error
+        raise QueryError(f"{one!r} is not a type", place=place, remedy=remedy) from error
     return working_type(field.type)

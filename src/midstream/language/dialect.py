@@ -95,7 +95,7 @@ class CqlText:
 
 
 def statement(text: str, tokens: list[Token] | None = None) -> exp.Expr:
-    """The tree of a text, of which the words may be there; raises LanguageError where it is no single statement.
+    """The tree of a text, of which the words may be there; raises LanguageError where it is not a single statement.
 
     >>> statement("SELECT * FROM A [ROWS 3] AS a").args["from_"].this.args["window"].window
     Window(kind='rows', size=3)
@@ -106,13 +106,13 @@ def statement(text: str, tokens: list[Token] | None = None) -> exp.Expr:
     except ParseError as error:
         raise _unreadable(error) from error
     except IndexError as error:  # The parser's own, of VAR_MAP(1) for one.
-        message = "the query is no SQL: a function lacks an argument"
+        message = "the query is not SQL: a function lacks an argument"
         raise LanguageError(message, place=place(text, 0), remedy=SHAPE) from error
     if len(trees) != 1:
         spot = place_of(text, trees[-1]) if trees else place(text, 0)
         raise LanguageError(f"a query is one SELECT, not {len(trees)} statements", place=spot, remedy=SHAPE)
     for node in trees[0].walk():
-        node.comments = None  # They are no part of what is asked.
+        node.comments = None  # They are not part of what is asked.
     return trees[0]
 
 
@@ -140,7 +140,7 @@ def _unreadable(error: ParseError) -> LanguageError:
         message = "something is missing"
     near = f" near {highlight!r}" if highlight else ""
     spot = f"line {line}, column {max(column - len(highlight) + 1, 1)}"
-    return LanguageError(f"the query is no SQL{near}: {message}", place=spot, remedy=SHAPE)
+    return LanguageError(f"the query is not SQL{near}: {message}", place=spot, remedy=SHAPE)
 
 
 class _Parser(DuckDBParser):
@@ -184,7 +184,7 @@ class _Parser(DuckDBParser):
         last = next(at for at in reversed(range(len(tokens))) if tokens[at].token_type != TokenType.SEMICOLON)
         if tokens[last].token_type != TokenType.R_PAREN:
             spot, message = place(sql, tokens[last].start), f"{tokens[0].text.upper()}( does not end here"
-            raise LanguageError(message, place=spot, remedy="write all of the query within: (SELECT ...)")
+            raise LanguageError(message, place=spot, remedy="put the whole query into the brackets: (SELECT ...)")
         return tokens[0], tokens[2:last]
 
     def _take_relation(self, select: exp.Select) -> None:
@@ -201,7 +201,7 @@ class _Parser(DuckDBParser):
         select.set("expressions", word.expressions)
 
     def _relate(self, tree: exp.Expr | None, word: Token | exp.Anonymous, sql: str) -> None:
-        """Note a relation operator at its SELECT; raises LanguageError where it has one, or is no SELECT."""
+        """Note a relation operator at its SELECT; raises LanguageError where it has one, or is not a SELECT."""
         start = word.start if isinstance(word, Token) else offset_of(word) or 0
         name = word.text if isinstance(word, Token) else word.name
         if not isinstance(tree, exp.Select):
@@ -255,7 +255,7 @@ class _Parser(DuckDBParser):
         try:
             return super()._parse_bracket(this)
         except AttributeError as error:  # The parser's own, of x[FLOOR()]: it looks for the type of a subscript.
-            message = "the query is no SQL: a function in a subscript lacks an argument"
+            message = "the query is not SQL: a function in a subscript lacks an argument"
             raise self._refused(begin, message, SHAPE) from error
 
     def _parse_query_modifiers(self, this):  # type: ignore[no-untyped-def]
@@ -312,7 +312,7 @@ class _Parser(DuckDBParser):
         return True
 
     def _begins_duration(self, word: str) -> bool:
-        """Whether a word begins a clause here that ends in a duration, and is no mere name."""
+        """Whether a word begins a clause here that ends in a duration, and is not a mere name."""
         if self._curr.text.upper() != word or self._curr.token_type == TokenType.IDENTIFIER:
             return False
         follower = self._next

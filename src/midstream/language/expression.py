@@ -63,13 +63,13 @@ class Expression(OwnForm):
                     del made[len(made) - count :]
                     made.append(Call(type_of(kind), function, arguments))
                 case _:
-                    raise ValueError(f"{node!r} is no node of an expression")
+                    raise ValueError(f"{node!r} is not a node of an expression")
         (found,) = made
         # What is made of a bound expression adds some levels, and far from as many again.
         if found.depth > 2 * MOST_DEPTH:
-            raise ValueError(f"{found.depth} calls stand one in the other")
+            raise ValueError(f"{found.depth} calls are nested")
         if not isinstance(found, cls):
-            raise ValueError(f"{found.text()!r} is no {cls.__name__}")
+            raise ValueError(f"{found.text()!r} is not a valid {cls.__name__}")
         return found
 
     def _own_json(self) -> list[Any]:
@@ -87,7 +87,7 @@ class Expression(OwnForm):
 
     @property
     def depth(self) -> int:
-        """How many calls stand one in the other."""
+        """How many calls are nested."""
         return 0
 
     def columns(self) -> frozenset[Column]:

@@ -140,9 +140,9 @@ def brought_functions() -> Mapping[str, ScalarFunction]:
     for name in found.keys() & CATALOGUE.keys():
         kind = type(found[name])
         raise MidstreamError(
-            f"the language has a function {name!r} already",
+            f"midstream already has a function {name!r} already",
             place=f"function {name}, {kind.__module__}.{kind.__qualname__}",
-            remedy="rename the one that is brought, or uninstall its package",
+            remedy="rename the function in the package, or uninstall the package",
         )
     return found
 
@@ -187,7 +187,7 @@ def call(name: str, *arguments: Expression) -> Expression:
     except LanguageError as error:
         word = SYMBOLS.get(name, name.upper())
         raise LanguageError(f"{word!r}: {error.message}", place=error.place, remedy=error.remedy) from error
-    # A list or the like is no literal: it has no hash.
+    # A list or the like is not a literal: it has no hash.
     if fitted and family(type) != "other" and all(isinstance(a, Literal) for a in fitted):
         datum = function.kernel(type, *(scalar(a) for a in fitted if isinstance(a, Literal)))
         with suppress(OverflowError):  # A moment of which Python has no value.

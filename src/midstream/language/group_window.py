@@ -162,7 +162,7 @@ def _read(
     column = binder.bind(time)
     if not isinstance(column, Column) or column.name != stream.timestamp:
         remedy = f"write {stream.timestamp}, the timestamp that stream {stream.name} is declared with"
-        raise error_at(found.text, arguments[0], f"{_shown(node)} of what is no event time", remedy)
+        raise error_at(found.text, arguments[0], f"{_shown(node)} of what is not an event time", remedy)
     most = 2 if name == "TUMBLE" else 3
     durations = [duration(found.text, argument) for argument in arguments[1:most]]
     if name in _SESSIONS:
@@ -170,7 +170,7 @@ def _read(
     first_is_slide = name in ("HOP", "CUMULATE")
     size, slide = (durations[-1], durations[0]) if first_is_slide else (durations[0], durations[-1])
     if name == "CUMULATE" and size % slide:
-        raise error_at(found.text, node, "CUMULATE of a size that is no multiple of its step", "make it one")
+        raise error_at(found.text, node, "CUMULATE of a size that is not a multiple of its step", "make it one")
     kind = CumulativeWindow if name == "CUMULATE" and size > slide else GroupWindow
     return kind(size, slide, node, sum(duration(found.text, one, least=0) for one in arguments[most:]))
 

@@ -112,7 +112,7 @@ class _Grouping:
         return self.over_groups(clause, condition, places)
 
     def written_out(self, node: exp.Expr) -> exp.Expr:
-        """A name of an item of the select list, that is no column's, as what it stands for."""
+        """A name of an item of the select list, that is not a column's, as what it stands for."""
         return node if (item := self.titled(node)) is None else item
 
     def titled(self, node: exp.Expr) -> exp.Expr | None:

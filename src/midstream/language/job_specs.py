@@ -128,7 +128,7 @@ def spark_settings(top: TomlTable) -> dict[str, str]:
     for name, value in found.items():
         if not name.startswith("spark."):
             remedy = "write packages, or a name such as 'spark.sql...'"
-            top.fault(f"spark.{name}", "is no setting of Spark", remedy)
+            top.fault(f"spark.{name}", "is not a setting of Spark", remedy)
         if not isinstance(value, str | int | float):
             top.fault("spark", f"has {value!r} for {name}", "make it a text or a number")
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in found.items()}

@@ -41,7 +41,7 @@ def by_answers(found: CqlText, tree: exp.Select, order: JoinOrder) -> tuple[exp.
             f"{one}.{order.streams[_stream(order, one)].timestamp}" for one in sorted(order.times.always)
         )
         remedy = f"write {TIME_COLUMN}, the time of a result{f'; or one of {sources}' if sources else ''}"
-        raise error_at(found.text, asked, f"{what} of what is no event time", remedy)
+        raise error_at(found.text, asked, f"{what} of what is not an event time", remedy)
     if alias not in order.times.always:
         remedy = f"group by {TIME_COLUMN}, the time of a result"
         raise error_at(found.text, asked, f"{what} of the time of {alias!r}, which the join may pad", remedy)

@@ -257,7 +257,9 @@ def _asked(
         elif time is None and isinstance(part, (exp.LTE, exp.LT) if not turned else (exp.GTE, exp.GT)):
             time, strict, own_time = other, isinstance(part, exp.LT | exp.GT), own
         else:
-            raise refused("a condition of an as-of join that is no equality, and not that B.ts is no later than A.ts")
+            raise refused(
+                "a condition of an as-of join that is not an equality, and not that B.ts is no later than A.ts"
+            )
     if time is None:
         raise refused("an as-of join that compares no times")
     return keys, time, strict, own_time

@@ -75,7 +75,7 @@ class Sum:
 
 
 def linear(expression: Expression) -> Sum | None:
-    """The expression as a sum; None if it ties several sources together in any other way, or is no number or time.
+    """The expression as a sum; None if it ties several sources together in any other way, or is not a number or time.
 
     >>> from midstream.language.expression import Column
     >>> from midstream.language.coerce import literal

@@ -127,7 +127,7 @@ class _Over:
         self.first = node
         time, *keys = order.expressions
         if self.time(time.this) not in columns_of_time(self.stream) | {TIME_COLUMN} or time.args.get("desc"):
-            wrong = "in descending order of time" if time.args.get("desc") else "in order of what is no event time"
+            wrong = "in descending order of time" if time.args.get("desc") else "in order of what is not an event time"
             remedy = f"ORDER BY {self.stream.timestamp}; for what comes after a row write FOLLOWING, or LEAD"
             raise error_at(self.text, time, f"OVER rows {wrong}", remedy)
         self.groups = tuple(partition_group(self.found, self.inner, one) for one in by)
@@ -152,7 +152,7 @@ class _Over:
         offset = call.args.get("offset")
         by = offset.name if isinstance(offset, exp.Literal) and not offset.is_string else "1" if offset is None else ""
         if not by.isdigit() or int(by) > _ALL:
-            raise error_at(self.text, node, f"{name} by what is no number of rows", f"write {name}(v, 2)")
+            raise error_at(self.text, node, f"{name} by what is not a number of rows", f"write {name}(v, 2)")
         bound, ahead, count = self.bound(node, name), name == "LEAD", int(by)
         argument, near = plain(self.inner.bind(call.this)), (0, bound) if ahead else (bound, 0)
         if isinstance(inside, exp.IgnoreNulls) and count:
@@ -223,5 +223,5 @@ class _Over:
                 raise error_at(self.text, node, "a frame in time without a unit of time", f"write {_IN_TIME}")
             return sign * duration(self.text, value, least=0)
         if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
-            raise error_at(self.text, node, "a frame of what is no number of rows", "write ROWS 3 PRECEDING")
+            raise error_at(self.text, node, "a frame of what is not a number of rows", "write ROWS 3 PRECEDING")
         return sign * min(int(value.name), _ALL)

@@ -30,5 +30,5 @@ def time_in(streams: Iterable[StreamSchema]) -> pa.DataType:
 
 
 def time_of(kinds: Iterable[pa.DataType]) -> pa.DataType:
-    """A timestamp in microseconds, with a zone if any of these types has one; one that is no timestamp has none."""
+    """A timestamp in microseconds, with a zone if any of these types has one; one that is not a timestamp has none."""
     return TIMESTAMPTZ if any(is_.is_timestamp(kind) and kind.tz is not None for kind in kinds) else TIMESTAMP

@@ -258,7 +258,7 @@ def rounds(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     number = need(arguments[0], NUMBERS, "arithmetic")
     digits = arguments[1] if len(arguments) > 1 else literal(0)
     if not isinstance(digits, Literal) or not isinstance(digits.value, int) or abs(digits.value) > MOST_PLACES:
-        raise wrong("ROUND to a number of places that is no constant", PLACES)
+        raise wrong("ROUND to a number of places that is not a constant", PLACES)
     number = cast(number, DOUBLE) if family(number.type) == "null" else number
     type = number.type
     if family(type) == "decimal":
@@ -294,7 +294,7 @@ def patterns(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def trims(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A text and literal characters to cut off."""
     if len(arguments) == 2 and not isinstance(arguments[1], Literal):
-        raise wrong("TRIM of characters that are no constant", "write them as a text")
+        raise wrong("TRIM of characters that are not constant", "write them as a text")
     return texts(arguments)
 
 

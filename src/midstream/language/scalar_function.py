@@ -70,7 +70,7 @@ class ScalarFunction(ABC):
         return QueryError(
             f"the function {self.name!r} {message}",
             place=f"function {self.name}, {type(self).__module__}.{type(self).__qualname__}",
-            remedy="correct its package and repeat the step, of which nothing was kept; or drop the query first",
+            remedy="correct its package and repeat the step, which kept nothing; or drop the query first",
         )
 
 

@@ -71,7 +71,9 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
     grouped_otherwise = group is not None and len(windows) < len(group.expressions)
     if grouped_otherwise or any(item.find(exp.AggFunc) for item in tree.expressions):
         raise LanguageError(
-            "DISTINCT beside GROUP BY or an aggregate", place=spot, remedy="groups differ: leave it out"
+            "DISTINCT together with GROUP BY or an aggregate",
+            place=spot,
+            remedy="groups always differ: leave DISTINCT out",
         )
     if found.every is None and not windows and not found.windowed and not timed:
         raise LanguageError(
@@ -103,7 +105,7 @@ def outputs_of(binder: Binder, tree: exp.Select) -> tuple[Output, ...]:
 
 
 def star(binder: Binder, node: exp.Expr) -> list[tuple[str, Expression]] | None:
-    """The columns that `*` or `source.*` stands for, with their names; None if the node is no star."""
+    """The columns that `*` or `source.*` stands for, with their names; None if the node is not a star."""
     inner = node.this if isinstance(node, exp.Column) else node
     if not isinstance(inner, exp.Star):
         return None

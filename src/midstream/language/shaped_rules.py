@@ -43,7 +43,7 @@ def _text(argument: Expression) -> Expression:
 
 def _word(argument: Expression) -> Expression:
     if not isinstance(argument, Literal) or not isinstance(argument.value, str):
-        raise wrong("a text that is no constant", "write it as a text in quotes")
+        raise wrong("a text that is not a constant", "write it as a text in quotes")
     return argument
 
 
@@ -73,7 +73,7 @@ def groups(rule: Rule) -> Rule:
     def checked(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         type, (text, expression, group) = rule(arguments)
         if not isinstance(group, Literal) or not isinstance(expression, Literal) or group.value is None:
-            raise wrong("a group that is no constant", "write its number")
+            raise wrong("a group that is not a constant", "write its number")
         pattern.check_group(expression.value, group.value)
         return type, (text, expression, group)
 
@@ -136,7 +136,7 @@ def growing_windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     type, fitted = windows(arguments)
     step, size = (one.value for one in fitted[1:3] if isinstance(one, Literal))
     if size % step:
-        raise wrong("CUMULATE of a size that is no multiple of its step", "make it one")
+        raise wrong("CUMULATE of a size that is not a multiple of its step", "make it one")
     return type, fitted
 
 
@@ -144,7 +144,7 @@ def zoned(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """The name of a zone, which is a constant, and a moment: one that has a zone loses it, any other gets one."""
     zone, moment = arguments[0], _moment(arguments[1])
     if not isinstance(zone, Literal) or not isinstance(zone.value, str) or not known_zone(zone.value):
-        what = repr(zone.value) if isinstance(zone, Literal) else "what is no constant"
+        what = repr(zone.value) if isinstance(zone, Literal) else "what is not a constant"
         raise wrong(f"the time zone {what}", "name one, such as 'Europe/Berlin', 'UTC' or '+02:00'")
     return (TIMESTAMP if moment.type.tz else TIMESTAMPTZ), (zone, moment)
 

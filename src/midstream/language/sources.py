@@ -99,7 +99,7 @@ def check_rows_windows(
     answered = next((source for source in sources if streams[source.stream].answers_of), None)
     if answered is not None and any(source.window and source.window.kind == "rows" for source in sources):
         raise LanguageError(
-            f"a ROWS window over the answers of query {answered.stream!r}, or beside them: they come in no order of "
+            f"a ROWS window in a query that reads the answers of query {answered.stream!r}: answers have no order of "
             "arrival",
             place=place_of(found.text, tree),
             remedy="use RANGE",
@@ -145,7 +145,7 @@ def _table(text: str, given: exp.Expr, unwrapped: Selected) -> tuple[str, str, i
     if not simple or (alias is not None and alias.args.get("columns")):
         what = "a subquery" if isinstance(node, exp.Subquery) else f"{node.sql('duckdb')[:60]!r}"
         raise LanguageError(
-            f"{what} cannot be in FROM", place=place_of(text, node), remedy="name streams, with an alias if you like"
+            f"{what} cannot be in FROM", place=place_of(text, node), remedy="name streams, with or without an alias"
         )
     return node.name, node.alias or node.name, offset_of(node.this) or 0
 
@@ -180,10 +180,10 @@ def event_times(sources: Sequence[Source], streams: Mapping[str, StreamSchema]) 
 
 
 def check_predicates(found: CqlText, predicates: tuple[Predicate, ...], ties: int) -> None:
-    """Refuse conditions over several sources that are no EXCEPT ON columns."""
+    """Refuse conditions over several sources that are not EXCEPT ON columns."""
     if found.subtrahends and len(predicates) > ties:
         raise LanguageError(
             "a condition of an EXCEPT query reads several sources",
             place=place(found.text, found.subtrahends[0].offset),
-            remedy="tie the streams by EXCEPT ON (columns) only; WHERE may read one stream per condition",
+            remedy="connect the streams only by EXCEPT ON (columns); each condition of WHERE may read one stream",
         )

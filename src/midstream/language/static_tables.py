@@ -332,7 +332,7 @@ def _latest(text: str, node: exp.Expr, binder: Binder) -> Expression:
     bound = binder.bind(node)
     if family(bound.type) not in (*TIMES, "integer", "decimal"):
         remedy = "compare a TIMESTAMP, a DATE or a whole number of the table"
-        raise error_at(text, node, "an as-of join of a static table by what is no time", remedy)
+        raise error_at(text, node, "an as-of join of a static table by what is not a time", remedy)
     return bound
 
 

@@ -37,7 +37,7 @@ class TomlText:
     def of(text: str, where: str, environ: Mapping[str, str]) -> TomlText:
         """The content of a text, with the values of the environment that it names.
 
-        Raises a `LanguageError` where it is no TOML. A variable that is not set is one of the `faults`.
+        Raises a `LanguageError` where it is not TOML. A variable that is not set is one of the `faults`.
         """
         try:
             content = tomllib.loads(text)
@@ -45,7 +45,7 @@ class TomlText:
             message, _, spot = str(error).partition(" (at ")
             place = f"{where}, {spot.rstrip(')')}" if spot else where
             raise LanguageError(
-                f"the job file is no TOML: {message}", place=place, remedy="correct it there"
+                f"the job file is not TOML: {message}", place=place, remedy="correct it there"
             ) from error
         found = TomlText({}, where, key_lines(text))
         return replace(found, content={key: found._expanded(value, (key,), environ) for key, value in content.items()})
@@ -72,7 +72,7 @@ class TomlText:
                     place=", ".join(
                         part for part in (self.where, f"line {line}" if line else "", ".".join(path)) if part
                     ),
-                    remedy=f"set it, or write what it is without: ${{{name}:-...}}",
+                    remedy=f"set it, or write a default: ${{{name}:-...}}",
                 )
                 self.faults.append((path, error))
                 return match[0]
@@ -152,7 +152,7 @@ class TomlTable:
             if isinstance(content, dict):
                 yield name, TomlTable(content, self.text, (*self.path, key, name))
             else:
-                self.fault(f"{key}.{name}", "is no table", f"write [{key}.{name}]")
+                self.fault(f"{key}.{name}", "is not a table", f"write [{key}.{name}]")
 
     def within(self, key: str, read: Callable[[], Any]) -> Any:
         """What `read` gives, or None; its errors get this table's place put before theirs."""

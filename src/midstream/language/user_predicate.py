@@ -137,7 +137,7 @@ class UserPredicate:
         return None
 
     def _error(self, message: str, remedy: str) -> QueryError:
-        end = "register it again and repeat the step, of which nothing was kept; or drop the query first"
+        end = "register it again and repeat the step, which kept nothing; or drop the query first"
         return QueryError(f"the predicate {message}", place=f"predicate {self.describe()}", remedy=f"{remedy}, {end}")
 
 

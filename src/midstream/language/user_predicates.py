@@ -83,6 +83,8 @@ def _loaded(name: str, value: str, load: object) -> UserPredicate:
         ) from error
     if not isinstance(found, UserPredicate) or found.name != name:
         raise QueryError(
-            f"{value} is no predicate called {name!r}", place=place, remedy="name what midstream.predicate gave"
+            f"{value} is not a predicate called {name!r}",
+            place=place,
+            remedy="name the value that midstream.predicate returned",
         )
     return found

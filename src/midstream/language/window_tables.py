@@ -153,7 +153,7 @@ def _subquery(text: str, table: exp.Expr) -> exp.Expr:
 def _check_steps(text: str, name: str, durations: Sequence[exp.Expr]) -> None:
     step, size = (duration(text, one) for one in durations[:2])
     if name == "CUMULATE" and size % step:
-        raise error_at(text, durations[1], "CUMULATE of a size that is no multiple of its step", "make it one")
+        raise error_at(text, durations[1], "CUMULATE of a size that is not a multiple of its step", "make it one")
     if size // step > MOST_WINDOWS:
         message = f"{size // step:,} windows of {name} that a row is in"
         raise error_at(text, durations[0], message, f"write a longer step: a row may be in {MOST_WINDOWS:,}")

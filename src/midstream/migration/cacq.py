@@ -25,4 +25,4 @@ class Cacq(MovingState):
     def refusal(self, move: MigrationRequest) -> str | None:
         if isinstance(move.new, Eddy):
             return None
-        return f"{move.new.notation()} is no eddy; write such as eddy({' '.join(move.new.aliases())})"
+        return f"{move.new.notation()} is not an eddy; write such as eddy({' '.join(move.new.aliases())})"

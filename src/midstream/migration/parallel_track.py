@@ -42,7 +42,7 @@ class ParallelTrack(Lasting):
     Differences from the paper: payload is stored once for both plans; results held back have left the plan already and
     wait as rows of the answer. The engine itself purges by watermark; the lemma decides when the old plan goes. It is
     read at the end of a step, with the widest window for W. Where the old plan is itself a migration under way its
-    states are no joins' states, and the 2W are waited for.
+    states are not joins' states, and the 2W are waited for.
     """
 
     name: ClassVar[str] = "parallel_track"

@@ -30,7 +30,7 @@ _OPERATORS: set[str] = set()
 
 
 def allow_operators(*names: str) -> None:
-    """Allow operators, as `package.module:Class`, to be created wherever they are named.
+    """Allow operators, as `package.module:Class`, for job files, checkpoints and commands that name them.
 
     >>> allow_operators("shop.operators:Median")
     >>> is_allowed("shop.operators:Median"), is_allowed("os:system")
@@ -118,7 +118,7 @@ _SOURCES: set[str] = set()
 
 
 def allow_sources(*names: str) -> None:
-    """Let job files name formats of Spark with any option (`"delta"`), or one option more of a format
+    """Let job files name formats of Spark with any option (`"delta"`), or one more option of a format
     (`"kafka:kafka.sasl.jaas.config"`).
 
     >>> allow_sources("kafka:kafka.ssl.truststore.location")
@@ -126,7 +126,7 @@ def allow_sources(*names: str) -> None:
     >>> check_source("jdbc", ["driver"], "stream A")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    midstream.model.errors.InputError: format 'jdbc' is named by the job file alone, not by this program (at ...
+    midstream.model.errors.InputError: format 'jdbc' comes from the job file, and this program does not allow it (at ...
     """
     _SOURCES.update(name.lower() for name in _texts(names, "allow_sources"))
 
@@ -155,7 +155,7 @@ def check_settings_of_spark(names: Iterable[str], place: str) -> None:
 
 def _refused(what: str, other: str, name: str, place: str) -> InputError:
     return InputError(
-        f"{what} is named by the job file alone, not by this program",
+        f"{what} comes from the job file, and this program does not allow it",
         place=place,
         remedy=f"{other}, or if you trust it, allow it: midstream.allow_sources({name!r}) in code, or midstream run "
         f"--allow-source {name}",
@@ -165,5 +165,5 @@ def _refused(what: str, other: str, name: str, place: str) -> InputError:
 def _texts(names: tuple[object, ...], place: str) -> list[str]:
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:
-        raise InputError(f"a {type(wrong[0]).__name__} is no name", place=place, remedy="give names as texts")
+        raise InputError(f"a {type(wrong[0]).__name__} is not a name", place=place, remedy="give names as texts")
     return [name for name in names if isinstance(name, str)]

@@ -42,7 +42,7 @@ class Tagged:
     _group: ClassVar[str] = ""
 
     def __init_subclass__(cls, tag: str = "", family: bool = False, brief: bool = False, group: str = "") -> None:
-        """Register a kind: `tag` makes the base of new kinds, `family` a base among them that is no kind itself.
+        """Register a kind: `tag` makes the base of new kinds, `family` a base among them that is not a kind itself.
 
         Modules that other packages declare as entry points of the `group` are imported before a kind is unknown.
         """
@@ -216,7 +216,7 @@ _RECORDS: dict[Any, _Record] = {}
 def _record(kind: Any) -> _Record:
     if kind not in _RECORDS:
         if not is_dataclass(kind):
-            raise TypeError(f"{kind!r} is no dataclass")
+            raise TypeError(f"{kind!r} is not a dataclass")
         _RECORDS[kind] = _Record(kind)
     return _RECORDS[kind]
 

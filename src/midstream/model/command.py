@@ -136,7 +136,7 @@ def operator_value(path: str | None, options: Mapping[str, Any] | None = None) -
     """
     if path is None:
         if options:
-            raise QueryError("options of no operator", place="operator_options", remedy="name the operator too")
+            raise QueryError("options without an operator", place="operator_options", remedy="name the operator too")
         return None
     if not isinstance(path, str) or not path:
         remedy = "write it as package.module:Class"
@@ -145,8 +145,8 @@ def operator_value(path: str | None, options: Mapping[str, Any] | None = None) -
 
 
 def named_options(options: object, place: str) -> dict[str, Any]:
-    """Copy options for a command; raises QueryError where the value at this `place` is no mapping."""
+    """Copy options for a command; raises QueryError where the value at this `place` is not a mapping."""
     if options is not None and not isinstance(options, Mapping):
         remedy = 'write them as {"name": value}'
-        raise QueryError(f"a {type(options).__name__} is no mapping of options", place=place, remedy=remedy)
+        raise QueryError(f"a {type(options).__name__} is not a mapping of options", place=place, remedy=remedy)
     return dict(options or {})

@@ -13,7 +13,7 @@ class Counters:
 
     `comparisons` counts candidate pairs: every live pair for a nested loop, pairs of equal key for a hash join, pairs
     in the searched range for a band join. The papers' "CPU cost" is `comparisons`; their "memory", the rows alive in
-    state, is no counter: it is computed from a manifest.
+    state, is not a counter: it is computed from a manifest.
 
     >>> Counters(rows_in=1) + Counters(rows_in=2, purged=1)
     Counters(rows_in=3, comparisons=0, predicates=0, rows_out=0, inserted=0, purged=1, moved=0, hops=0)

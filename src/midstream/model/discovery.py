@@ -24,14 +24,14 @@ def discover(package: ModuleType, base: Base[Contract], group: str) -> dict[str,
 
 
 def kinds(package: ModuleType, base: Base[Contract], group: str) -> dict[str, type[Contract]]:
-    """Find every class that fulfils a contract, by its `name`, in order of name.
+    """Find every class that fulfils a contract, in order of its `name`.
 
-    A class counts if it derives from `base`, has a `name` of its own and no abstract method; one without a name is a
-    family. Looked for are those that modules of `package` define, and those that installed distributions declare as
-    entry points of `group`, in `pyproject.toml` so: `[project.entry-points."midstream.schemes"]`, and below it `hourly
-    = "their_package.sharing:Hourly"`.
+    A class counts if it derives from `base`, has a `name` of its own, and has no abstract method. It looks in the
+    modules of `package`, and at the entry points of `group` that installed distributions declare. An entry point in
+    `pyproject.toml` looks like this: `[project.entry-points."midstream.schemes"]`, and below it `hourly =
+    "their_package.sharing:Hourly"`.
 
-    Raises where an entry point cannot be loaded or is no such class, and where two classes bear one name.
+    Raises if an entry point cannot be loaded or is not such a class, or if two classes have one name.
     """
     found: dict[str, type[Contract]] = {}
     for kind, place in (*_own(package, base), *_foreign(base, group)):
@@ -65,7 +65,7 @@ def _foreign(base: Base[Contract], group: str) -> Iterator[tuple[type[Contract],
         kind = _loaded(entry, place)
         if not _fulfils(kind, base):
             raise MidstreamError(
-                f"{entry.value} is no {base.__name__}",
+                f"{entry.value} is not a valid {base.__name__}",
                 place=place,
                 remedy=f"name a class that derives from {base.__name__}, has a name and no abstract method",
             )

@@ -68,7 +68,7 @@ class HeldCheckpointError(CheckpointError):
 
 
 class LostCheckpointError(CheckpointError):
-    """Another driver has taken the checkpoint over; this one has stopped, and changes nothing any more."""
+    """Another driver has taken the checkpoint over; this driver has stopped, and changes nothing more."""
 
 
 class SinkError(MidstreamError):
@@ -87,7 +87,7 @@ class WriteError(SinkError):
 
 
 class UndeliveredError(WriteError):
-    """A step is committed whose results a sink did not take: they come first with the next step."""
+    """A step is committed, but a sink did not take its results: it gets them first with the next step."""
 
 
 PASSING = (ReadError, WriteError, OSError, MemoryError)
@@ -95,13 +95,13 @@ PASSING = (ReadError, WriteError, OSError, MemoryError)
 
 
 class SparkError(MidstreamError):
-    """Spark has failed: a source that it reads, a worker of it, or its JVM. Its cause is the exception as it came."""
+    """Spark has failed: a source that it reads, a worker of it, or its JVM. The cause is the original exception."""
 
 
 class InternalError(MidstreamError):
-    """A step failed by a fault that is not the user's: it failed whole, and what it did is undone.
+    """A step failed by a fault that is not the user's: the whole step failed, and its changes are undone.
 
-    Its cause is the fault itself; `place` is what to report of it.
+    The cause is the fault itself; report its `place`.
     """
 
     @classmethod

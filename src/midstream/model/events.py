@@ -40,8 +40,8 @@ class StepDelayed(Event):
 
 @dataclass(frozen=True)
 class ChunksFetched(Event):
-    """A step of a job whose chunks are on an object store: how often its tasks found a chunk in their machine's cache,
-    how often they fetched it, and the bytes in the fullest cache.
+    """The tasks of a step used the caches of their machines: chunks that were there, chunks that were fetched, and the
+    bytes of the fullest cache.
     """
 
     hits: int
@@ -68,7 +68,7 @@ class RowsRejected(Event):
 
 @dataclass(frozen=True)
 class TimesDoubtful(Event):
-    """The event times of a stream are hardly what is meant, for the reason; its unit or a clock may be wrong."""
+    """The event times of a stream are probably wrong, for the `reason`: its unit or a clock may be wrong."""
 
     stream: str
     reason: str
@@ -76,7 +76,7 @@ class TimesDoubtful(Event):
 
 @dataclass(frozen=True)
 class ResultsRejected(Event):
-    """Something could not be evaluated for rows or results of a query; they are in its dead-letter output."""
+    """An expression failed for rows or results of a query; they are in its dead-letter output."""
 
     query: str
     rows: int
@@ -91,7 +91,7 @@ class StreamAdded(Event):
 
 @dataclass(frozen=True)
 class StreamDropped(Event):
-    """A stream is no longer read, and forgotten."""
+    """A stream is no longer read, and was removed from the job."""
 
     stream: str
 
@@ -107,17 +107,16 @@ class TableSet(Event):
 
 @dataclass(frozen=True)
 class TableDropped(Event):
-    """A static table is forgotten."""
+    """A static table was removed from the job."""
 
     table: str
 
 
 @dataclass(frozen=True)
 class QueryAdded(Event):
-    """A query runs from this step on.
-
-    It joins every row that arrives from this step on. `sees` says which rows that arrived before it joins them with.
-    "all": every row its windows cover; "new": those that arrived from step `from_step` on, none if that is this step; a
+    """A query runs from this step on. It joins every row that arrives from this step on. `sees` says which earlier rows
+    it joins them with. "all": every row its windows cover; "new": those that arrived from step `from_step` on, none if
+    that is this step; a
     number: of those, the ones whose event time (microseconds) is not before it. `exact_from`: the event time from which
     on its answers are what they would be had it run forever; None: from the first one on.
     """
@@ -133,7 +132,8 @@ class QueryAdded(Event):
 class CrossJoinBegun(Event):
     """A query that was added joins every row of some sources with every row of others.
 
-    No condition ties sources of two of the `groups`. It is done as it is asked for; most who write it forgot something.
+    No condition connects sources of two of the `groups`. The query runs as written, but most such queries lack a
+    condition.
     """
 
     query: str
@@ -160,7 +160,8 @@ class QueryDropped(Event):
 
 @dataclass(frozen=True)
 class QuerySpread(Event):
-    """A query is spread over so many `nodes` by a scheme, in place of an old one; `off` is in lanes, without nodes."""
+    """A query is spread over `nodes` nodes by a scheme, instead of an old scheme; `off` means in lanes, without
+    nodes."""
 
     query: str
     old: str
@@ -170,9 +171,9 @@ class QuerySpread(Event):
 
 @dataclass(frozen=True)
 class MigrationBegun(Event):
-    """A query began to move to another plan; `tasks` are the pieces decomposition left (HybMig Fig. 5).
+    """A query began to change to another plan; `tasks` are the parts that decomposition left (HybMig Fig. 5).
 
-    `detail` has what was predicted and considered where the strategy was chosen automatically.
+    If midstream chose the strategy, `detail` has its predictions for all strategies.
     """
 
     query: str
@@ -195,7 +196,7 @@ class MigrationProgressed(Event):
 
 @dataclass(frozen=True)
 class MigrationEnded(Event):
-    """The new plan stands alone; the migration cost this many comparisons."""
+    """Only the new plan runs now; the migration cost this many comparisons."""
 
     query: str
     strategy: str
@@ -206,7 +207,7 @@ class MigrationEnded(Event):
 
 @dataclass(frozen=True)
 class CommandRefused(Event):
-    """A command could not be done; everything runs on as before."""
+    """A command could not be carried out; the job runs on unchanged."""
 
     command: dict[str, Any]
     reason: str
@@ -214,7 +215,7 @@ class CommandRefused(Event):
 
 @dataclass(frozen=True)
 class StopRequested(Event):
-    """Somebody asked the job to end once this step is done."""
+    """A command asked the job to end after this step."""
 
 
 @dataclass(frozen=True)
@@ -229,9 +230,9 @@ class StateRebuilt(Event):
 
 @dataclass(frozen=True)
 class ChainChanged(Event):
-    """A chain of slices was cut elsewhere, for `queries` members; `cuts` are ages in microseconds, `before` the old.
+    """The ends of a chain's slices changed, for `queries` members; `cuts` are ages in microseconds, `before` the old.
 
-    A split and a merge of slices (Wang §7.3) move no row: they relabel what the rows fall into.
+    A split and a merge of slices (Wang §7.3) move no row: they only change which slice the rows belong to.
     """
 
     chain: str
@@ -243,7 +244,7 @@ class ChainChanged(Event):
 
 @dataclass(frozen=True)
 class SharingChanged(Event):
-    """Queries share what they join by another mode from this step on."""
+    """Queries share their joins by another scheme from this step on."""
 
     old: str
     new: str
@@ -259,12 +260,13 @@ class LanesRescaled(Event):
 
 @dataclass(frozen=True)
 class PlanReviewed(Event):
-    """The plan of a query, and of all `queries` of its chain, was looked at, and something was decided.
+    """The optimizer reviewed the plan of a query, and of all `queries` of its chain, and made a decision.
 
     `decision`: "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch", by `policy`, for `reason`.
-    `plan` is the running one, `chosen` the one decided for, if another. `plans` has the best ones with their cost, the
-    bounds of its error, and why each lost. `switch` has the predicted cost of the move. `answer` says how to say yes.
-    `figures`: what was known of the streams, and the real cost since the last review beside the foreseen one.
+    `plan` is the running plan, and `chosen` the plan decided for, if it is another. `plans` has the best plans with
+    their cost, the bounds of its error, and why each was not chosen. `switch` has the predicted cost of the change.
+    `answer` says how to approve. `figures`: statistics of the streams, and the real and the predicted cost since the
+    last review.
     """
 
     query: str
@@ -282,12 +284,12 @@ class PlanReviewed(Event):
 
 @dataclass(frozen=True)
 class LanesReviewed(Event):
-    """The number of lanes was looked at, and something was decided.
+    """The optimizer reviewed the number of lanes, and made a decision.
 
     `decision`: "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch", for `reason`. `chosen` is the
-    number decided for, 0 if `lanes` stay. `answer` says how to say yes. `figures` has the seconds that a step took and
-    those of the trigger's interval (None without one), the busiest lane by the mean, and workers. In nanoseconds it has
-    a step's `work` and what taking over the `state` costs.
+    number decided for, or 0 if `lanes` stay. `answer` says how to approve. `figures` has the seconds of a step and of
+    the trigger's interval (None without one). It also has the busiest lane's work divided by the mean, and the number
+    of workers. In nanoseconds it has a step's `work` and what taking over the `state` costs.
     """
 
     decision: str
@@ -300,7 +302,7 @@ class LanesReviewed(Event):
 
 @dataclass(frozen=True)
 class LanesProposalClosed(Event):
-    """A number of lanes that was proposed was approved, rejected, or withdrawn because it no longer helps."""
+    """A proposed number of lanes was approved, rejected, or withdrawn because it no longer helps."""
 
     lanes: int
     state: str
@@ -309,7 +311,7 @@ class LanesProposalClosed(Event):
 
 @dataclass(frozen=True)
 class ReviewFailed(Event):
-    """A review could not be done; the query runs on as it is, and is reviewed again when its turn comes."""
+    """A review failed; the query runs on unchanged, and the optimizer reviews it again when its turn comes."""
 
     query: str
     reason: str
@@ -326,7 +328,7 @@ class OptimizerSet(Event):
 
 @dataclass(frozen=True)
 class ProposalClosed(Event):
-    """A plan that was proposed was approved, rejected, or withdrawn because it no longer pays."""
+    """A proposed plan was approved, rejected, or withdrawn because it is no longer worth its cost."""
 
     query: str
     plan: str

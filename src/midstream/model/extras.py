@@ -21,9 +21,9 @@ def install(extra: str) -> str:
 def from_extra(
     extra: str, place: str, kind: type[MidstreamError] = MidstreamError, otherwise: str = ""
 ) -> Iterator[None]:
-    """Raise an error of this `kind` that names what to install, where a block imports a library that is missing.
+    """Raise an error of this `kind` that names what to install, if the block imports a missing library.
 
-    `otherwise` is another remedy, for those who do without the library.
+    `otherwise` is another remedy, for users without the library.
 
     >>> with from_extra("spark", "Job"):
     ...     import not_here

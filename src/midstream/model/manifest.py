@@ -401,7 +401,7 @@ class Manifest(Complete):
 
     @property
     def is_on_spark(self) -> bool:
-        """Whether Spark is the host; an engine in memory is no job."""
+        """Whether Spark is the host; an engine in memory is not a job."""
         return bool(self.job) and self.published.host == SPARK
 
     @property

@@ -27,7 +27,7 @@ def check_name(what: str, name: object) -> None:
         fine = False
     if not fine:
         raise QueryError(
-            f"a {what} cannot be called {name!r}", place=f"the name of a {what}", remedy="give it a text that is a name"
+            f"a {what} cannot be called {name!r}", place=f"the name of a {what}", remedy="give it a text as its name"
         )
 
 

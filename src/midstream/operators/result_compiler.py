@@ -82,6 +82,6 @@ def compile_result(asked: Asked) -> ResultOperator:
         raise InternalError(
             f"{names} would answer this query",
             place=asked.query.text,
-            remedy="uninstall a package that brings one" if foreign else "report it",
+            remedy="uninstall one of the packages" if foreign else "report it",
         )
     return chosen[0].compile(asked)

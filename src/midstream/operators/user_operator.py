@@ -28,9 +28,9 @@ ROW = pa.schema([("json", pa.string()), ("bytes", pa.binary())])
 class UserOperator(Protocol):
     """An operator on top of a query, written by the user; made as `Class(**options)`.
 
-    It must be deterministic, and depend on nothing but what it was made with and fed. It may remember a row to its
+    It must be deterministic, and depend only on its options and the rows that it was fed. It may remember a row to its
     `_until`, or, with a class attribute `remembers` in microseconds, that long after `_ts`. Only then can a migration
-    hand over to another operator that sees no older rows.
+    replace it by another operator, which sees no older rows.
     """
 
     def feed(self, rows: pa.Table, watermark: int | None) -> pa.Table:
@@ -38,16 +38,16 @@ class UserOperator(Protocol):
 
         `rows` are the step's rows of the query's answer in order of time, with `_ts` and `_until`; there may be none.
         `watermark` is the event time in microseconds before which no row comes any more, None before all streams have
-        spoken. Rows of equal time come in order of arrival, whichever plan the query runs by.
+        brought a row. Rows of equal time come in order of arrival, under every plan of the query.
         """
         ...
 
     def snapshot(self) -> Any:
-        """All it remembers, as JSON values or bytes."""
+        """Return everything that the operator remembers, as JSON values or bytes."""
         ...
 
     def restore(self, snapshot: Any) -> None:
-        """Remember again what `snapshot` gave, on an operator made with the same options; tuples come as lists."""
+        """Restore the memory that `snapshot` returned, on an operator with the same options; tuples come as lists."""
         ...
 
 
@@ -137,14 +137,14 @@ class OperatorSpec:
             remedy = "check the name; its module must be importable here and, on Spark, in every worker"
             raise self._error(f"cannot be imported: {error!r}", remedy) from error
         if not callable(found):
-            raise self._error("is no class", "write package.module:Class")
+            raise self._error("is not a class", "write package.module:Class")
         return found
 
     def _guarded(self, what: str, call: Any) -> Any:
         try:
             return call()
         except Exception as error:
-            remedy = "correct the operator and repeat the step, of which nothing was kept"
+            remedy = "correct the operator and repeat the step, which kept nothing"
             raise self._error(f"failed in {what}: {error!r}", remedy) from error
 
     def _error(self, message: str, remedy: str) -> QueryError:

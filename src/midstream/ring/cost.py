@@ -130,7 +130,7 @@ def _before_a_result(load: RingLoad, costs: RingCosts) -> float:
 def check_network(costs: RingCosts) -> None:
     """Raise if the network takes no time: then no ring is too long."""
     if costs.hop <= 0:
-        raise PlanError("the network takes no time", place="T_n", remedy="measure it: without it no ring is too long")
+        raise PlanError("the network takes no time", place="T_n", remedy="measure it: with no time no ring is too long")
 
 
 def _partials(steps: Sequence[ProbingStep], certain: int = 0) -> list[float]:

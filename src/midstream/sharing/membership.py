@@ -104,16 +104,16 @@ def change(manifest: Manifest, name: str, query: Query) -> Manifest:
     if not entry.shares:
         alone = "runs by itself" if entry.nodes is None else "is spread over nodes"
         raise QueryError(
-            f"query {name!r} {alone}: what it keeps is of one window and filter",
+            f"query {name!r} {alone}: it keeps rows of one window and filter",
             place=f"query {name}",
             remedy="drop it and add it again",
         )
     old = shape_of(query_of(entry))
     if not can_share(query) or shape_of(query).family != old.family:
         raise QueryError(
-            f"the new text of query {name!r} joins something else",
+            f"the new text of query {name!r} joins other streams or conditions",
             place=f"query {name}",
-            remedy="change windows, filters and what columns are made of; for another join drop it and add it again",
+            remedy="change only windows, filters and expressions of columns; otherwise drop the query and add it again",
         )
     new = shape_of(query)
     if _columns_of(new) != _columns_of(old):
@@ -128,7 +128,7 @@ def change(manifest: Manifest, name: str, query: Query) -> Manifest:
     changed = enrol(manifest, name, reworded_entry, chain=entry.chain)
     if not changed.queries[name].demands:
         raise QueryError(
-            f"a source has no room for one more filter: {MOST_FILTERS} are the most", place=f"query {name}",
+            f"a source has {MOST_FILTERS} filters, which is the limit", place=f"query {name}",
             remedy="drop a query first",
         )  # fmt: skip
     return changed

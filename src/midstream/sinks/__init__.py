@@ -82,7 +82,7 @@ def as_sink(value: Any, default: str) -> Sink:
     if callable(value):
         return FunctionSink(value)
     raise SinkError(
-        f"{value!r} is no sink",
+        f"{value!r} is not a sink",
         place="sink",
         remedy="use ms.sinks.files(path, format), a function f(results, step, query) or a Sink",
     )

@@ -28,24 +28,27 @@ STAGING = "_staging"
 
 @dataclass(frozen=True)
 class Staging:
-    """Place to which the tasks of a step write a query's results, and as what; it travels to them."""
+    """Place and format for a query's results, which the tasks of a step get and write to."""
 
     storage: Storage
     format: str = "parquet"
     prefix: str = ""
 
     def of(self, stamp: Stamp) -> Staging:
-        """Return the part for one step, whose stamp its files bear: no two drivers or steps ever write to one place."""
+        """Return the part for one step.
+
+        The files have the step's stamp, so no two drivers or steps write to one place.
+        """
         return replace(self, storage=self.storage.at(staged_in(stamp)), prefix=stamp_prefix(stamp))
 
     def write(self, stem: str, table: pa.Table) -> str:
-        """Write a table to a new file, in a task, and return its name. Raises `SinkError` where that fails."""
+        """Write a table to a new file, in a task, and return its name. Raises `SinkError` if that fails."""
         file = f"{self.prefix}{stem}.{self.format}"
         self.storage.write(file, formats.written(table, self.format))
         return file
 
     def synced_with(self, unsynced: Unsynced) -> Staging:
-        """Return a staging whose files survive the loss of power together with others."""
+        """Return a staging that syncs its files to the disk together with others."""
         return replace(self, storage=self.storage.synced_with(unsynced))
 
     def clear(self) -> None:
@@ -79,7 +82,8 @@ def step_of(folder: str) -> int:
 
 @dataclass(frozen=True)
 class StagedStep:
-    """Results that a step has staged for a sink; `name` is the query's, `files` are those of the attempts that count.
+    """Results that a step has staged for a sink: `name` is the query's name, `files` are the files of successful
+    attempts.
 
     `line` is the time line of the job: it says whether a step that the sink has still counts. `tasks_ended` says that
     no task is left that may still write next to the files.
@@ -95,7 +99,7 @@ class StagedStep:
 
     @property
     def stamp(self) -> Stamp:
-        """Return the stamp that says whose step it is; a sink notes it with the results."""
+        """Return the stamp of the step's job and run; a sink records it with the results."""
         return self.line.stamp(self.step)
 
     @property
@@ -105,7 +109,7 @@ class StagedStep:
 
     @property
     def is_partly_there(self) -> bool:
-        """Check whether any file is there; raises where that cannot be found out."""
+        """Check whether any file is there; raises if it cannot find out."""
         try:
             return not set(self.files).isdisjoint(self.staging.storage.names())
         except ReadError as error:
@@ -116,15 +120,15 @@ class StagedStep:
     def follows(self, newest: Stamp | None, place: str) -> bool:
         """Return whether the step comes after the newest step of its query that a sink has; False if it is that step.
 
-        Raises where the sink has a later step, or one of another time line: rows would be lost or doubled.
+        Raises if the sink has a later step, or a step of another time line: rows would be lost or doubled.
         """
         if newest in (self.stamp, Stamp("", "", self.step)):
             return False
         if newest is None or (newest.step < self.step and (not newest.job or self.line.has(newest))):
             return True
         raise SinkError(
-            f"here is step {newest.step} of query {self.name!r} already, of another time line than the job's step "
-            f"{self.step}",
+            f"the sink already has step {newest.step} of query {self.name!r}, but of another time line than the job's "
+            f"step {self.step}",
             place=place,
             remedy="give the query a sink of its own, or restore this one and the checkpoint from the same backup",
         )
@@ -146,7 +150,7 @@ class StagedStep:
 
 
 Frames = Callable[[StagedStep], Any]
-"""How a host makes what functions take of a step's results, where that is no Arrow table."""
+"""How a host makes what functions take of a step's results, where that is not an Arrow table."""
 
 
 def anything(stamp: Stamp) -> bool:
@@ -157,9 +161,9 @@ def anything(stamp: Stamp) -> bool:
 class Sink(ABC):
     """Destination of the results of a query.
 
-    A class with a `name` is found in this package and by entry points of the group `midstream.sinks`; a job file
-    names it: `sink = { type = "name", ... }`, where the rest are the arguments it is made with. `midstream.testing`
-    has `check_sink`, which holds a sink to this contract. Only `write` must be given:
+    A class with a `name` is found in this package and by entry points of the group `midstream.sinks`; a job file names
+    it: `sink = { type = "name", ... }`, where the rest are its arguments. `midstream.testing.check_sink` tests a sink
+    against this contract. Only `write` must be given:
 
     >>> class Printer(Sink):
     ...     name = "printer"
@@ -174,7 +178,7 @@ class Sink(ABC):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Make the sink that a job file or a manifest names, of its options."""
+        """Make the sink that a job file or a manifest names, with its options."""
         try:
             return cls(**options)
         except TypeError as error:
@@ -183,35 +187,34 @@ class Sink(ABC):
             ) from error
 
     def to_json(self) -> dict[str, Any]:
-        """Return the sink as manifests and commands carry it: its name, and the options that `of` makes it again
-        from."""
+        """Return the sink as manifests and commands have it: its name, and the options for `of`."""
         return {"type": self.name, **vars(self)}
 
     @property
     def target(self) -> str:
-        """Place that only one query may write: a path, or a URL; empty where several may."""
+        """Place that only one query may write: a path or a URL; empty if several may write it."""
         return ""
 
     def open(self) -> None:
-        """Make the sink ready, or raise a `SinkError` where results cannot be written.
+        """Make the sink ready, or raise a `SinkError` if it cannot write results.
 
         Called on the driver before the first step of each run, perhaps more than once.
         """
         return
 
     def close(self) -> None:
-        """Let go of connections. Called when a job ends; a sink that is used again connects again."""
+        """Close connections. Called when a job ends; a sink that is used again connects again."""
         return
 
     def check(self, columns: pa.Schema | None) -> None:
-        """Raise a `SinkError` where results, of these columns if they are known, could not be written.
+        """Raise a `SinkError` if the sink could not write results, of these columns if they are known.
 
-        Called by `midstream check`, also while a job runs that writes there: it changes nothing and disturbs nobody.
+        Called by `midstream check`, also while a job writes to the sink: it must change and disturb nothing.
         """
         return
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise a `SinkError` where results of these columns could never be written: a table has others.
+        """Raise a `SinkError` if results of these columns could never be written, because a table has other columns.
 
         Called on the driver after `open`, before a step of the query is done. If `write` refused a committed step, all
         steps after it would wait.
@@ -222,16 +225,17 @@ class Sink(ABC):
         """Return where the tasks of all steps write, and in which format: each step in a folder of its own below.
 
         Called on the driver before the step's tasks, and again before its commit, with the same answer. `scratch` is a
-        folder of the checkpoint; a sink that needs the files elsewhere, or in another format, says so.
+        folder of the checkpoint; a sink may return another place or another format.
         """
         return Staging(scratch.at(STAGING))
 
     def commit(self, staged: StagedStep) -> None:
-        """Put a step's results in place, all at once as readers see it.
+        """Put a step's results in place, so that readers see all of them at once.
 
-        Called on the driver when the step's manifest stands, in order of the steps, for steps that have results. If the
-        job died before it knew that the call had returned, it calls again. Then `staged.is_there` is false if
-        the files were removed after the first call. If it is true, `write` must find out what it has done already.
+        Called on the driver after the step's manifest is published, in order of the steps, for steps that have results.
+        If the job died before it knew that the call had returned, midstream calls again. Then `staged.is_there` is
+        false if the files were removed after the first call. If it is true, `write` must find out how much it has done
+        already.
         """
         if staged.is_there:
             self.write(staged)
@@ -240,13 +244,12 @@ class Sink(ABC):
     def write(self, staged: StagedStep) -> None:
         """Write a step's results for good; writing them again must change nothing.
 
-        It is idempotent in name and step, as one database transaction is that notes the step.
+        It must be idempotent in name and step, like a database transaction that also records the step.
         """
 
     def newest(self, name: str) -> Stamp | None:
-        """Return the stamp of the newest step of a query whose results are there.
-
-        None where there is none, or the sink cannot tell. A stamp without a job is one that nobody noted.
+        """Return the stamp of the newest step of a query whose results the sink has. Return None if there is none, or
+        if the sink cannot tell. A stamp without a job means that no job recorded it.
 
         Called on the driver before the first step. A job does not start on a sink that is ahead of its checkpoint, or
         has results of another job.
@@ -254,18 +257,18 @@ class Sink(ABC):
         return None
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise a `SinkError` where `forget_after` with these arguments would, and change nothing.
+        """Raise a `SinkError` if `forget_after` with these arguments would, and change nothing.
 
-        Called before a job goes back, of every sink: where one refuses, the job stays where it is.
+        Called for every sink before a job goes back: if one refuses, the job does not go back.
         """
         return
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Take back what later steps of a query wrote; they will be done again, perhaps with other results.
+        """Take back the results of later steps of a query; the job does these steps again, perhaps with other results.
 
-        Called when a job goes back to an older manifest, and before the first step after that. Only what is `given_up`
-        by its stamp is taken back: where a driver comes late to it, another may have done the steps again. A sink that
-        cannot take back leaves it, and keeps rows of steps that have none the second time.
+        Called when a job goes back to an older manifest, and before the first step after that. Take back only results
+        whose stamp is `given_up`: if this driver is late, another driver may have done the steps again. A sink that
+        cannot take results back does nothing; it keeps rows of steps that have no results the second time.
         """
         return
 

@@ -37,11 +37,11 @@ MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES")
 
 @dataclass(frozen=True)
 class DeltaSink(Sink):
-    """Rows appended to a Delta table, which is created with the results' columns where there is none.
+    """Rows appended to a Delta table, which the sink creates with the results' columns if it does not exist.
 
-    `path` is a folder or a URL such as `s3://bucket/pairs`; what a store wants besides (keys, region, endpoint) is in
-    the environment, under the store's usual names. A job that goes back has the table go back to the version it had
-    then, as long as nobody else has written since.
+    `path` is a folder or a URL such as `s3://bucket/pairs`; the store's other settings (keys, region, endpoint) are in
+    the environment, under their usual names. A job that goes back restores the table's version of that step, if no
+    other writer has written since.
 
     >>> DeltaSink("s3://bucket/pairs").to_json()
     {'type': 'delta', 'path': 's3://bucket/pairs'}
@@ -73,7 +73,7 @@ class DeltaSink(Sink):
         self._table()
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise `SinkError` where there is a table whose columns have other names or types."""
+        """Raise `SinkError` if the table exists and its columns have other names or types."""
         if (table := self._table()) is not None:
             self._check_columns(table, lake_schema(columns))
 
@@ -101,20 +101,22 @@ class DeltaSink(Sink):
             write_deltalake(table, rows, mode="append", commit_properties=_noted(staged.name, staged.stamp))
 
     def newest(self, name: str) -> Stamp | None:
-        """Read the newest step from the newest commit of the query. Where the log keeps it no more, only the step is
-        known."""
+        """Read the newest step from the newest commit of the query.
+
+        If the log no longer has it, only the step is known.
+        """
         table = self._table()
         return None if table is None else self._newest(table, name)
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise `SinkError` where others wrote since, or where the table's log does not reach back so far."""
+        """Raise `SinkError` if others wrote since, or if the table's log does not reach back so far."""
         if (table := self._table()) is not None:
             self._back(table, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Restore the table to the version before the first later step.
 
-        Raises where others wrote since, or where its log or its files do not reach back so far.
+        Raises if others wrote since, or if its log or its files do not reach back so far.
         """
         table = self._table()
         back = None if table is None else self._back(table, name, step, given_up)

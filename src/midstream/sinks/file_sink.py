@@ -34,8 +34,8 @@ _FILE = re.compile(r"(.*)~(.*)~.+")
 
 @dataclass(frozen=True)
 class FileSink(Sink):
-    """Files in folders `step=N` below a path that every machine of the cluster sees, or a URL of an object store:
-    Parquet, JSON lines or CSV.
+    """Files in folders `step=N`: Parquet, JSON lines or CSV. The folders are below a path that every machine can reach,
+    or a URL of an object store.
     """
 
     path: str
@@ -45,8 +45,10 @@ class FileSink(Sink):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Make the sink of `path` and `format`. Raises for a format not in `FORMATS` and a place that cannot keep
-        files."""
+        """Make the sink of `path` and `format`.
+
+        Raises for a format not in `FORMATS`, and for a place that cannot keep files.
+        """
         unknown = sorted(set(options) - {"path", "format"})
         if unknown or "path" not in options:
             wrong = f"unknown sink option {unknown[0]!r}" if unknown else "a sink of files needs a path"
@@ -56,11 +58,13 @@ class FileSink(Sink):
             raise SinkError(f"unknown format {format!r}", place="sink", remedy=suggest(str(format), FORMATS))
         path = options["path"]
         if not isinstance(path, str | os.PathLike):
-            raise SinkError(f"the path {path!r} is no text", place="sink", remedy="name a folder, or a URL of a store")
+            raise SinkError(
+                f"the path {path!r} is not a text", place="sink", remedy="name a folder, or a URL of a store"
+            )
         return cls(located(path), format)
 
     def to_json(self) -> dict[str, Any]:
-        """Return path and format; a sink without a type is one of files."""
+        """Return path and format; a sink without a type is a sink of files."""
         return {"format": self.format, "path": self.path}
 
     @property
@@ -77,13 +81,13 @@ class FileSink(Sink):
         return Staging(self._storage(scratch.durable).at(STAGING), self.format)
 
     def commit(self, staged: StagedStep) -> None:
-        """Put the step's files in place; raises where they are neither staged nor there."""
+        """Put the step's files in place; raises if they are neither staged nor in place."""
         self.write(staged)
 
     def write(self, staged: StagedStep) -> None:
-        """Move the files into the step's folder; those of other attempts are left behind.
+        """Move the files into the step's folder, without the files of other attempts.
 
-        A step of the same number that the job has given up makes room; one of another time line is an error.
+        They replace a step of the same number that the job has given up; a step of another time line is an error.
         """
         storage = self._storage(staged.staging.storage.durable)
         final = _folder(staged.step)
@@ -104,7 +108,7 @@ class FileSink(Sink):
         return self._stamp(self._storage(), step) is not None
 
     def has_all(self, stamp: Stamp, staged: Iterable[str]) -> bool:
-        """Return whether everything is there that a step has staged."""
+        """Return whether all files that a step has staged are there."""
         there = set(self._storage().names(_folder(stamp.step)))
         return set(staged) <= there
 
@@ -113,7 +117,7 @@ class FileSink(Sink):
     ) -> Iterator[tuple[int, str]]:
         """Yield the files of some steps whose stamps `which` accepts, each with its step, in order.
 
-        With `one_by_one` each step's folder is listed by itself, otherwise everything there is.
+        With `one_by_one` it lists each step's folder separately, otherwise the whole sink at once.
         """
         storage = self._storage()
         if one_by_one or storage.renames_folders:
@@ -130,8 +134,10 @@ class FileSink(Sink):
 
     @staticmethod
     def stamp_of(name: str) -> Stamp:
-        """Read the stamp of a file in place from its name below the sink's root. The job is "" where no job put it
-        there."""
+        """Read the stamp of a file in place from its name below the sink's root.
+
+        The job is "" if no job put the file there.
+        """
         folder, _, file = name.rpartition("/")
         return _stamp_of(file, step_of(folder))
 
@@ -143,8 +149,10 @@ class FileSink(Sink):
         return next((stamp for stamp in stamps if stamp is not None), None)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Remove the files of later steps, by their names, which no other time line has. What is merged of them goes
-        first."""
+        """Remove the files of later steps, by their names, which no other time line has.
+
+        The merged rows of these steps are removed first.
+        """
         MergedResults.of(self.path).forget_after(step, given_up)
         storage = self._storage()
         steps = [int(match[1]) for folder in storage.names() if (match := _STEP.fullmatch(folder))]
@@ -243,9 +251,9 @@ def _gone(storage: Storage, step: int, staged: str) -> SinkError:
 
 def _in_the_way(storage: Storage, step: int) -> SinkError:
     return SinkError(
-        f"the results of step {step} cannot be put in place: something else is there",
+        f"the results of step {step} cannot be put in place: another file has their name",
         place=storage.place(_folder(step)),
-        remedy="see who made it, and move it away",
+        remedy="find out who made it, and move it away",
     )
 
 

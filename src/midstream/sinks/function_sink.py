@@ -14,17 +14,15 @@ SinkFunction = Callable[[Any, int, str], Any]
 
 @dataclass(frozen=True)
 class FunctionSink(Sink):
-    """A function of results, step and query, which must be idempotent in the last two.
-
-    The results are a DataFrame in a job on Spark, an Arrow table where the engine is embedded.
-
-    No manifest can hold a function, so a job that is started again must be given it again.
+    """A function of results, step and query, which must be idempotent in step and query. The results are a DataFrame in
+    a job on Spark, and an Arrow table in the embedded engine. A manifest cannot contain a function, so the program
+    passes it again at each start.
     """
 
     function: SinkFunction
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a manifest can say of the function: its name."""
+        """Return the function's name, which is all that a manifest can have of it."""
         name = getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
         return {"function": f"{getattr(self.function, '__module__', '')}.{name}"}
 

@@ -33,11 +33,11 @@ QUERY, JOB, EPOCH, STEP = "midstream.query", "midstream.job", "midstream.epoch",
 
 @dataclass(frozen=True)
 class IcebergSink(Sink):
-    """Rows appended to a table of a catalog, which is created with the results' columns where there is none.
+    """Rows appended to a table of a catalog, which the sink creates with the results' columns if it does not exist.
 
-    `catalog` is the name of one that `~/.pyiceberg.yaml` or the environment (`PYICEBERG_CATALOG__DEFAULT__URI`)
-    describes, with its credentials; `table` is `namespace.table` in it. A job that goes back has the table go back to
-    the snapshot it had then, as long as nobody else has written since.
+    `catalog` is the name of a catalog that `~/.pyiceberg.yaml` or the environment (`PYICEBERG_CATALOG__DEFAULT__URI`)
+    describes, with its credentials; `table` is `namespace.table` in it. A job that goes back restores the table's
+    snapshot of that step, if no other writer has written since.
 
     >>> IcebergSink("sales.pairs").to_json()
     {'type': 'iceberg', 'table': 'sales.pairs', 'catalog': 'default'}
@@ -55,13 +55,12 @@ class IcebergSink(Sink):
             raise SinkError(f"{self.table!r} names no table", place="sink", remedy='write "namespace.table"')
 
     def open(self) -> None:
-        """Check that the catalog answers, and make the namespace where there is none."""
+        """Check that the catalog answers, and create the namespace if it does not exist."""
         with self._failing():
             self._catalog().create_namespace_if_not_exists(self.table.rpartition(".")[0])
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise `SinkError` where there is a table whose columns have other names, or types that do not take the
-        results'."""
+        """Raise `SinkError` if the table exists with columns of other names, or types that do not fit results."""
         with self._failing():
             if (table := self._loaded()) is not None:
                 self._check_columns(table, lake_schema(columns))
@@ -92,7 +91,7 @@ class IcebergSink(Sink):
             return None if table is None else self._newest(table, name)
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise `SinkError` where others wrote since, or where the snapshots of that time have expired."""
+        """Raise `SinkError` if others wrote since, or if the snapshots of that time have expired."""
         with self._failing():
             if (table := self._loaded()) is not None:
                 self._back(table, name, step, given_up)
@@ -100,7 +99,7 @@ class IcebergSink(Sink):
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Restore the table to the snapshot before the first later step.
 
-        Raises where others wrote since, or where the snapshots of that time have expired.
+        Raises if others wrote since, or if the snapshots of that time have expired.
         """
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.table.update.snapshot import ManageSnapshots

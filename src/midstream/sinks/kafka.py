@@ -41,13 +41,13 @@ _PIECE = 10_000
 
 @dataclass(frozen=True)
 class KafkaSink(Sink):
-    """Rows as messages of a topic, which must be there, with the values of `key` columns as keys.
+    """Rows as messages of an existing topic, with the values of the `key` columns as keys.
 
-    A `value` is a JSON object, or "avro": a record with the number of its schema, which the registry of the environment
-    gets. A key of one column is its text, one of several a JSON object. With `tombstones`, a row of a change log that
-    goes is a message without a value. One query writes a topic: its transactions, and the consumer group that notes its
-    steps, have the name `transactional_id`, `midstream.TOPIC` if it is left out. Logins and TLS come from the
-    environment.
+    A `value` is a JSON object, or "avro": a record with the number of its schema in the registry that the environment
+    names. A key of one column is a text, and a key of several columns is a JSON object. With `tombstones`, a row that
+    leaves a change log becomes a message without a value. Only one query writes a topic. Its transactions, and the
+    consumer group that records its steps, have the name `transactional_id`; the default is `midstream.TOPIC`. Logins
+    and TLS come from the environment.
 
     >>> KafkaSink.of({"topic": "paid", "servers": "broker:9092", "key": "id"}).to_json()["key"]
     ['id']
@@ -65,7 +65,7 @@ class KafkaSink(Sink):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """The sink of these options."""
+        """Make the sink of these options."""
         key = options.get("key", ())
         return super().of({**options, "key": (key,) if isinstance(key, str) else tuple(key)})
 
@@ -88,7 +88,7 @@ class KafkaSink(Sink):
         return f"kafka://{self.servers}/{self.topic}"
 
     def open(self) -> None:
-        """Check that the topic is there. Other writers are not disturbed: only a first step fences."""
+        """Check that the topic exists. This does not disturb other writers: only a first step fences them."""
         with failures(self.target, SinkError):
             topics = self._clients.reader.list_topics(self.topic, timeout=ANSWER).topics
         error = topics[self.topic].error
@@ -98,14 +98,14 @@ class KafkaSink(Sink):
             self._clients.registry()
 
     def check(self, columns: pa.Schema | None) -> None:
-        """See that the topic is there, and that the results have the key."""
+        """Check that the topic exists, and that the results have the key."""
         self.open()
         if columns is not None:
             self.check_columns(columns)
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise where the results lack a column of the key, tombstones have no sign, or the registry no room for a
-        schema of theirs.
+        """Raise if the results lack a column of the key or the sign for tombstones, or if the registry refuses their
+        schema.
         """
         needed = [*self.key, *([SIGN] if self.tombstones else [])]
         if missing := [name for name in needed if name not in columns.names]:
@@ -118,10 +118,10 @@ class KafkaSink(Sink):
             self._clients.registry().check_takes(self.topic, avro_schema(columns, self.topic, self.target))
 
     def write(self, staged: StagedStep) -> None:
-        """Send the rows and note the step, in one transaction; nothing where it is noted already.
+        """Send the rows and record the step in one transaction; do nothing if the step is already recorded.
 
-        The first call in a process, and one after a failure, fences other producers of the same transactional id and
-        ends what they have begun. So what the note says then holds until this call has ended.
+        The first call in a process, and the first after a failure, fences other producers of the same transactional id
+        and ends their transactions. So the record cannot change until this call has ended.
         """
         rows, clients = staged.table(), self._clients
         try:
@@ -143,12 +143,12 @@ class KafkaSink(Sink):
             raise
 
     def newest(self, name: str) -> Stamp | None:
-        """Return the stamp that the offset of the consumer group notes."""
+        """Return the stamp that the offset of the consumer group records."""
         with failures(self.target, SinkError):
             return self._newest()
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise where the topic has later steps: messages cannot be taken back."""
+        """Raise if the topic has later steps, because messages cannot be taken back."""
         newest = self.newest(name)
         if newest is not None and newest.step > step and given_up(newest):
             raise SinkError(

@@ -41,7 +41,9 @@ def kafka() -> ModuleType:
         import confluent_kafka
         import confluent_kafka.admin
     except ImportError as error:
-        raise InputError("the package confluent-kafka is not there", place="Kafka", remedy=install("kafka")) from error
+        raise InputError(
+            "the package confluent-kafka is not installed", place="Kafka", remedy=install("kafka")
+        ) from error
     return confluent_kafka
 
 
@@ -57,12 +59,12 @@ def client_settings(given: Mapping[str, str], place: str) -> dict[str, Any]:
         raise InputError(
             f"a login is set in the environment, but not for the servers {given.get(SERVERS)!r}",
             place=place,
-            remedy=f"set {PREFIX}BOOTSTRAP_SERVERS to the servers that shall get it",
+            remedy=f"set {PREFIX}BOOTSTRAP_SERVERS to the servers that may get it",
         )
     found: dict[str, Any] = {**own, **given}
     if not found.get(SERVERS):
         raise InputError(
-            "it is not said where Kafka is", place=place, remedy="give kafka.bootstrap.servers, such as broker:9092"
+            "no setting says where Kafka is", place=place, remedy="give kafka.bootstrap.servers, such as broker:9092"
         )
     return {**found, "logger": logging.getLogger("midstream.kafka")}
 
@@ -113,4 +115,4 @@ def failed(error: Any, place: str, kind: type[MidstreamError]) -> MidstreamError
         if part in name:
             return kind(f"Kafka: {said}", place=place, remedy=remedy)
     passing = kind if kind is WriteError else ReadError
-    return passing(f"Kafka: {said} ({name})", place=place, remedy="see that the broker runs, and can be reached")
+    return passing(f"Kafka: {said} ({name})", place=place, remedy="check that the broker runs, and can be reached")

@@ -49,7 +49,7 @@ class Registry:
         url = os.environ.get(REGISTRY, "")
         if not url.startswith(("http://", "https://")):
             raise InputError(
-                "it is not said where the schema registry is",
+                "no setting says where the schema registry is",
                 place=place,
                 remedy=f"set {REGISTRY} in the environment, such as https://registry:8081",
             )
@@ -89,7 +89,7 @@ class Registry:
 
     def _refused(self, topic: str, why: str) -> SinkError:
         return WriteError(
-            f"the schema registry takes no such schema of the values of {topic}: {why}",
+            f"the schema registry refuses the schema of the values of {topic}: {why}",
             place=self._place,
             remedy="keep the columns and types that its schema has, or change its compatibility there",
         )

@@ -85,14 +85,14 @@ class MergedResults:
 
     @property
     def current(self) -> str:
-        """Return the folder of the files, for readers that know nothing of lists.
+        """Return the folder of the files, for readers that do not read lists.
 
-        On an object store there are no links, and this is only the place of them all.
+        On an object store there are no links, so the folder has the files of all lists.
         """
         return self.storage.place(CURRENT) if isinstance(self.storage, LocalStorage) else self.storage.url
 
     def newest(self) -> MergedList:
-        """Read the list that counts."""
+        """Read the newest list."""
         while numbers := self._numbers():
             try:
                 return MergedList.of(numbers[-1], self.storage.read(_entry(numbers[-1])))
@@ -105,14 +105,13 @@ class MergedResults:
         return [self.storage.place(part.file) for part in self.newest().parts]
 
     def write(self, number: int, data: Bytes) -> str:
-        """Put a part in place for the list of that number, which may name it, and return its name."""
+        """Put a part in place for the list of this number, and return the part's name."""
         name = f"{PARTS}/{number:08d}-{secrets.token_hex(4)}.parquet"
         self.storage.write(name, data)
         return name
 
     def add(self, number: int, parts: Iterable[MergedPart]) -> bool:
-        """Make these parts the newest list; return whether they are: not where another list of the number came
-        first."""
+        """Make these parts the newest list; return False if another list of this number came first."""
         found = MergedList(number, tuple(parts))
         if not self.storage.create(_entry(number), found.to_json()):
             return False
@@ -122,9 +121,9 @@ class MergedResults:
         return True
 
     def forget_after(self, step: int, given_up: Callable[[Stamp], bool]) -> None:
-        """Drop the parts that have rows of later steps that are `given_up`.
+        """Drop the parts with rows of later steps that are `given_up`.
 
-        The other steps of such a part are merged again, from the steps' own folders.
+        A later merge reads the other steps of such a part again, from the steps' own folders.
         """
         while True:
             newest = self.newest()
@@ -133,7 +132,7 @@ class MergedResults:
                 return
 
     def show(self) -> None:
-        """Point `current` to the files of the newest list, where there are links."""
+        """Point `current` to the files of the newest list, if the storage has links."""
         if not isinstance(self.storage, LocalStorage):
             return
         shown = None

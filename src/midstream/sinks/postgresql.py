@@ -60,13 +60,12 @@ _LATER = "DELETE FROM {} WHERE target = %s AND query = %s AND step > %s RETURNIN
 
 @dataclass(frozen=True)
 class PostgresqlSink(Sink):
-    """Rows appended to a table, which is created with the results' columns where there is none.
+    """Rows appended to a table, which the sink creates with the results' columns if it does not exist.
 
     `dsn` is a connection string (`service=warehouse`, `host=db dbname=sales user=etl`, a `postgresql://` URL) of
     `SETTINGS` and without a password. libpq takes the password from a service file, from `~/.pgpass`, or from
-    `PGPASSWORD` for the server that `PGHOST` and `PGPORT` name. Its other environment variables give what `dsn` leaves
-    out.
-    Without `step_column` the table has the results' columns alone, and a job that goes back is refused.
+    `PGPASSWORD` for the server that `PGHOST` and `PGPORT` name. libpq's other environment variables give the settings
+    that `dsn` leaves out. Without `step_column` the table has only the results' columns, and a job cannot go back.
 
     >>> PostgresqlSink("sales.pairs", "service=warehouse").to_json()
     {'type': 'postgresql', 'table': 'sales.pairs', 'dsn': 'service=warehouse', 'step_column': True}
@@ -80,7 +79,7 @@ class PostgresqlSink(Sink):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Make the sink of these options; raises where they hold a password."""
+        """Make the sink of these options; raises if they contain a password."""
         if any(secret in options for secret in SECRETS):
             raise holds_a_password()
         return super().of(options)
@@ -97,7 +96,7 @@ class PostgresqlSink(Sink):
                 self._check_step_column(connection)
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise `SinkError` where a table lacks a column, has one of another kind, or wants what is not given."""
+        """Raise `SinkError` if a table lacks a column, has one of another kind, or needs a value that results lack."""
         with self._transaction() as connection:
             if self._is_there(connection):
                 given = {field.name: column_type(field) for field in columns}
@@ -106,7 +105,7 @@ class PostgresqlSink(Sink):
                     raise other_columns(found, self._place)
 
     def write(self, staged: StagedStep) -> None:
-        """Append the rows and note the step, in one transaction; nothing where it is noted already."""
+        """Append the rows and record the step in one transaction; do nothing if the step is already recorded."""
         rows = staged.table()
         with self._transaction() as connection:
             self._create(connection, rows.schema)
@@ -131,14 +130,13 @@ class PostgresqlSink(Sink):
             return self._newest(connection, name) if self._has_steps(connection) else None
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Take the steps back in a transaction that is rolled back, and raise what that raises."""
+        """Take the steps back in a transaction, roll it back, and raise its error if there is one."""
         with self._transaction() as connection, connection.transaction(force_rollback=True):
             self._forget_after(connection, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Delete the rows of later steps and the notes of them, in one transaction.
-
-        Raises where their rows cannot be distinguished from others.
+        """Delete the rows and the records of later steps in one transaction. Raises if their rows cannot be
+        distinguished from others.
         """
         with self._transaction() as connection:
             self._forget_after(connection, name, step, given_up)
@@ -188,8 +186,8 @@ class PostgresqlSink(Sink):
             raise SinkError(
                 f"the table has no column {STEP_COLUMN}",
                 place=self._place,
-                remedy=f"ALTER TABLE {self.table} ADD COLUMN {STEP_COLUMN} bigint; or, where the job shall never go "
-                "back, give the sink step_column = false",
+                remedy=f"ALTER TABLE {self.table} ADD COLUMN {STEP_COLUMN} bigint; or, if the job will never go back, "
+                "give the sink step_column = false",
             )
 
     def _cannot_take_back(self, step: int, why: str) -> SinkError:

@@ -60,7 +60,7 @@ def check_password_goes_to(given: Mapping[str, str], environment: Mapping[str, s
     >>> check_password_goes_to({"host": "evil"}, {"PGPASSWORD": "of db", "PGHOST": "db"}, "t")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    midstream.model.errors.SinkError: PGPASSWORD is not shown to the host evil, which the environment does not name ...
+    midstream.model.errors.SinkError: PGPASSWORD is not sent to the host evil, which the environment does not name ...
     """
     if not environment.get("PGPASSWORD"):
         return
@@ -69,10 +69,10 @@ def check_password_goes_to(given: Mapping[str, str], environment: Mapping[str, s
         for one in given.get(what, "").split(","):
             if one and one not in named:
                 raise SinkError(
-                    f"PGPASSWORD is not shown to the {what} {one}, which the environment does not name",
+                    f"PGPASSWORD is not sent to the {what} {one}, which the environment does not name",
                     place=place,
                     remedy=f"if you trust it with that password, set {variable}={one} too; or use ~/.pgpass or a "
-                    "service file, which say what server a password is for",
+                    "service file, which name the server of a password",
                 )
 
 
@@ -87,8 +87,8 @@ def holds_a_password() -> SinkError:
 
 def _no_dsn() -> SinkError:
     remedy = 'write it as in "host=db dbname=sales user=etl"'
-    return SinkError("the dsn is no connection string", place="sink", remedy=remedy)
+    return SinkError("the dsn is not a connection string", place="sink", remedy=remedy)
 
 
 def _refused(what: str) -> SinkError:
-    return SinkError(what, place="sink", remedy="leave it out, and say it in a service file or libpq's environment")
+    return SinkError(what, place="sink", remedy="leave it out, and set it in a service file or libpq's environment")

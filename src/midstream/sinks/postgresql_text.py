@@ -15,7 +15,7 @@ from midstream.sinks.formats import json_texts
 
 ROWS_AT_ONCE = 65_536
 _QUOTED = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid")
-"""Every value is quoted and NULL is nothing, so an empty text is no NULL."""
+"""Every value is quoted and NULL is nothing, so an empty text is not a NULL."""
 
 _TYPES = {
     pa.bool_(): "boolean",

@@ -25,7 +25,7 @@ _NOT_OF_TEXT = (T.ArrayType, T.MapType, T.StructType, T.BinaryType, T.VariantTyp
 def declared_schema(ddl: str, place: str = "schema") -> T.StructType:
     """Return the columns of a DDL text in Spark's types: TIMESTAMP has no zone, as in the embedded engine.
 
-    Raises LanguageError where the text is no schema, and InputError where Spark lacks a type that Arrow has.
+    Raises LanguageError where the text is not a schema, and InputError where Spark lacks a type that Arrow has.
     """
     fields = [(field, {"uuid": True} if is_uuid(field) else None) for field in parse_ddl(ddl)]
     return T.StructType([T.StructField(f.name, _spark_type(f, place), metadata=told) for f, told in fields])
@@ -38,7 +38,7 @@ def _spark_type(field: pa.Field, place: str) -> T.DataType:
         found = None
     if found is None or isinstance(found, T.TimeType):  # Spark has times of a day in other units.
         raise InputError(
-            f"column {field.name!r} of type {field.type} cannot be carried by Spark",
+            f"column {field.name!r} of type {field.type} cannot be used on Spark",
             place=place,
             remedy="declare it with a type that Spark has, such as BIGINT, DECIMAL(20, 0) or STRING",
         )
@@ -84,7 +84,7 @@ def as_found(schema: T.StructType, own: T.StructType) -> T.StructType:
 
 
 def with_corrupt_lines(schema: T.StructType) -> T.StructType:
-    """Add a column for the lines that are no JSON objects, for which Spark has NULLs otherwise."""
+    """Add a column for the lines that are not JSON objects, for which Spark has NULLs otherwise."""
     return schema if CORRUPT in schema.names else T.StructType([*schema, T.StructField(CORRUPT, T.StringType())])
 
 

@@ -140,7 +140,7 @@ class Driver:
             raise CheckpointError(
                 f"Spark is at batch {number}, the newest manifest is of step {self.manifest.step}",
                 place=self.folders.root,
-                remedy="restore the folder that was lost, or begin with another checkpoint",
+                remedy="restore the lost folder, or begin with another checkpoint",
             )
         watch = Stopwatch()
         self._prepare(batch)

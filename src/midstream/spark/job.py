@@ -54,14 +54,14 @@ from midstream.step.reviewing.settings import settings_of_values
 class Job:
     """Continuous queries over Spark's streams.
 
-    Everything the job knows is in `checkpoint`, a folder that every machine of the cluster sees under this path. It may
-    also be the URL of an object store (`s3://`, `gs://`, `abfs://`). A job on a checkpoint goes on where the last one
-    stopped, also with other plans, lanes or queries than before. `lanes` is the number of partitions of the state. The
-    default is as many as Spark runs tasks at once. `sharing` says how queries of equal joins share their work: `auto`,
-    `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query states of its own.
+    Everything that the job knows is in `checkpoint`, a folder that every machine of the cluster can reach under this
+    path. It may also be the URL of an object store (`s3://`, `gs://`, `abfs://`). A job on a checkpoint continues where
+    the last job stopped, also with other plans, lanes or queries. `lanes` is the number of partitions of the state. The
+    default is as many as Spark runs tasks at once. `sharing` says how queries of equal joins share their
+    work: `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query states of its own.
 
-    A step is announced once its files would survive a loss of power. Without `durable` each step costs some
-    milliseconds less, but a loss of power may lose the last seconds, and rows may be lost or doubled in a sink.
+    The job publishes a step once its files would survive a loss of power. Without `durable` each step costs some
+    milliseconds less. But a loss of power may then lose the last seconds, and a sink may lose or double rows.
 
     If a step fails for a reason outside, such as a full disk or a silent store, the job repeats it. It does so for
     `patience`, a text or microseconds, and then ends with the error.
@@ -116,13 +116,13 @@ class Job:
     ) -> Job:
         """Declare a stream over any streaming DataFrame; durations are text or microseconds.
 
-        `timestamp` names the column of event time. A row may come `lateness` behind the newest one of its stream; what
-        comes later goes to the late output. A stream without rows for `idle_timeout` of event time holds no other back.
-        `schema`, an Arrow schema or SQL DDL text, declares columns as other types than the DataFrame has, such as a
-        BIGINT that arrives as text. A row with a value that cannot be read as declared is a dead letter. Without it the
-        DataFrame's own types are the declared ones. An integer timestamp has a `unit`: it counts "s", "ms", "us" or
-        "ns" since 1970. A row that is more than `max_ahead` ahead of all rows of the steps before it is a dead letter.
-        A sink gets the `dead_letters` as well, which are in the checkpoint.
+        `timestamp` names the column of event time. A row may come `lateness` behind the newest one of its stream; later
+        rows go to the late output. A stream without rows for `idle_timeout` of event time does not delay other streams.
+        `schema`, an Arrow schema or SQL DDL text, declares other types than those of the DataFrame, such as BIGINT for
+        a column of texts. A row with a value that cannot be read as declared is a dead letter. Without `schema` the
+        types are those of the DataFrame. An integer timestamp has a `unit`: it counts "s", "ms", "us" or "ns" since
+        1970. A row that is more than `max_ahead` ahead of all rows of the steps before it is a dead letter. The sink
+        `dead_letters` gets the dead letters, which the checkpoint has too.
         """
         declared = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit, max_ahead)
         if name in self._streams:
@@ -134,11 +134,11 @@ class Job:
         return self
 
     def table(self, name: str, rows: DataFrame | Rows) -> Job:
-        """Declare a static table over a DataFrame that does not stream, or any rows; the driver holds them.
+        """Declare a static table of a DataFrame that does not stream, or of any rows; the driver has them in memory.
 
-        Queries declared after it name it in FROM like a stream. Each row of a stream meets the version that is valid in
-        the step in which it comes in; `Run.table` refreshes it. A job that is started again has the rows it had, unless
-        it declares others than it last did.
+        Queries declared after it name it in FROM like a stream. Each row of a stream meets the version that is current
+        in the step in which the row arrives; `Run.table` replaces it. A job that starts again keeps its rows, unless
+        you declare other rows than at its last start.
         """
         refuse_taken_name("table", name, self._names)
         found = static_rows(name, rows_of_frame(rows, f"table {name}"))
@@ -198,10 +198,10 @@ class Job:
     def optimize(
         self, query: str | None = None, policy: str = "adaptive", mode: str | None = None, **settings: Any
     ) -> Job:
-        """Set what the optimizer may do with a query, or with all that have no settings of their own.
+        """Set what the optimizer may do with a query, or with all queries that have no settings of their own.
 
-        `settings` are as those of `Run.optimize`, and the policy's own options are in a mapping `options`. Where no
-        mode is given a query takes that which was declared for the job, and the job suggests: nothing moves unasked.
+        `settings` are those of `Run.optimize`, and the policy's own options are in a mapping `options`. A query without
+        a mode has the mode of the job, which is `suggest` unless you set another.
         """
         place = f"query {query}" if query else "optimize"
         mode = mode or self._optimizer.get("", OptimizerSettings()).mode
@@ -210,7 +210,7 @@ class Job:
         )
 
     def declare_optimizer(self, query: str, settings: OptimizerSettings) -> Job:
-        """Set the optimizer's settings of a query; an empty `query` stands for all that have none of their own."""
+        """Set the optimizer's settings of a query; an empty `query` means all queries that have none of their own."""
         if query and query not in self._queries:
             known = ", ".join(self._queries) or "none is declared"
             raise QueryError(f"there is no query {query!r}", place="optimize", remedy=f"declare it before: {known}")
@@ -220,10 +220,10 @@ class Job:
     def start(self, trigger: Mapping[str, Any] | None = None, *, take_over: bool = False) -> Run:
         """Start the job; `trigger` is Spark's, such as `{"processingTime": "1 second"}` or `{"availableNow": True}`.
 
-        The job becomes the one writer of its checkpoint. Where another process is and may still run, it raises a
-        `HeldCheckpointError`, unless it is to `take_over`: then that one ends with its next step at the latest, and
-        changes nothing any more. Raises a `CheckpointError` where the checkpoint is damaged, of another job, or behind
-        one of its sinks.
+        The job becomes the one writer of its checkpoint. If another process is the writer and may still run, it raises
+        a `HeldCheckpointError`. With `take_over` the other process ends with its next step at the latest, and changes
+        nothing more. Raises a `CheckpointError` if the checkpoint is damaged, of another job, or behind one of its
+        sinks.
         """
         if not self._streams:
             raise InputError(

@@ -2,7 +2,7 @@
 
 Kafka brings bytes: of a message its key and value, and the topic, partition, offset and time it has there. Spark's
 `from_json` reads an object's fields as text, the stream reads the texts as declared, and nothing is lost on the way: a
-value that is no JSON object is a dead letter that holds the value.
+value that is not a JSON object is a dead letter that holds the value.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def json_rows(frame: DataFrame, declared: T.StructType, timestamp: str, place: s
 
     They come as text, to be read as declared: `job.stream(name, json_rows(...), timestamp, schema=...)`. A column that
     an object has not is NULL. `kafka_key`, `kafka_topic`, `kafka_partition`, `kafka_offset` and `kafka_timestamp` are
-    Kafka's own, and any of them may be the timestamp. Where a value is no JSON object, or text is asked for of bytes
+    Kafka's own, and any of them may be the timestamp. Where a value is not a JSON object, or text is asked for of bytes
     that are none, the timestamp is a text that says so and ends in the value: the stream makes it a dead letter.
     """
     _check(frame, declared, place)
@@ -74,7 +74,7 @@ def json_rows(frame: DataFrame, declared: T.StructType, timestamp: str, place: s
         problem = problem.when(misspelt, _says("a key differs from its column by case", "value"))
     if any(_is_text_of_key(field) for field in declared):
         no_text = F.col("key").isNotNull() & F.try_validate_utf8(F.col("key").cast("string")).isNull()
-        problem = problem.when(no_text, _says("the key is no text", "key"))
+        problem = problem.when(no_text, _says("the key is not a text", "key"))
     columns = [_column(field, field.name == timestamp, problem) for field in declared]
     return rows.select(*columns)
 

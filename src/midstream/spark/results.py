@@ -58,10 +58,10 @@ def results_stream(
 ) -> DataFrame:
     """Read the results of a query of another job, running or not, as a streaming DataFrame.
 
-    `checkpoint` is that job's, which has done a step. `options` are those of Spark's file source, such as
-    `maxFilesPerTrigger`, which is the only one where the results are on an object store. A job that goes back does
-    steps again, whose results come a second time: rewind the jobs that read it as well. From an object store they do
-    not come; the job that reads them ends with an error that says so.
+    `checkpoint` is the checkpoint of that job, which must have done a step. `options` are those of Spark's file source;
+    on an object store the only option is `maxFilesPerTrigger`. A job that goes back repeats steps, and their results
+    come a second time: rewind the jobs that read it as well. On an object store they do not come a second time: the job
+    that reads them ends with an error that says so.
     """
     folder = located(checkpoint)
     found = Checkpoint.open(folder)

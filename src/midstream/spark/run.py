@@ -63,9 +63,9 @@ class Interrupted(Exception):
 
 
 class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
-    """A started job; a command is answered with its number in the command log.
+    """A started job; a method that gives a command returns its number in the command log.
 
-    Runs until it is stopped, fails, or (with the trigger `availableNow`) has done what there was.
+    It runs until it is stopped, fails, or (with the trigger `availableNow`) has read all its input.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
     ) -> int:
         """Add a stream to the job, beginning with the next step, as `Job.stream` declares one.
 
-        A job that is started again must declare it.
+        Declare the stream in the program too, before you start the job again.
         """
         if name in self._driver.manifest.streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
@@ -119,7 +119,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
     def results(self, query: str, **options: str | int) -> DataFrame:
         """Return a query's results as a streaming DataFrame, for another job: each row exactly once.
 
-        The query's sink is one of Parquet files; see `midstream.results_stream`.
+        The query's sink must write Parquet files; see `midstream.results_stream`.
         """
         driver = self._driver
         waiting = driver.folders.commands.after(driver.manifest.last_command)
@@ -141,7 +141,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
 
     @property
     def times(self) -> tuple[StepTime, ...]:
-        """Return what the newest 500 steps took since this run began, by phase, oldest first."""
+        """Return the times of the newest 500 steps since this run began, by phase, oldest first."""
         return self._driver.times.newest
 
     @property
@@ -160,7 +160,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
 
     @property
     def not_applied(self) -> tuple[Command, ...]:
-        """Return what the job declares otherwise than it runs, and the commands of the log.
+        """Return the declared changes that do not run yet, and the commands that wait in the log.
 
         The next batch with data applies them, because without one Spark does no step.
         """
@@ -171,7 +171,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
 
     @property
     def delayed(self) -> StepDelayed | None:
-        """The step that fails at the moment and is repeated: why, and how often it ran."""
+        """The step that fails at present and is repeated: why it fails, and how often it ran."""
         return self._driver.patience.delayed
 
     @property
@@ -185,14 +185,17 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
         return self._query
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait at most `timeout` seconds, and return whether the job has ended. Raises the error it failed with."""
+        """Wait at most `timeout` seconds, and return whether the job has ended.
+
+        Raises the error if the job has failed.
+        """
         ended = self._ended.wait(timeout)
         if ended and self._error is not None:
             raise self._error
         return ended
 
     def stop(self) -> None:
-        """Stop the job once the step at hand is done."""
+        """Stop the job after the current step."""
         self._stopping = True
         with self._busy:
             self._stop_query()
@@ -238,7 +241,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
             raise CheckpointError(
                 f"the job has failed and takes no command: {self._error}",
                 place=driver.folders.root,
-                remedy="mend what it failed by and start it again; then give the command",
+                remedy="remove the cause and start the job again; then give the command",
             ) from self._error
         number, logged = send(driver.manifest, driver.folders, command, self._ahead())
         log_command(logged, driver.manifest.step, number, driver.manifest.job)

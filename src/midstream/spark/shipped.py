@@ -45,5 +45,5 @@ def _check(one: UserPredicate) -> None:
         raise QueryError(
             f"the predicate cannot be sent to the workers: {(error.__context__ or error)!r}",
             place=f"predicate {one.describe()}",
-            remedy="let it use nothing that stays on the driver, such as a session, a lock or an open file",
+            remedy="do not use objects of the driver, such as a session, a lock or an open file",
         ) from error

@@ -74,7 +74,7 @@ class JobStream:
 
     @cached_property
     def beside(self) -> dict[str, SparkColumn]:
-        """What a dead letter shows besides the columns: the line that is no JSON, and the file, if there are any."""
+        """What a dead letter shows besides the columns: the line that is not JSON, and the file, if there are any."""
         found = {name: named(name) for name in (CORRUPT, FILE) if name in self.frame.columns}
         if FILE not in found and _is_of_files(self.frame):
             found[FILE] = F.col("_metadata.file_path")
@@ -310,7 +310,7 @@ def _spark_type(schema: StreamSchema, field: pa.Field) -> T.DataType:
         return from_arrow_type(field.type, prefer_timestamp_ntz=True)
     except Exception as error:  # As above.
         raise InputError(
-            f"column {field.name!r} of type {field.type} cannot be carried by Spark",
+            f"column {field.name!r} of type {field.type} cannot be used on Spark",
             place=f"stream {schema.name}",
             remedy="declare it with a type that Spark has",
         ) from error
@@ -326,7 +326,7 @@ def rows_of_frame(rows: Any, place: str) -> Any:
         return rows
     if rows.isStreaming:
         raise InputError(
-            "a streaming DataFrame has no end, and a static table is read whole",
+            "a streaming DataFrame has no end, but a static table needs all its rows",
             place=place,
             remedy="declare it as a stream, or read it by spark.read",
         )

@@ -130,7 +130,7 @@ def topic_stream(session: SparkSession, topic: KafkaSource, patience: int) -> Wh
 
 
 def lags(progress: Mapping[str, Any]) -> dict[str, int] | None:
-    """Count what waits in each partition by what Spark reports of a source; None if it is no topic of ours.
+    """Count what waits in each partition by what Spark reports of a source; None if it is not a topic of ours.
 
     >>> lags({"endOffset": {"0": "orders[0]@2-5"}, "latestOffset": {"0": "orders[0]@0-9"}})
     {'[0]': 4}

@@ -23,14 +23,14 @@ def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> Non
         raise QueryError(
             "an operator is fed rows that hold for a time, not answers to an aggregate, a difference or an outer join",
             place=place,
-            remedy="leave it to the operator to group and to subtract, over a plain query",
+            remedy="use a plain query, and let the operator group and subtract",
         )
     taken = {*LIFETIME} & {output.name for output in fed(query)}
     if taken:
         raise QueryError(
             f"the column name {min(taken)} is reserved for the lifetimes of an operator's rows",
             place=place,
-            remedy="name the column otherwise",
+            remedy="give the column another name",
         )
     results_of(query, operator)
 
@@ -68,9 +68,9 @@ def check_hand_over(
     if strategy.feeds is None:
         raise StrategyError(
             f"{strategy.name} cannot carry query {name!r} to another operator: it would have to move the operator's "
-            "state, which is opaque",
+            "state, which midstream cannot read",
             place=place,
-            remedy=f"use one that only feeds it: {', '.join(_feeding())}; or change the plan alone",
+            remedy=f"use a strategy that only feeds it: {', '.join(_feeding())}; or change only the plan",
         )
     kinds = {source.window.kind for source in query.sources if source.window is not None}
     if kinds != {"range"}:
@@ -83,16 +83,16 @@ def check_hand_over(
     check_operator(query, new, place)
     if not results_of(query, new).equals(results_of(query, old)):
         raise StrategyError(
-            "the new operator's results have other columns than the old one's", place=place,
+            "the new operator's results have other columns than those of the old operator", place=place,
             remedy="begin a second query with it",
         )  # fmt: skip
     past, now = decode(OperatorSpec, old).remembers(), decode(OperatorSpec, new).remembers()
     if now > past and strategy.feeds != "beside":
         beside = [n for n, s in discovered().items() if s.feeds == "beside"]
         raise StrategyError(
-            f"the new operator remembers rows for {now} microseconds, the old one for {past}: older ones are gone",
+            f"the new operator remembers rows for {now} microseconds, the old one for {past}: older rows are gone",
             place=place,
-            remedy=f"use {' or '.join(beside)}, which waits until they do not matter",
+            remedy=f"use {' or '.join(beside)}, which waits until older rows do not matter",
         )
 
 

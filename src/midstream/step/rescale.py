@@ -126,7 +126,7 @@ def _adopt_rows(
 def _own(batch: pa.RecordBatch, dealt: DealtState, lane: int, lanes: int) -> pa.RecordBatch:
     if not dealt.is_known_of(batch):
         raise CheckpointError(
-            "base rows without the columns of their key cannot be spread over lanes",
+            "base rows without the columns of their key cannot be divided among lanes",
             place="store",
             remedy="keep the number of lanes this job was started with",
         )

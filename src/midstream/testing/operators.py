@@ -28,10 +28,11 @@ BY_FORM, BY_TREE = "by_form", "by_tree"
 
 
 def check_operator(kind: type[OperatorForm], *, cases: int = 10, seed: int = 0) -> None:
-    """Raise an `AssertionError` unless a form answers as its tree does and keeps what its states' ids say.
+    """Raise an `AssertionError` unless a form gives the same answer as its tree, and each state has the rows that its
+    id says.
 
-    `cases` courses are drawn from `seed` on, each from one number, which the error names. The form must be in plan
-    notation already: as one of this package, or by an entry point of the group `midstream.operators`.
+    It runs `cases` random tests, each from one number, from `seed` on; the error names the number. Plan notation must
+    already know the form: from this package, or by an entry point of the group `midstream.operators`.
 
     >>> from midstream.operators.forms.stairs import StairsForm
     >>> check_operator(StairsForm, cases=2)

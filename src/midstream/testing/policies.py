@@ -131,12 +131,12 @@ class PolicyCourse:
 
 
 def check_policy(kind: type[Policy], *, cases: int = 10, seed: int = 0) -> int:
-    """Check a policy: it keeps every answer, and does only what is allowed. Return how often it switched.
+    """Check that a policy changes no answer, and does only what is allowed. Return how often it switched.
 
     Raises an `AssertionError` otherwise.
 
-    `cases` courses are drawn from `seed` on, each from one number, which the error names: so `check_policy(kind,
-    cases=1, seed=number)` shows the same again. The policy does not have to be installed.
+    It runs `cases` random tests, each from one number, from `seed` on. The error names the number, and
+    `check_policy(kind, cases=1, seed=number)` repeats the test. The policy does not have to be installed.
 
     >>> from midstream.optimizer.policies.static import Static
     >>> check_policy(Static, cases=2) >= 0

@@ -38,7 +38,7 @@ class SinkCase:
     """A sink under test, over a folder of its own.
 
     `make` gives the sink, which keeps its data below the folder. `read` gives every row that a reader of the sink sees,
-    with the columns `k` (int64) and `s` (text). `takes_back`: whether its `forget_after` does.
+    with the columns `k` (int64) and `s` (text). `takes_back`: whether `forget_after` takes rows back.
     """
 
     make: Callable[[Path], Sink]
@@ -48,9 +48,10 @@ class SinkCase:
 
 
 def check_sink(case: SinkCase) -> None:
-    """Raise an `AssertionError` that names the promise that a sink breaks.
+    """Raise an `AssertionError` if a sink breaks a promise; the error names the promise.
 
-    `StagedStep.frame` gives Arrow tables, as in an embedded engine, or what the `frames` of the case make of a step.
+    `StagedStep.frame` gives Arrow tables, as in an embedded engine, or the tables that the `frames` of the case make of
+    a step.
 
     >>> import pyarrow.parquet
     >>> from midstream.sinks import files

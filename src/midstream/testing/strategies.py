@@ -31,11 +31,12 @@ QUERY = "carried"
 
 
 def check_strategy(kind: type[Strategy], *, cases: int = 10, seed: int = 0) -> None:
-    """Raise an `AssertionError` unless a strategy carries what it accepts, exactly and to an end.
+    """Raise an `AssertionError` unless a strategy ends every migration that it accepts, with the exact answer.
 
-    `cases` courses are drawn from `seed` on, each from one number, which the error names: so
-    `check_strategy(kind, cases=1, seed=number)` shows the same again. It also fails if the strategy accepts none of
-    them, or if its options do not accept their own defaults and examples. The strategy does not have to be installed.
+    It runs `cases` random tests, each from one number, from `seed` on. The error names the number, and
+    `check_strategy(kind, cases=1, seed=number)` repeats the test. It also fails if the strategy accepts none of the
+    migrations, or if its options do not accept their own defaults and examples. The strategy does not have to be
+    installed.
 
     >>> from midstream.migration.hybmig import HybMig
     >>> check_strategy(HybMig, cases=2)

@@ -87,7 +87,9 @@ def operated(name: str) -> Change:
 def test_a_class_that_only_the_checkpoint_names_is_not_imported(saved: Path, harm: Path) -> None:
     rewrite(saved, operated("harmful_module:Evil"))
     engine = ms.Engine.load(saved)
-    with pytest.raises(ms.QueryError, match=r"not by this program.*allow_operators\('harmful_module:Evil'\)"):
+    with pytest.raises(
+        ms.QueryError, match=r"this program does not allow it.*allow_operators\('harmful_module:Evil'\)"
+    ):
         engine.push({})
     assert not harm.exists() and "harmful_module" not in sys.modules
 
@@ -266,7 +268,7 @@ def test_a_chunk_that_lies_about_its_offsets_is_refused(tmp_path: Path) -> None:
     honest, lying = (pa.array([0, end], pa.int32()).buffers()[1].to_pybytes()[:8] for end in (77, 1_000_000))
     before, _, after = path.read_bytes().rpartition(honest)
     path.write_bytes(before + lying + after)
-    with pytest.raises(ms.CheckpointError, match="does not read"):
+    with pytest.raises(ms.CheckpointError, match="cannot be read"):
         store.get(ChunkRef(name, 1, size, crc32(path.read_bytes())))
 
 

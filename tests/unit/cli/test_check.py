@@ -274,7 +274,7 @@ def test_faults_of_the_file_itself(folder: Path, capsys: pytest.CaptureFixture[s
     ]
     (folder / "job.toml").write_text("checkpoint = ")
     _, told = found(capsys=capsys)
-    assert told["faults"][0]["message"].startswith("the job file is no TOML")
+    assert told["faults"][0]["message"].startswith("the job file is not TOML")
 
 
 def test_what_only_spark_can_tell(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -352,7 +352,7 @@ def test_a_checkpoint_of_another_job(folder: Path, capsys: pytest.CaptureFixture
     _, told = found("--engine", "embedded", capsys=capsys)
     assert "the checkpoint has the streams other, this job has A, B, C" in told["faults"][0]["message"]
     _, told = found(capsys=capsys)
-    assert "the checkpoint is of an embedded engine" in told["faults"][0]["message"]
+    assert "the checkpoint belongs to an embedded engine" in told["faults"][0]["message"]
     assert "run it with --engine embedded" in told["faults"][0]["remedy"]
 
 
@@ -394,7 +394,7 @@ sink = { path = "out" }
     [
         ("subscribe =", "subscribePattern =", ""),
         (', subscribe = "a"', "", "a stream is one topic, not none"),
-        ('"kafka.bootstrap.servers" = "kafka:9092", ', "", "it is not said where Kafka is"),
+        ('"kafka.bootstrap.servers" = "kafka:9092", ', "", "no setting says where Kafka is"),
         ('"kafka.bootstrap.servers" = "kafka:9092", subscribe', "subscribePattern", "does not say where Kafka is"),
         ("kafka_key VARCHAR", "kafka_keys VARCHAR", "schema has 'kafka_keys', of which Kafka says nothing"),
     ],
@@ -434,7 +434,7 @@ def test_a_stream_that_a_checkpoint_has_otherwise(
 
 def test_a_number_of_cores(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "job.toml", "--once", "--cores", "many"]) == 2
-    assert "'many' is no number of cores" in capsys.readouterr().err
+    assert "'many' is not a number of cores" in capsys.readouterr().err
     assert not (folder / "ckpt").exists(), "Spark's log would be there"
 
 
@@ -449,6 +449,6 @@ def test_a_number_of_cores(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     ],
 )
 def test_a_place_that_would_become_a_folder_of_that_name(tmp_path: Path, place: str, remedy: str) -> None:
-    with pytest.raises(ms.SinkError, match=r"kept on|a variable in it") as raised:
+    with pytest.raises(ms.SinkError, match=r"kept on|a variable that was not replaced") as raised:
         ms.Engine(checkpoint=place)
     assert remedy in str(raised.value.remedy)

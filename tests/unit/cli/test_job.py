@@ -188,7 +188,7 @@ def test_spark_hears_nothing_of_a_hostile_source(stream: str, monkeypatch: pytes
     monkeypatch.setattr(ms, "Job", MagicMock(), raising=False)
     session = MagicMock()
     file = parse_job(f'checkpoint = "c"\n[streams.A]\ntimestamp = "ts"\n{stream}')
-    with pytest.raises(InputError, match=r"by the job file alone.*\[streams.A\].*--allow-source "):
+    with pytest.raises(InputError, match=r"comes from the job file.*\[streams.A\].*--allow-source "):
         job_of(session, file)
     assert session.mock_calls == []
 

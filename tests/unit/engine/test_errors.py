@@ -61,28 +61,28 @@ WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
     },
     "column twice": (lambda e: e.create_stream("Z", "k INT, k INT", "k"), LanguageError, "'k' is there twice"),
     "no schema": (lambda e: e.create_stream("Z", "k INT,, ts", "ts"), LanguageError, ""),
-    "schema of nothing": (lambda e: e.create_stream("Z", None, "ts"), LanguageError, "a NoneType is no schema"),
-    "schema of a dict": (lambda e: e.create_stream("Z", {"k": "INT"}, "ts"), LanguageError, "a dict is no schema"),
+    "schema of nothing": (lambda e: e.create_stream("Z", None, "ts"), LanguageError, "a NoneType is not a schema"),
+    "schema of a dict": (lambda e: e.create_stream("Z", {"k": "INT"}, "ts"), LanguageError, "a dict is not a schema"),
     "unit of a list": (lambda e: e.create_stream("Z", "ts BIGINT", "ts", unit=[]), InputError, "cannot be in []"),
-    "query of nothing": (lambda e: e.add_query("p", None), LanguageError, "a NoneType is no query"),
-    "query of a list": (lambda e: e.add_query("p", []), LanguageError, "a list is no query"),
-    "another query of nothing": (lambda e: e.change_query("q", None), LanguageError, "a NoneType is no query"),
+    "query of nothing": (lambda e: e.add_query("p", None), LanguageError, "a NoneType is not a query"),
+    "query of a list": (lambda e: e.add_query("p", []), LanguageError, "a list is not a query"),
+    "another query of nothing": (lambda e: e.change_query("q", None), LanguageError, "a NoneType is not a query"),
     "operator of a number": (lambda e: e.add_query("p", JOIN, operator=3), QueryError, "3 names no operator"),
     "operator of a list": (lambda e: e.migrate("q", operator=[]), QueryError, "[] names no operator"),
     "options of a number": (
-        lambda e: e.add_query("p", JOIN, operator="a:B", operator_options=3), QueryError, "no mapping of options",
+        lambda e: e.add_query("p", JOIN, operator="a:B", operator_options=3), QueryError, "not a mapping of options",
     ),
     "options of a text": (
-        lambda e: e.add_query("p", JOIN, spread="psp_d", nodes=2, spread_options="x"), QueryError, "no mapping",
+        lambda e: e.add_query("p", JOIN, spread="psp_d", nodes=2, spread_options="x"), QueryError, "not a mapping",
     ),
-    "save nowhere": (lambda e: e.save(None), SinkError, "a NoneType is no path"),
-    "save to a number": (lambda e: e.save(3), SinkError, "a int is no path"),
-    "save to a store": (lambda e: e.save("s3://bucket/saved"), CheckpointError, "saved in a folder"),
-    "load nothing": (lambda e: ms.Engine.load(None), SinkError, "a NoneType is no path"),
+    "save nowhere": (lambda e: e.save(None), SinkError, "a NoneType is not a path"),
+    "save to a number": (lambda e: e.save(3), SinkError, "a int is not a path"),
+    "save to a store": (lambda e: e.save("s3://bucket/saved"), CheckpointError, "not a folder"),
+    "load nothing": (lambda e: ms.Engine.load(None), SinkError, "a NoneType is not a path"),
     "load what no file can be": (lambda e: ms.Engine.load("a\0b"), SinkError, "a character 0"),
     "negative lateness": (lambda e: e.create_stream("Z", DDL, "ts", lateness=-1), InputError, "negative"),
     "no duration": (lambda e: e.create_stream("Z", DDL, "ts", idle_timeout="a while"), InputError, "'a while'"),
-    "no SQL": (lambda e: e.add_query("p", "SELEKT A.k FROM A"), LanguageError, "no SQL"),
+    "no SQL": (lambda e: e.add_query("p", "SELEKT A.k FROM A"), LanguageError, "not SQL"),
     "unknown column": (lambda e: e.add_query("p", "SELECT A.z FROM A"), LanguageError, "unknown column 'A.z'"),
     "unknown stream in FROM": (lambda e: e.add_query("p", "SELECT Z.k FROM Z"), LanguageError, "Z"),
     "type mismatch": (lambda e: e.add_query("p", "SELECT A.k FROM A WHERE A.k = A.s"), LanguageError, "not compare"),
@@ -102,14 +102,14 @@ WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
     "explain nobody": (lambda e: e.explain("p"), QueryError, "no query 'p'"),
     "explain in what": (lambda e: e.explain("q", format="xml"), QueryError, "unknown format 'xml'"),
     "progress of nobody": (lambda e: e.migration("p"), QueryError, "no query 'p'"),
-    "seconds of a text": (lambda e: e.push({"A": table([3])}, took="x"), InputError, "no number of seconds"),
-    "an interval of nothing": (lambda e: e.push(interval=float("nan")), InputError, "no number of seconds"),
-    "a backlog of a number": (lambda e: e.push({"A": table([3])}, backlog=3), InputError, "how many rows wait"),
-    "a backlog of texts": (lambda e: e.push({"A": table([3])}, backlog={"A": "x"}), InputError, "how many rows wait"),
-    "a port that is no number": (lambda e: e.serve_metrics("x"), MidstreamError, "cannot listen"),
+    "seconds of a text": (lambda e: e.push({"A": table([3])}, took="x"), InputError, "not a number of seconds"),
+    "an interval of nothing": (lambda e: e.push(interval=float("nan")), InputError, "not a number of seconds"),
+    "a backlog of a number": (lambda e: e.push({"A": table([3])}, backlog=3), InputError, "the number of waiting rows"),
+    "a backlog of texts": (lambda e: e.push({"A": table([3])}, backlog={"A": "x"}), InputError, "waiting rows"),
+    "a port that is not a number": (lambda e: e.serve_metrics("x"), MidstreamError, "cannot listen"),
     "a port that is too great": (lambda e: e.serve_metrics(70_000), MidstreamError, "cannot listen"),
-    "an operator that is no text": (lambda e: ms.allow_operators(["a:B"]), InputError, "a list is no name"),
-    "a source that is no text": (lambda e: ms.allow_sources(None), InputError, "a NoneType is no name"),
+    "an operator that is not a text": (lambda e: ms.allow_operators(["a:B"]), InputError, "a list is not a name"),
+    "a source that is not a text": (lambda e: ms.allow_sources(None), InputError, "a NoneType is not a name"),
     "no lanes": (lambda e: e.rescale(0), QueryError, "0 lanes are not possible"),
     "half a lane": (lambda e: e.rescale(2.5), QueryError, "2.5 lanes are not possible"),
 }  # fmt: skip
@@ -118,8 +118,8 @@ WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
 WRONG_ENGINES: dict[str, tuple[dict[str, Any], str]] = {
     "fewer than no threads": ({"threads": -1}, "-1 threads"),
     "no number of threads": ({"threads": "2"}, "'2' threads"),
-    "a number for a checkpoint": ({"checkpoint": 3}, "a int is no path"),
-    "bytes for a checkpoint": ({"checkpoint": b"ckpt"}, "a bytes is no path"),
+    "a number for a checkpoint": ({"checkpoint": 3}, "a int is not a path"),
+    "bytes for a checkpoint": ({"checkpoint": b"ckpt"}, "a bytes is not a path"),
     "no checkpoint": ({"checkpoint": ""}, "the path is empty"),
     "a checkpoint that no file can be": ({"checkpoint": "ck\0pt"}, "a character 0"),
 }
@@ -198,12 +198,12 @@ def test_a_step_that_fails_amid_its_work_leaves_everything(monkeypatch: pytest.M
 
 
 def test_errors_of_loading_and_saving(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="is no saved engine") as caught:
+    with pytest.raises(CheckpointError, match="is not a saved engine") as caught:
         ms.Engine.load(tmp_path / "nothing")
     assert caught.value.place == str(tmp_path / "nothing")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("keep me")
-    with pytest.raises(CheckpointError, match="is no saved engine"):
+    with pytest.raises(CheckpointError, match="is not a saved engine"):
         running().save(tmp_path / "mine")
     assert (tmp_path / "mine" / "notes.txt").read_text() == "keep me"
     (tmp_path / "file").write_text("")

@@ -112,7 +112,7 @@ def test_bad_shapes_say_what_to_push(rows: Any, message: str) -> None:
 
 
 def test_rows_are_pushed_by_stream() -> None:
-    with pytest.raises(ms.InputError, match="pushed by stream"):
+    with pytest.raises(ms.InputError, match="push takes rows by stream"):
         made().push(ROWS)  # type: ignore[arg-type]
 
 

@@ -96,11 +96,11 @@ def test_the_checkpoint_of_a_job_is_not_saved_over(tmp_path: Path, steps: int) -
             job.push({"A": table([step], k=[1])})
         before = sorted((tmp_path / "job").rglob("*"))
         for one in (running(1), job):
-            with pytest.raises(CheckpointError, match="is no saved engine") as caught:
+            with pytest.raises(CheckpointError, match="is not a saved engine") as caught:
                 one.save(tmp_path / "job")
             assert caught.value.remedy == "save to a new folder"
         assert sorted((tmp_path / "job").rglob("*")) == before
-    with pytest.raises(CheckpointError, match="is no saved engine"):
+    with pytest.raises(CheckpointError, match="is not a saved engine"):
         ms.Engine.load(tmp_path / "job")
 
 

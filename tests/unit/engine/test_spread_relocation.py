@@ -188,7 +188,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"scheme": "off", "relocation": "passive"}, "lanes have no option 'relocation'", "leave out"),
     ({"scheme": "off", "nodes": 5}, "lanes have no nodes", "leave the nodes out; rescale"),
     ({"scheme": "off", "nodes": "auto"}, "lanes have no nodes", "leave the nodes out; rescale"),
-    ({"scheme": "off", "plan": PLAN}, "comes back to lanes by the probing orders that it has", "migrate"),
+    ({"scheme": "off", "plan": PLAN}, "comes back to lanes with its present probing orders", "migrate"),
 ]  # fmt: skip
 
 

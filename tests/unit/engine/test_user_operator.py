@@ -176,7 +176,7 @@ def test_one_may_remember_longer_than_its_rows_hold(strategy: str) -> None:
 
 
 def test_rows_that_are_gone_can_only_be_waited_for() -> None:
-    with pytest.raises(ms.StrategyError, match=r"older ones are gone.*use gpt"):
+    with pytest.raises(ms.StrategyError, match=r"older rows are gone.*use gpt"):
         run({AT: [to("second", "gms", "Longer")]})
     _, alone = run(operator="Longer")
     _, found = run({5: [to("second", "gpt", "Longer")]})
@@ -253,7 +253,7 @@ def test_what_goes_wrong_in_a_step_leaves_everything_as_it_was(how: str, message
         ("nowhere.at:All", {}, "cannot be imported: ModuleNotFoundError"),
         (f"{HERE}:Nobody", {}, "cannot be imported: AttributeError"),
         (HERE, {}, "names no class"),
-        (f"{HERE}:CONSTANT", {}, "is no class"),
+        (f"{HERE}:CONSTANT", {}, "is not a class"),
         (f"{HERE}:Alive", {"colour": 1}, "cannot be made: TypeError"),
         (f"{HERE}:Mute", {}, "has no method snapshot"),
     ],
@@ -291,7 +291,7 @@ def test_a_state_that_is_opaque_cannot_be_moved(strategy: str) -> None:
         ALONE.migrate("q", plan, strategy, operator=f"{HERE}:Packed")
     if strategy not in ("pause_drain_resume", "jisc_stairs"):
         assert "opaque" in error.value.message
-        assert "use one that only feeds it: ghm, gms, gpt" in error.value.remedy
+        assert "use a strategy that only feeds it: ghm, gms, gpt" in error.value.remedy
 
 
 def test_what_else_is_refused() -> None:

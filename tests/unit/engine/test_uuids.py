@@ -54,8 +54,8 @@ def test_what_is_none_is_a_dead_letter() -> None:
     made = engine()
     made.push({"A": pa.table({"k": ["nope", None, TEXT[:-1]], "ts": pa.array([0] * 3, pa.timestamp("us"))})})
     assert made.dead_letters["A"]["_reason"].to_pylist() == [
-        "column 'k': 'nope' is no UUID",
-        f"column 'k': '{TEXT[:-1]}' is no UUID",
+        "column 'k': 'nope' is not a UUID",
+        f"column 'k': '{TEXT[:-1]}' is not a UUID",
     ]
     assert made.manifest.progress["A"].rows == 1
 
@@ -97,7 +97,7 @@ def test_a_text_that_is_no_uuid_is_refused() -> None:
     engine = ms.Engine()
     engine.create_stream("A", "k UUID, n VARCHAR, ts TIMESTAMP", timestamp="ts")
     for text in ("A.k = 'nope'", "A.k = CAST('nope' AS UUID)"):
-        with pytest.raises(ms.MidstreamError, match=r"'nope' is no UUID.*line 1, column"):
+        with pytest.raises(ms.MidstreamError, match=r"'nope' is not a UUID.*line 1, column"):
             engine.add_query("q", f"SELECT A.k FROM A WHERE {text}")
     engine.add_query("q", "SELECT CAST(A.n AS UUID) AS u FROM A")
     engine.push({"A": pa.table({"k": [None], "n": ["nope"], "ts": pa.array([0], pa.timestamp("us"))})})

@@ -320,7 +320,7 @@ def test_a_source_of_spark_whose_log_is_behind_the_offsets_is_found(tmp_path: Pa
 def test_notes_of_files_that_do_not_read_are_found(ckpt: Path) -> None:
     (ckpt / "sources" / "A").mkdir(parents=True)
     (ckpt / "sources" / "A" / "000001-000000000003.jsonl").write_text('{"file": 7}\n')
-    assert harm(examine(ckpt)) == [("sources", "the notes of files that were read do not read: ValueError")]
+    assert harm(examine(ckpt)) == [("sources", "the notes of files that were read cannot be read: ValueError")]
 
 
 def test_what_is_in_the_way_of_tidying_is_said(ckpt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,7 +335,7 @@ def test_what_is_in_the_way_of_tidying_is_said(ckpt: Path, monkeypatch: pytest.M
     assert late.problem.endswith("000001-000000000000.jsonl (1 in all)"), "the next file has those of step 8 too"
 
 
-@pytest.mark.parametrize("data", [b"", b"half", b"PAR1 and what is no file of its kind PAR1"])
+@pytest.mark.parametrize("data", [b"", b"half", b"PAR1 and what is not a file of its kind PAR1"])
 def test_a_damaged_file_of_late_rows_is_found_and_told(tmp_path: Path, data: bytes) -> None:
     with ms.Engine(checkpoint=tmp_path) as engine:
         engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
@@ -343,7 +343,7 @@ def test_a_damaged_file_of_late_rows_is_found_and_told(tmp_path: Path, data: byt
         for time in ("2020-01-01", "2010-01-01", "never"):
             engine.push({"A": [{"k": 1, "ts": time}]})
         assert (engine.late["A"].num_rows, engine.dead_letters["A"].num_rows) == (1, 1)
-        for kind in ("late", "dead_letters"):  # What an editor and a file system leave is no file of these.
+        for kind in ("late", "dead_letters"):  # What an editor and a file system leave is not a file of these.
             next((tmp_path / kind).rglob("step=*")).joinpath("._rows.parquet").write_bytes(b"not ours")
         assert examine(tmp_path).is_well
         for kind in ("late", "dead_letters"):

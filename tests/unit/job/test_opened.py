@@ -214,7 +214,7 @@ def test_the_command_line_does_the_same(tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads(said("rewind", ckpt, "s", "--json"))["given_up"] == [5]
     assert "dropped" in said("savepoint", ckpt, "s", "--drop")
     assert "there is no savepoint 's'" in said("rewind", ckpt, "s", code=1)
-    assert "something already" in said("fork", ckpt, 2, new, code=1)
+    assert "already has files" in said("fork", ckpt, 2, new, code=1)
     assert "not QUERY=DIR" in said("fork", ckpt, 2, tmp_path / "third", "--sink", "x", code=2)
     assert "there is no query 'x'" in said("fork", ckpt, 2, tmp_path / "third", "--sink", "x=y", code=2)
     assert "cannot be the name" in said("savepoint", ckpt, "../up", code=1)

@@ -71,7 +71,7 @@ def test_a_function_must_be_named_once_more(tmp_path: Path) -> None:
 
     manifest = committed(tmp_path / "ckpt", FunctionSink(function))
     changed = Outputs(Folders(str(tmp_path / "ckpt")), {"q": FileSink(str(tmp_path / "new"))})
-    with pytest.raises(ms.SinkError, match="which is not here") as caught:
+    with pytest.raises(ms.SinkError, match="which this program does not have") as caught:
         changed.commit(manifest)
     assert "name the function" in caught.value.remedy
     Outputs(Folders(str(tmp_path / "ckpt")), {"q": FunctionSink(lambda *given: function(*given))}).commit(manifest)

@@ -69,6 +69,6 @@ def test_a_log_is_fitted_to_the_streams_of_a_job(tmp_path: Path) -> None:
     fit_sources(str(tmp_path), 1)
     assert ends()[1] == ["{1}", "{2}"], "what has read something stays, and Spark refuses it"
     (tmp_path / "offsets" / "1").write_text("nonsense")
-    with pytest.raises(CheckpointError, match="log of offsets does not read"):
+    with pytest.raises(CheckpointError, match="log of offsets cannot be read"):
         fit_sources(str(tmp_path), 1)
     fit_sources(str(tmp_path / "new"), 2)

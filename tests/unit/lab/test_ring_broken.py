@@ -45,7 +45,7 @@ class SecondRound(RingCluster):
 
 
 class EndOvertakes(RingCluster):
-    """An END tuple travels faster than what it closes: the network is no queue."""
+    """An END tuple travels faster than what it closes: the network is not a queue."""
 
     def _schedule(self, time: float, node: int, message: Message) -> None:
         super()._schedule(time - 0.9 * self.costs.hop if message.kind == "END" else time, node, message)

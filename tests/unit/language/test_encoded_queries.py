@@ -41,7 +41,7 @@ def test_a_query_is_read_as_it_was_written(text: str) -> None:
     query = parsed(text)
     again = decode(BoundQuery, json.loads(json.dumps(encode(query), allow_nan=False)))
     assert isinstance(again, Query)
-    # By their texts too: expressions are told apart by them, and what is no number equals not even itself.
+    # By their texts too: expressions are told apart by them, and what is not a number equals not even itself.
     assert repr(again) == repr(query)
     assert [one.text() for one in again.expressions()] == [one.text() for one in query.expressions()]
     assert again.text == text

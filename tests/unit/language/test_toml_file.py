@@ -123,7 +123,7 @@ spark.ui.enabled = false
     ("setting", "message"),
     [
         ('packages = "a:b:1"', "spark.packages is 'a:b:1'"),
-        ('memory = "4g"', "spark.memory is no setting of Spark"),
+        ('memory = "4g"', "spark.memory is not a setting of Spark"),
         ("spark.x = [1]", "spark has [1] for spark.x"),
     ],
 )

@@ -126,7 +126,7 @@ def test_what_goes_wrong_is_told_with_the_row(function: Callable[..., Any], mess
     with pytest.raises(ms.QueryError, match=message) as found:
         told("odd(k)", k=[1, 2, 3, 4, 5, 6, 7, 6])
     assert found.value.place == "predicate odd(BIGINT)"
-    assert "register it again and repeat the step, of which nothing was kept; or drop the query" in found.value.remedy
+    assert "register it again and repeat the step, which kept nothing; or drop the query" in found.value.remedy
 
 
 def test_long_values_are_cut_in_messages() -> None:
@@ -138,7 +138,7 @@ def test_long_values_are_cut_in_messages() -> None:
 REFUSED = [
     ("near(v, v)", "2 arguments instead of 3", "near(DOUBLE, DOUBLE, DOUBLE)"),
     ("near(v, s, 1)", "a VARCHAR where it takes a DOUBLE", "CAST"),
-    ("near(v, 'x', 1)", "'x' is no DOUBLE", "literal"),
+    ("near(v, 'x', 1)", "'x' is not a valid DOUBLE", "literal"),
     ("odd(v)", "a DOUBLE where it takes a BIGINT", "CAST"),
     ("odd(5)", "none of its arguments reads a column", "columns"),
     ("odd(*)", "cannot stand here", "the language has"),
@@ -165,10 +165,10 @@ UNNAMED: list[tuple[tuple[Any, ...], str]] = [
     (("window", len, "INT"), "cannot name a predicate"),
     (("a b", len, "INT"), "cannot name a predicate"),
     (("x); DROP", len, "INT"), "cannot name a predicate"),
-    (("fine", 7, "INT"), "7 is no function"),
+    (("fine", 7, "INT"), "7 is not a function"),
     (("fine", len), "takes no arguments"),
-    (("fine", len, "FOO"), "'FOO' is no type"),
-    (("fine", len, "INT, b INT"), "'INT, b INT' is no type"),
+    (("fine", len, "FOO"), "'FOO' is not a type"),
+    (("fine", len, "INT, b INT"), "'INT, b INT' is not a type"),
     (("near", len, "DOUBLE"), r"registered as near\(DOUBLE, DOUBLE, DOUBLE\) already"),
 ]
 
@@ -198,8 +198,8 @@ class Entry:
     ("found", "message"),
     [
         (ImportError("no shop"), "cannot be loaded: ImportError"),
-        (len, "is no predicate called 'similar'"),
-        (user_predicates.UserPredicate("other", len, (pa.int64(),)), "is no predicate called 'similar'"),
+        (len, "is not a predicate called 'similar'"),
+        (user_predicates.UserPredicate("other", len, (pa.int64(),)), "is not a predicate called 'similar'"),
     ],
 )
 def test_an_entry_point_that_is_no_predicate_says_so(monkeypatch: pytest.MonkeyPatch, found: Any, message: str) -> None:

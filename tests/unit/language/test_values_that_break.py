@@ -114,7 +114,7 @@ def test_moments_are_written_as_duckdb_writes_them(text: str, moments: list[str]
         ("regexp_replace(s, '(a)', '\\9')", "cannot replace a match"),
         ("regexp_replace(s, '(a)', '\\')", "cannot replace a match"),
         ("regexp_extract(s, '(a)', -1)", "has no group -1"),
-        ("regexp_extract(s, '(a)', NULL)", "a group that is no constant"),
+        ("regexp_extract(s, '(a)', NULL)", "a group that is not a constant"),
         ("regexp_extract(s, '\\Q(\\E', 1)", "has no group 1"),
         ("trunc(d, -400)", "TRUNC to a number of places"),
         ("trunc(d, n)", "TRUNC to a number of places"),
@@ -128,8 +128,8 @@ def test_moments_are_written_as_duckdb_writes_them(text: str, moments: list[str]
         ("tags || s", "a value of type list"),
         ("concat_ws('-', tags)", "a value of type list"),
         ("get_json_object(s, '$..a')", "unknown function 'GET_JSON_OBJECT'"),
-        ("9" * 400, "is no number that a DOUBLE has"),
-        ("9" * 5_000, "is no number that a DOUBLE has"),
+        ("9" * 400, "is not a number that a DOUBLE has"),
+        ("9" * 5_000, "is not a number that a DOUBLE has"),
     ],
 )
 def test_what_has_no_value_is_refused(text: str, message: str) -> None:

@@ -100,7 +100,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         case None, items if items:
             return st.one_of([values(item) for item in items])
     if hint is float:
-        return st.floats(allow_nan=False, allow_infinity=False)  # What is no number equals not even itself.
+        return st.floats(allow_nan=False, allow_infinity=False)  # What is not a number equals not even itself.
     return st.text(max_size=4) if hint is str else st.from_type(hint)
 
 
@@ -140,7 +140,7 @@ def test_fields_at_their_default_are_left_out() -> None:
 
 def test_kinds_are_written_in_full_under_their_tag() -> None:
     assert encode(RowsLate(1, "A", 2, 3)) == {"event": "rows_late", "step": 1, "stream": "A", "rows": 2, "watermark": 3}
-    assert "step_command" not in Command.kinds, "a family is no kind"
+    assert "step_command" not in Command.kinds, "a family is not a kind"
     assert issubclass(Command.kinds["add_query"], StepCommand)
 
 

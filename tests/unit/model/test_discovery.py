@@ -85,9 +85,9 @@ def test_other_distributions_bring_theirs(room: ModuleType, tmp_path: Path, monk
     [
         ("meow:Purr", MEOW, "meow:Purr cannot be loaded"),
         ("meow:Meow", "1 / 0", "meow:Meow cannot be loaded: division by zero"),
-        ("meow:Other", MEOW, "meow:Other is no Sound"),
-        ("sounds.cow:Silent", MEOW, "sounds.cow:Silent is no Sound"),
-        ("sounds.cow:Family", MEOW, "sounds.cow:Family is no Sound"),
+        ("meow:Other", MEOW, "meow:Other is not a valid Sound"),
+        ("sounds.cow:Silent", MEOW, "sounds.cow:Silent is not a valid Sound"),
+        ("sounds.cow:Family", MEOW, "sounds.cow:Family is not a valid Sound"),
         ("meow:Meow", MEOW.replace('"meow"', '"moo"'), "two classes of midstream.sounds are called 'moo'"),
     ],
 )

@@ -131,8 +131,8 @@ def test_hash_hops_visit_one_node_where_the_key_is_known_and_all_where_it_is_not
         ("ctr", {"copies": 5}, "5 copies on 4 nodes.*name 1 to 4"),
         ("psp_d", {}, "no state slice table"),
         ("psp_d", {"tables": {label: SliceTable((0,), (4,)) for label in "ABC"}}, "slices at nodes beyond 3"),
-        ("lanes", {"placed_by": {"A": "k", "B": "k"}}, "no one key ties all sources"),
-        ("lanes", {"placed_by": {"A": "k", "B": "k", "C": "g"}}, "no one key ties all sources"),
+        ("lanes", {"placed_by": {"A": "k", "B": "k"}}, "no single key joins all sources"),
+        ("lanes", {"placed_by": {"A": "k", "B": "k", "C": "g"}}, "no single key joins all sources"),
     ],
 )
 def test_what_a_spreading_cannot_carry_is_refused(name: str, change: dict[str, Any], said: str) -> None:

@@ -293,7 +293,7 @@ def test_a_work_folder_that_somebody_else_has_made_is_refused(
     else:
         folder.mkdir()
         monkeypatch.setattr(os, "getuid", lambda: os.stat(folder).st_uid + 1)
-    with pytest.raises(SinkError, match="another user's, or a link"):
+    with pytest.raises(SinkError, match="belongs to another user, or is a link"):
         work_folder(storage)
 
 

@@ -105,5 +105,5 @@ EMPTY = as_file(batch().replace_schema_metadata(OURS), times=0)
 @pytest.mark.parametrize("data", [b"not Arrow", as_file(batch()), EMPTY])
 def test_a_chunk_that_is_none(store: FileStore, data: bytes) -> None:
     ref = rewritten(store, data)
-    with pytest.raises(CheckpointError, match="does not read"):
+    with pytest.raises(CheckpointError, match="cannot be read"):
         store.get(ref)

@@ -86,7 +86,7 @@ function generated(described, data, context) {
 const PAUSE = 300;
 
 function costText(found) {
-  const cost = found.cost === null ? `The cost is not known: ${found.why_none || "the plan is no tree"}.`
+  const cost = found.cost === null ? `The cost is not known: ${found.why_none || "the plan is not a tree"}.`
     : `Costs ${number(found.cost / found.running)} times the running plan${found.timed ? `, ${duration(found.cost / 1000)} of work a second` : ""}.`;
   const move = found.strategy ? ` The move by ${found.strategy} costs ${found.timed ? `about ${duration(found.work / 1000)} of work` : number(found.work)}.` : "";
   return cost + move + (found.cross.length ? ` A cross join: ${found.cross.join("; ")}.` : "");

@@ -78,7 +78,7 @@ def _review(event: JsonObject) -> JsonObject:
 def _shown(found: list[JsonObject], options: Mapping[str, str]) -> JsonObject | None:
     text = options.get("review", "")
     if text and not text.isdecimal():
-        raise QueryError(f"{text!r} is no step", place="review", remedy="use the number of a step with a review")
+        raise QueryError(f"{text!r} is not a step", place="review", remedy="use the number of a step with a review")
     # Where the step had no review, the newest one before it is shown.
     upto = [event for event in found if not text or event["step"] <= int(text)]
     return upto[-1] if upto else found[0] if found else None
@@ -107,7 +107,7 @@ def _panel(panel: ChartPanel, reviews: list[JsonObject]) -> JsonObject:
 
 
 def _path(panel: ChartPanel, reviews: list[JsonObject]) -> list[list[float]]:
-    # Oldest first, each point where it has changed; none where an axis is no rate.
+    # Oldest first, each point where it has changed; none where an axis is not a rate.
     if any(axis.dimension != "rate" for axis in panel.axes):
         return []
     sources = [event.get("figures", {}).get("sources", {}) for event in reviews]

@@ -63,7 +63,7 @@ class Zhu10(Figure):
             POLYNOMIAL.judged(
                 left < 0.02 and 1.5 < growth < 3.5,
                 f"a cubic explains {1 - left:.1%} of the variance; T_MS grows like W^{growth:.2f}",
-                "the curve is no polynomial of low degree",
+                "the curve is not a polynomial of low degree",
             ),
             CONFIRMED.judged(
                 bool((abs(printed - 1) < 0.25).all()),

@@ -34,7 +34,7 @@ def _at(text: str, steps: list[str | int]) -> Any:
     try:
         value = json.loads(text)
         if _SURROGATE.search(text):
-            _written(value).encode()  # Half of a pair is no character: a UnicodeEncodeError, which is a ValueError.
+            _written(value).encode()  # Half of a pair is not a character: a UnicodeEncodeError, which is a ValueError.
     except (ValueError, RecursionError):
         return _NOTHING
     for step in steps:
@@ -69,7 +69,7 @@ def _extracted(shown: Callable[[Any], str | None]) -> Callable[..., Datum]:
 
 
 extract_string = _extracted(_as_text)
-"""What a JSON text has at a path, a string without its quotes; NULL where it has nothing, or is no JSON."""
+"""What a JSON text has at a path, a string without its quotes; NULL where it has nothing, or is not JSON."""
 
 extract = _extracted(_as_json)
 """The same as JSON, strings in quotes and null as it is written."""

@@ -136,7 +136,7 @@ def remainder(type: pa.DataType, left: Datum, right: Datum) -> Datum:
 
 
 def _narrowed(*data: Datum, scale: int = 0) -> list[Datum] | None:
-    """Decimals times ten to the power of the scale, as BIGINT; None where one is no whole number or does not fit."""
+    """Decimals times ten to the power of the scale, as BIGINT; None where one is not a whole number or does not fit."""
     if any(scale_of(d.type) > scale for d in data):
         return None
     try:

@@ -17,12 +17,13 @@ _BEGINNING = re.compile(r"\((\?P?<[^>=!]*>)?(?!\?)")
 
 
 def check(pattern: str) -> None:
-    """Raise a `LanguageError` where a text is no regular expression."""
+    """Raise a `LanguageError` where a text is not a regular expression."""
     try:
         pc.match_substring_regex(pa.scalar(""), pattern)
     except pa.ArrowInvalid as error:
         raise LanguageError(
-            f"{pattern!r} is no regular expression: {str(error).split(':')[-1].strip()}", remedy="write one as RE2 does"
+            f"{pattern!r} is not a regular expression: {str(error).split(':')[-1].strip()}",
+            remedy="write one as RE2 does",
         ) from error
 
 

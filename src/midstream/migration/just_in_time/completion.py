@@ -109,8 +109,8 @@ class Completion:
     def reached(self, probe: Probe, arrived: Combinations) -> Codes:
         """Find the codes of a state's primary column that the other side's combinations can meet, ascending.
 
-        For a band and for other conditions these are keys that are left. A band's are searched, which is no comparison;
-        the rows that other conditions find are compared, each with each.
+        For a band and for other conditions these are keys that are left. A band's are searched, which is not a
+        comparison; the rows that other conditions find are compared, each with each.
         """
         probed, key = probe.state, probe.key
         assert probed.primary is not None

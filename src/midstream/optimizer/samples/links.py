@@ -1,4 +1,4 @@
-"""A predicate between the samples of two sources that is no equality: which rows find each other."""
+"""A predicate between the samples of two sources that is not an equality: which rows find each other."""
 
 from __future__ import annotations
 

@@ -24,5 +24,7 @@ class Lanes(HashHops):
             label not in deployment.placed_by for label in deployment.windows
         ):
             raise PlanError(
-                "no one key ties all sources", place="lanes", remedy="use hash_hops, or psp_d where no equality binds"
+                "no single key joins all sources",
+                place="lanes",
+                remedy="use hash_hops, or psp_d if there is no equality",
             )

@@ -307,7 +307,7 @@ def _batch(data: pa.Buffer, ref: ChunkRef, path: str, *, verified: bool) -> pa.R
             batch.validate(full=True)  # A checksum says that nothing was damaged, not that nobody meant harm.
         return batch.replace_schema_metadata(metadata or None)
     except (pa.ArrowException, ValueError, LookupError) as error:
-        raise CheckpointError(f"chunk {ref.name} does not read: {error}", place=path, remedy=_REMEDY) from error
+        raise CheckpointError(f"chunk {ref.name} cannot be read: {error}", place=path, remedy=_REMEDY) from error
 
 
 def exact_buffer(write: Callable[[pa.NativeFile], None]) -> pa.Buffer:

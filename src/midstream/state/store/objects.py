@@ -71,7 +71,7 @@ class ObjectStorage(Storage):
             raise SinkError(
                 "the URL does not name a part of a bucket",
                 place=f"{url.partition('://')[0]}://...",
-                remedy="write it as s3://bucket/prefix; credentials belong into the environment (AWS_ACCESS_KEY_ID)",
+                remedy="write it as s3://bucket/prefix; put credentials into the environment (AWS_ACCESS_KEY_ID)",
             )
         self._bucket = f"{found[1]}://{found[2]}"
         self._prefix = "/".join(filter(None, (found[3] or "").split("/")))

@@ -43,7 +43,7 @@ def storage_at(place: Place, *, durable: bool = True) -> Storage:
         text = os.fspath(place)
         found = _SCHEME.match(text)
     except TypeError as error:  # A number, None, or the bytes of a path.
-        raise _no_path(f"a {type(place).__name__} is no path") from error
+        raise _no_path(f"a {type(place).__name__} is not a path") from error
     if not text or "\0" in text:
         raise _no_path("the path has a character 0 in it" if text else "the path is empty")
     if found is not None and found[1].lower() in SCHEMES:
@@ -58,9 +58,9 @@ def storage_at(place: Place, *, durable: bool = True) -> Storage:
         )
     if "${" in path:
         raise SinkError(
-            "the path has a variable in it that nobody has replaced",
+            "the path has a variable that was not replaced",
             place=path,
-            remedy="a job file's are those of the environment; in code use os.environ, on the command line the shell",
+            remedy="in a job file use variables of the environment, in code os.environ, on the command line the shell",
         )
     return LocalStorage(path, durable=durable)
 
@@ -84,9 +84,9 @@ def work_folder(storage: Storage) -> str:
     for one in (folder,) if given else (root, folder):
         if not is_own_folder(one):
             raise SinkError(
-                "the folder is another user's, or a link",
+                "the folder belongs to another user, or is a link",
                 place=one,
-                remedy=f"see who made it and remove it, or set {WORK} to a folder of this user's",
+                remedy=f"find out who made it and remove it, or set {WORK} to a folder of this user's",
             )
     return folder
 

@@ -215,7 +215,7 @@ def _maps(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa
 
 
 def _pairs(value: Any) -> Any:
-    # A list of other values than pairs becomes a tuple, so that it is no map.
+    # A list of other values than pairs becomes a tuple, so that it is not a map.
     if isinstance(value, Mapping):
         return list(value.items())
     if not isinstance(value, list | tuple):

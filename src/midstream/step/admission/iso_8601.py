@@ -120,7 +120,7 @@ def _durations(texts: pa.Array) -> pa.Array:
             total = pc.add_checked(total, _microseconds(held["day"], _UNITS["d"]))
         found = pc.coalesce(found, total)
     if found.null_count > texts.null_count:
-        raise pa.ArrowInvalid("one of the texts is no duration")
+        raise pa.ArrowInvalid("one of the texts is not a duration")
     return found.cast(pa.duration("us"))
 
 
@@ -206,4 +206,4 @@ def _of_one(text: str) -> pa.Array:
         # Python's own way to UTC raises where that is in the year 0 or 10000.
         here = pa.array([moment.replace(tzinfo=None)], MICROSECONDS)
         return pc.subtract(here, pa.scalar(moment.utcoffset() or timedelta(0), pa.duration("us")))
-    raise pa.ArrowInvalid(f"{text!r} is no time")
+    raise pa.ArrowInvalid(f"{text!r} is not a time")

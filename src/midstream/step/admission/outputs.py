@@ -20,8 +20,8 @@ TOPIC, PARTITION, OFFSET = "_topic", "_partition", "_offset"
 """The columns next to the rows of a topic: of dead letters they say which message each is; each partition has a
 watermark of its own.
 """
-CORRUPT, NO_OBJECT = "_corrupt_record", "the line is no JSON object"
-"""The column of dead letters that has lines which are no JSON, and the reason of these."""
+CORRUPT, NO_OBJECT = "_corrupt_record", "the line is not a JSON object"
+"""The column of dead letters that has lines which are not JSON, and the reason of these."""
 UNREAD = "the file cannot be read"
 """How the reason of a file begins that cannot be read at all, and is one dead letter."""
 ROWS_KEPT = 100_000

@@ -102,14 +102,14 @@ def is_whole(texts: pa.Array) -> bool:
 
 
 def whole_or_null(values: pa.Array) -> pa.Array:
-    """Replace values that have texts that are no UTF-8 by NULL."""
+    """Replace values that have texts that are not UTF-8 by NULL."""
     if not has_texts(values.type) or is_whole(values):
         return values
     return read_as(values, pa.field("", values.type), {})
 
 
 def reasons_of_texts(columns: Mapping[str, pa.Array]) -> dict[int, str]:
-    """Explain, by position, why rows with texts that are no UTF-8 cannot be read."""
+    """Explain, by position, why rows with texts that are not UTF-8 cannot be read."""
     reasons: dict[int, str] = {}
     for name, values in columns.items():
         if has_texts(values.type) and not is_whole(values):
@@ -246,7 +246,7 @@ def _uuids(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Arr
         values.is_valid().to_numpy(zero_copy_only=False) & ~found.is_valid().to_numpy(zero_copy_only=False)
     )
     for row, value in zip(wrong.tolist(), python_values(values.take(pa.array(wrong))), strict=True):
-        reasons.setdefault(row, f"column {field.name!r}: {str(value)[:_SHOWN]!r} is no UUID")
+        reasons.setdefault(row, f"column {field.name!r}: {str(value)[:_SHOWN]!r} is not a UUID")
     return found
 
 

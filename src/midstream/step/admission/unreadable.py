@@ -26,7 +26,7 @@ def surely_unreadable(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Tell which values no cast to a type takes, as booleans; False where that is not known, and of NULL.
 
     It is known of texts for numbers, truth, days and times, of floats for integers, and of integers for integers and
-    floats; not of rare texts, such as those by week or day of the year that are no time.
+    floats; not of rare texts, such as those by week or day of the year that are no times.
 
     >>> surely_unreadable(pa.array(["7", "x", None, "99999999999999999999"]), pa.int64()).to_pylist()
     [False, True, False, True]

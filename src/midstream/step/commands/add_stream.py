@@ -46,7 +46,7 @@ def names_of(manifest: Manifest) -> Mapping[str, Iterable[str]]:
 
 
 def refuse_taken_name(what: str, name: str, taken: Mapping[str, Iterable[str]]) -> None:
-    """Raise QueryError where something has the name that a new stream or table is to have, or it is no name.
+    """Raise QueryError where something has the name that a new stream or table is to have, or it is not a name.
 
     Names in a query differ in more than case: otherwise a query that reads the one would read the other from then on.
     """

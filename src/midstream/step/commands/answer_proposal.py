@@ -34,7 +34,7 @@ class _Answer(StepCommand, family=True):
     def apply(self, draft: Draft) -> None:
         if bool(self.query) == (self.lanes is not None):
             raise QueryError(
-                "an answer is to one proposal", place=self.kind, remedy="name the query, or else the lanes"
+                "an answer needs one proposal", place=self.kind, remedy="name the query, or else the lanes"
             )
         if self.lanes is not None:
             answer_proposal(draft, self.lanes, self.state)

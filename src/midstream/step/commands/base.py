@@ -71,7 +71,7 @@ def taken(manifest: Manifest, command: Command) -> Manifest:
 def apply(command: Command, draft: Draft) -> None:
     """Apply a command to a draft."""
     if not isinstance(command, StepCommand):
-        raise TypeError(f"{command!r} is no command that a step takes")
+        raise TypeError(f"{command!r} is not a command that a step takes")
     command.apply(draft)
 
 
@@ -82,8 +82,10 @@ def command_of(value: Any) -> StepCommand:
         command = decode(Command, value)
     except (KeyError, TypeError, ValueError, AttributeError, MidstreamError) as error:
         raise QueryError(
-            f"this is no command: {error}", place=place, remedy="send an object as the command log has it"
+            f"this is not a command: {error}", place=place, remedy="send an object in the form of the command log"
         ) from error
     if not isinstance(command, StepCommand):
-        raise QueryError("this is no command to a step", place=place, remedy="send one as the command log has it")
+        raise QueryError(
+            "this is not a command to a step", place=place, remedy="send a command in the form of the command log"
+        )
     return command

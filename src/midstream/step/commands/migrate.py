@@ -179,7 +179,7 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
         check_hand_over(start.query, query, entry.operator, start.operator, chosen)
     elif plan.notation() == entry.plan:
         raise StrategyError(
-            f"query {start.query!r} runs by {entry.plan} already, or is on its way there",
+            f"query {start.query!r} runs by {entry.plan} already, or is changing to it",
             place=place,
             remedy="name another plan",
         )

@@ -95,15 +95,15 @@ class Spread(StepCommand):
     def _over_nodes(self, draft: Draft, entry: QueryEntry) -> QueryEntry:
         if entry.entered == draft.manifest.step != entry.since:
             raise QueryError(
-                f"query {self.query!r} was changed in this very step", place=f"query {self.query}",
-                remedy="spread it with the next one",
+                f"query {self.query!r} was changed in this step", place=f"query {self.query}",
+                remedy="spread it with the next step",
             )  # fmt: skip
         bare = replace(entry, plan=self.plan, chain="", demands={}, spread=(), nodes=None)
         place, query = f"query {self.query}", query_of(entry)
         way, options = relocation_of(self.options, place)
         if way == PASSIVE and _keeps_others(draft.manifest, self.query):
             raise PlanError(
-                f"query {self.query!r} shares its nodes: its rows do not run out where others keep them", place=place,
+                f"query {self.query!r} shares its nodes: others keep its rows, so they cannot run out", place=place,
                 remedy=f"use relocation {AGGRESSIVE}, which is the default",
             )  # fmt: skip
         spread = self._by_orders(draft, bare, entry.plan, options)
@@ -128,16 +128,16 @@ class Spread(StepCommand):
         if entry.nodes is None:
             raise QueryError(
                 f"query {self.query!r} is not spread over nodes", place=f"query {self.query}",
-                remedy=f"name a spread: {AUTO}, or one of those in docs/spreading.md",
+                remedy=f"name a spread: {AUTO}, or one of the spreads in docs/spreading.md",
             )  # fmt: skip
         if entry.nodes.began == draft.manifest.step:  # Its rows lie in lanes until the step is done.
             raise QueryError(
-                f"query {self.query!r} goes over to nodes in this very step", place=f"query {self.query}",
-                remedy="bring it back with the next one",
+                f"query {self.query!r} changes to nodes in this step", place=f"query {self.query}",
+                remedy="bring it back with the next step",
             )  # fmt: skip
         if self.options:
             raise QueryError(
-                f"lanes have no option {sorted(self.options)[0]!r}: all rows are taken over at once",
+                f"lanes have no option {sorted(self.options)[0]!r}: lanes take over all rows at once",
                 place=f"query {self.query}", remedy="leave out the options",
             )  # fmt: skip
         self._refuse_what_lanes_have_not()
@@ -152,7 +152,7 @@ class Spread(StepCommand):
             )  # fmt: skip
         if self.plan:
             raise QueryError(
-                f"query {self.query!r} comes back to lanes by the probing orders that it has",
+                f"query {self.query!r} comes back to lanes with its present probing orders",
                 place=f"query {self.query}", remedy="leave the plan out; migrate to it with a later step",
             )  # fmt: skip
 

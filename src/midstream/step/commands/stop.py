@@ -29,9 +29,9 @@ class Stop(StepCommand):
         current = draft.manifest.epochs[-1].number if draft.manifest.epochs else 0
         if self.epoch > current:
             raise QueryError(
-                f"there is no run of epoch {self.epoch} yet",
+                f"no run has epoch {self.epoch} yet",
                 place="stop",
-                remedy=f"stop the one that runs, of epoch {current}",
+                remedy=f"stop the present run, of epoch {current}",
             )
         if self.epoch == current:
             draft.events.append(StopRequested(draft.manifest.step))

@@ -162,7 +162,7 @@ def _unless_rejected(one: PlanGroup, decision: Decision, reviewing: Reviewing) -
 
 
 def _felt(decision: Decision, reviewing: Reviewing) -> Decision:
-    # Where users are asked, a gain that is too little to be felt is no reason to move.
+    # Where users are asked, a gain that is too little to be felt is not a reason to move.
     chosen = None if decision.plan is None else reviewing.review.weighed(decision.plan)
     if chosen is None:
         return decision

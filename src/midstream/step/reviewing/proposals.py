@@ -37,7 +37,7 @@ def waiting(manifest: Manifest, query: str, plan: str = "") -> tuple[str, Propos
         raise QueryError(said, place=place, remedy=anew)
     if reason := _forbidden(manifest, one, proposal):
         raise QueryError(
-            f"{proposal.plan} is proposed for query {query!r} no longer: {reason}", place=place, remedy=anew
+            f"{proposal.plan} is no longer proposed for query {query!r}: {reason}", place=place, remedy=anew
         )
     entry = manifest.queries[one.lead]
     if entry.plan != proposal.old:
@@ -45,9 +45,9 @@ def waiting(manifest: Manifest, query: str, plan: str = "") -> tuple[str, Propos
         raise QueryError(said, place=place, remedy=anew)
     if plan and plan_of_lead(manifest, query, one.lead, plan) != proposal.plan:
         raise QueryError(
-            f"{plan} is proposed for query {query!r} no longer, but {proposal.plan}",
+            f"{plan} is no longer proposed for query {query!r}, but {proposal.plan} is",
             place=place,
-            remedy=f"approve that one, or reject it; {anew}",
+            remedy=f"approve that proposal, or reject it; {anew}",
         )
     return one.lead, proposal
 

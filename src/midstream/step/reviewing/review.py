@@ -141,7 +141,7 @@ class Reviewing:
         return CostAtRates.of(trees, self.estimate, self.plans.model)
 
     def weigh(self, plan: str) -> float | None:
-        """Compute what any plan would cost; None where it is no plan of the query."""
+        """Compute what any plan would cost; None where it is not a plan of the query."""
         try:
             tree = parse_plan(plan, self.query)
         except MidstreamError:

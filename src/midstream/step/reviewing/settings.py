@@ -186,7 +186,9 @@ def check_allowed_anywhere(settings: OptimizerSettings, place: str) -> None:
     wrong = next((one for one in settings.allow if one not in strategies()), None)
     if wrong is not None:
         raise _wrong(
-            f"{wrong!r} is no strategy", place, f"name the query too, for plans; strategies: {', '.join(strategies())}"
+            f"{wrong!r} is not a strategy",
+            place,
+            f"name the query too, for plans; strategies: {', '.join(strategies())}",
         )
 
 

@@ -46,7 +46,7 @@ def spread_entry(
     place, query = f"query {name}", query_of(entry)
     if scheme is None:
         raise QueryError(
-            "nodes and options are those of a spread, and none is named", place=place,
+            "nodes and options need a spread, but none is named", place=place,
             remedy=f"name one of: {AUTO}, {', '.join(spreadings())}",
         )  # fmt: skip
     if entry.operator is not None:
@@ -156,7 +156,7 @@ def orders_of(plan: Plan, place: str) -> MultiJoin:
         return plan
     example = MultiJoin(tuple((a, tuple(b for b in plan.aliases() if b != a)) for a in plan.aliases()))
     raise PlanError(
-        f"{plan.notation()} keeps more than base rows, and nodes keep no other",
+        f"{plan.notation()} keeps more than base rows, but nodes keep only base rows",
         place=place, remedy=f"write probing orders such as {example.notation()}, or leave the plan out",
     )  # fmt: skip
 
@@ -228,7 +228,7 @@ def _count_bound(options: Mapping[str, Any], place: str) -> int | str:
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise PlanError(
             f"a slice of at most {given!r} rows is not possible", place=place,
-            remedy=f"name 1 or more, or {AUTO}, or leave it out: then slices end by time alone",
+            remedy=f"name 1 or more, or {AUTO}, or leave it out: then only time ends slices",
         )  # fmt: skip
     return given
 

@@ -46,7 +46,7 @@ class Former:
 def former(before: Manifest, name: str, unit: QueryUnit, store: ChunkStore, chunk_name: str) -> Former:
     """Find what the manifest before a step has of a query that is spread from this step on.
 
-    Chunks are listed as they are, except where a chain keeps rows in them that the query does not read: then those it
+    Chunks are listed as they are, except where a chain keeps rows in them that the query cannot be read: then those it
     does are written, under names that begin with `chunk_name`.
     """
     entry = before.queries.get(name)

@@ -115,8 +115,8 @@ def test_another_order_costs_nothing() -> None:
     [
         ("m_join", TREE, "has no probing orders; write such as \\[A: B C D | B: A C D"),
         ("m_join", "eddy(A B C D)", "probing orders"),
-        ("cacq", TREE, "is no eddy; write such as eddy\\(A B C D\\)"),
-        ("cacq", f"stairs({TREE})", "is no eddy"),
+        ("cacq", TREE, "is not an eddy; write such as eddy\\(A B C D\\)"),
+        ("cacq", f"stairs({TREE})", "is not an eddy"),
         ("stairs", TREE, "keeps no STAIRs; write such as stairs\\(\\(\\(\\(A B\\) C\\) D\\)\\)"),
         ("stairs", "eddy(A B C D)", "keeps no STAIRs"),
         ("stairs", ORDERS, "keeps no STAIRs"),
