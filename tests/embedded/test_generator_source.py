@@ -93,7 +93,7 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "no rate": ({"rate": None}, "rate .* is missing"),
     "a rate below zero": ({"rate": -3}, "rate .* has -3, which is below zero"),
     "a rate that falls below zero": ({"rate": "5; -3 from 1 s"}, "rate .* has -3, which is below zero"),
-    "an endless rate": ({"rate": "inf"}, "no finite number"),
+    "an endless rate": ({"rate": "inf"}, "not a finite number"),
     "too high a rate": ({"rate": 1e8}, "makes 100,000,000 rows in a step"),
     "a rate that is none": ({"rate": "fast"}, "has 'fast'.*400 from 1 minute"),
     "a schedule out of order": ({"rate": "5; 3 from 2 s; 4 from 1 s"}, "does not go on in time at '4 from 1 s'"),

@@ -212,7 +212,7 @@ class _Options:
                 value = float(given)
             except ValueError:
                 raise self._fault(option, f"has {part.strip()!r}", _FORM) from None
-            if (reason := "no finite number" if not math.isfinite(value) else check(value)) is not None:
+            if (reason := "not a finite number" if not math.isfinite(value) else check(value)) is not None:
                 raise self._fault(option, f"has {given.strip()}, which is {reason}", "correct it")
             if bool(word) != (number > 0):
                 raise self._fault(option, "has a first value that does not begin at 0, or another that does", _FORM)
@@ -272,4 +272,4 @@ def _a_selectivity(value: float) -> str | None:
 
 
 def _a_domain(value: float) -> str | None:
-    return None if value == int(value) and 1 <= value <= _MOST_VALUES else "no whole number of at least 1"
+    return None if value == int(value) and 1 <= value <= _MOST_VALUES else "not a whole number of at least 1"

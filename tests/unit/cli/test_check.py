@@ -21,7 +21,7 @@ FAULTS = {
     '{ format = "parquet"': ("{ format = []", "unknown format []", "[queries.triples]"),
     "options = { maxFilesPerTrigger = 1 }": (
         "options = { maxFiles = 1 }",
-        "option 'maxFiles' of parquet is named by the job file alone",
+        "option 'maxFiles' of parquet comes from the job file, and this program does not allow it",
         "[streams.A]",
     ),
     "SELECT A.k, A.v": (
@@ -38,7 +38,7 @@ FAULTS = {
     "lanes = 2\n": ('lanes = 2\nsharing = "some"\n', "unknown sharing 'some'", "sharing"),
     "[queries.triples]": (
         '[spark]\nspark.plugins = "x.Y"\n[queries.triples]',
-        "setting 'spark.plugins' of Spark is named by the job file alone",
+        "setting 'spark.plugins' of Spark comes from the job file, and this program does not allow it",
         "[spark]",
     ),
     "lanes = 2\n[streams.A]": (
