@@ -9,6 +9,7 @@ The rules:
 - length: a sentence has at most `MOST_WORDS` words. Code in backticks, a link and a number count as one word each.
 - banned: the words of `BANNED` hide who does what; each has a plain word in its place.
 - passive: a sentence has at most two verbs in the passive voice.
+- beginning: a sentence does not begin with "What", "Those" or "The same of".
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "midstream"
 
-MOST_WORDS = 35
+MOST_WORDS = 30
 MOST_PASSIVES = 2
 
 # Tables of measurements in sentences, which `midstream lab` writes: most of their words are numbers.
@@ -53,7 +54,11 @@ BANNED = {
     r"dearest": "most expensive",
     r"surely between": "a range",
     r"anew": "again",
+    r"beside": "next to, together with, compared with",
+    r"(?<!here )is no (?:\w+ )?(?:object|number|text|column|plan|query|type|function|sink|SQL|JSON)": "is not a",
 }
+# Rule 3: repeat the noun.
+BEGINNING = re.compile(r"(?:The same of|Those|What) (?!made)")
 BANNED_WORD = re.compile(r"\b(?:" + "|".join(BANNED) + r")\b", re.IGNORECASE)
 
 # Participles that do not end in -ed and that our pages use.
@@ -126,6 +131,8 @@ def findings(passage: Passage) -> Iterator[Finding]:
         plain = re.sub(r"`[^`]*`", "code", sentence)
         if words(sentence) > MOST_WORDS:
             yield Finding(passage, "length", f"{words(sentence)} words: {sentence}")
+        if passage.kind != "cell" and BEGINNING.match(plain):
+            yield Finding(passage, "beginning", f"repeat the noun: {sentence}")
         for match in BANNED_WORD.finditer(plain):
             yield Finding(passage, "banned", f"{match[0]!r} ({remedy(match[0])}): {sentence}")
         passives = PASSIVE.findall(plain)

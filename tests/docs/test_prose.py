@@ -34,6 +34,9 @@ LONG = "You see " + "one more word and " * 12 + "an end."
         ("# A page\n\n- Whoever reads it need not ask.\n", "banned"),
         ("A row is read, is kept and is written by a job.\n", "passive"),
         ("| a | b |\n|---|---|\n| x | the reason stands in the log |\n", "banned"),
+        ("A line that is no JSON object is refused.\n", "banned"),
+        ("The sink is beside the table.\n", "banned"),
+        ("What is late goes to a file.\n", "beginning"),
     ],
 )
 def test_a_fault_of_a_page_is_found(tmp_path: Path, text: str, rule: str) -> None:

@@ -49,7 +49,7 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
         known: The columns that the checkpoint of an embedded engine has of it, whose files may be gone by now.
         embedded: Whether an embedded engine reads the stream, not Spark.
 
-    Returns: the columns, or None where only Spark can find them.
+    Returns: the columns, or None if only Spark can find them.
 
     Raises:
         MidstreamError: The stream cannot be read.

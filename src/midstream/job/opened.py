@@ -68,7 +68,7 @@ class OpenCheckpoint:
 
     @staticmethod
     def of(place: Place) -> OpenCheckpoint:
-        """Open the checkpoint of a path or a URL; raises `NoCheckpointError` where there is none."""
+        """Open the checkpoint of a path or a URL; raises `NoCheckpointError` if there is none."""
         return OpenCheckpoint(Checkpoint.open(place))
 
     @property
@@ -154,9 +154,9 @@ class OpenCheckpoint:
     def fork(self, step: Step, new: str | os.PathLike[str], sinks: Mapping[str, Any] | None = None) -> str:
         """Start another job from a step of this job, in a checkpoint of its own. Return the new job's id.
 
-        Chunks are shared by hard links where both are on one file system, copied otherwise. Results go below the new
-        checkpoint unless `sinks` names others, as `job.query` takes them: never into what the old job writes. So do
-        those of queries that wait for their first step.
+        Chunks are shared by hard links if both are on one file system, and copied otherwise. Results go below the new
+        checkpoint unless `sinks` names others, as `job.query` takes them: never into what the old job writes. The same
+        holds for results of queries that wait for their first step.
         """
         manifest, place = self.manifest(step), located(new)
         waiting = (one.query for one in manifest.pending if isinstance(one, AddQuery))

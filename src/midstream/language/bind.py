@@ -61,8 +61,8 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "in", "between", "
 def _of_a_clock(node: exp.Expr) -> LanguageError:
     return LanguageError(
         f"{node.sql('duckdb')} reads a clock, so the same rows would give a different answer each time",
-        remedy="use the times of the rows. Write A [RANGE 1 DAY] for the rows of the last day, A.ts - B.ts <= INTERVAL "
-        "1 DAY for how far two may be apart, or EVERY 1 MINUTE for an answer each minute",
+        remedy="use the times of the rows. Write A [RANGE 1 DAY] for the rows of the last day, or A.ts - B.ts <= "
+        "INTERVAL 1 DAY for two near rows. Write EVERY 1 MINUTE for an answer each minute",
     )
 
 

@@ -132,7 +132,8 @@ def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -
         raise error_at(found.text, calls[1], "two windows in GROUP BY", "group by one window")
     if found.every is not None:
         remedy = "leave EVERY out: the answer comes once the watermark passes the window's end"
-        raise LanguageError(f"EVERY beside {_shown(calls[0])}", place=place(found.text, found.every[1]), remedy=remedy)
+        what = f"EVERY together with {_shown(calls[0])}"
+        raise LanguageError(what, place=place(found.text, found.every[1]), remedy=remedy)
     if len(sources) > 1:
         raise error_at(
             found.text,

@@ -79,8 +79,8 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         raise LanguageError(
             "DISTINCT over a stream needs EVERY, or a window to group by",
             place=spot,
-            remedy="say at which instants to ask for the different rows of the windows, such as EVERY 10 SECONDS; or "
-            "GROUP BY TUMBLE(ts, INTERVAL '10' SECONDS); or select the timestamp, or the window_end of answers",
+            remedy="add EVERY 10 SECONDS, or GROUP BY TUMBLE(ts, INTERVAL '10' SECONDS), or select the timestamp or "
+            "the window_end of answers",
         )
     grouped = tree.copy()
     grouped.set("distinct", None)

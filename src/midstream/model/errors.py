@@ -72,7 +72,7 @@ class LostCheckpointError(CheckpointError):
 
 
 class SinkError(MidstreamError):
-    """Results or state cannot be written where they should go."""
+    """Results or state cannot be written to their place."""
 
 
 class ReadError(CheckpointError):

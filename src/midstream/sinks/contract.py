@@ -222,7 +222,7 @@ class Sink(ABC):
         return
 
     def staging(self, scratch: Storage) -> Staging:
-        """Return where the tasks of all steps write, and in which format: each step in a folder of its own below.
+        """Return the place and format for the tasks of all steps; each step writes to a folder of its own below.
 
         Called on the driver before the step's tasks, and again before its commit, with the same answer. `scratch` is a
         folder of the checkpoint; a sink may return another place or another format.
@@ -267,8 +267,8 @@ class Sink(ABC):
         """Take back the results of later steps of a query; the job does these steps again, perhaps with other results.
 
         Called when a job goes back to an older manifest, and before the first step after that. Take back only results
-        whose stamp is `given_up`: if this driver is late, another driver may have done the steps again. A sink that
-        cannot take results back does nothing; it keeps rows of steps that have no results the second time.
+        with a stamp that is `given_up`: another driver may already have repeated the steps. A sink that cannot take
+        results back does nothing; it keeps rows of steps that have no results the second time.
         """
         return
 

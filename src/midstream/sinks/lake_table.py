@@ -128,8 +128,8 @@ def going_back(history: Iterable[TableVersion], step: int, place: str, *, lost: 
             break
         elif foreign is not None:
             raise SinkError(
-                f"the table cannot go back to step {step}: its version {foreign.id} is not of this query, and newer "
-                f"than what step {version.stamp.step} wrote",
+                f"the table cannot go back to step {step}: its version {foreign.id} belongs to another query, and is "
+                f"newer than what step {version.stamp.step} wrote",
                 place=place,
                 remedy="take the rows of later steps out by hand, or give each query a table of its own and restore "
                 "this one",

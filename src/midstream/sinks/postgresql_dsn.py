@@ -79,7 +79,7 @@ def check_password_goes_to(given: Mapping[str, str], environment: Mapping[str, s
 def holds_a_password() -> SinkError:
     """Make the error for a sink whose options hold a password."""
     return SinkError(
-        "a sink must not hold a password: the checkpoint would keep it",
+        "a sink must not contain a password: the checkpoint would keep it",
         place="sink",
         remedy="leave it out, and set PGPASSWORD with PGHOST or use ~/.pgpass or a service file",
     )

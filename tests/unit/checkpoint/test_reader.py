@@ -119,9 +119,9 @@ def test_a_query_whose_results_would_go_to_another_ones_folder_is_not_logged(job
         ({"colour": 1}, r"is not a sink \(at query r\)"),
         ({"type": "none"}, "unknown sink 'none'"),
         ({"type": "delta"}, "cannot be made"),
-        ({"type": "delta", "path": "s3://key:word@b/x"}, "must not hold credentials"),
+        ({"type": "delta", "path": "s3://key:word@b/x"}, "must not contain credentials"),
         ({"type": "postgresql", "table": "t", "dsn": "sslkeylogfile=/x"}, "may not say sslkeylogfile"),
-        ({"type": "postgresql", "table": "t", "dsn": "password=x"}, "must not hold a password"),
+        ({"type": "postgresql", "table": "t", "dsn": "password=x"}, "must not contain a password"),
         ({"function": "f"}, "cannot bring a function"),
     ],
 )

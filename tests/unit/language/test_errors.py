@@ -145,7 +145,7 @@ CASES = [
     ("SELECT LAG(v) OVER w FROM A [NOW]", "by its name", "line 1, column 8", "PARTITION BY"),
     (
         "SELECT LAG(v) OVER (ORDER BY ts) FROM A [NOW] EVERY 1 DAY",
-        "EVERY beside OVER",
+        "EVERY together with OVER",
         "line 1, column 47",
         "leave EVERY",
     ),
@@ -279,7 +279,12 @@ CASES = [
         "RANGE",
     ),
     ("WITH RECURSIVE x AS (SELECT k FROM A) SELECT k FROM x", "a recursive WITH", "line 1, column", "name them"),
-    ("SELECT SUM(k) OVER () FROM A [ROWS 3] EVERY 1 DAY", "EVERY beside OVER", "line 1, column 39", "leave EVERY"),
+    (
+        "SELECT SUM(k) OVER () FROM A [ROWS 3] EVERY 1 DAY",
+        "EVERY together with OVER",
+        "line 1, column 39",
+        "leave EVERY",
+    ),
     (
         "SELECT k FROM A QUALIFY LAG(k) OVER (ORDER BY k) = 1",
         "not an event time",
@@ -401,7 +406,7 @@ CASES = [
     ("SELECT k FROM A INTERSECT ALL SELECT k FROM B", "INTERSECT ALL is not", "line 1, column 17", "GROUP BY"),
     (
         "SELECT k FROM A UNION SELECT k FROM B EXCEPT SELECT k FROM B",
-        "UNION beside EXCEPT",
+        "UNION together with EXCEPT",
         "line 1, column 39",
         "FROM (SELECT ... UNION SELECT ...) AS x",
     ),

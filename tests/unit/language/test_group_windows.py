@@ -83,7 +83,7 @@ def test_a_session_lasts_until_the_gap_after_its_last_row(start: str, end: str, 
     ("sql", "message"),
     [
         (f"SELECT COUNT(*) FROM A EXCEPT ON (k) B GROUP BY TUMBLE(A.ts, {TEN})", "not of a join or difference"),
-        (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(ts, {TEN}) EVERY 3 SECONDS", "EVERY beside TUMBLE"),
+        (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(ts, {TEN}) EVERY 3 SECONDS", "EVERY together with TUMBLE"),
         (f"SELECT COUNT(*) FROM A [RANGE 3 SECONDS] GROUP BY TUMBLE(ts, {TEN})", "beside a window"),
         (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(ts, {TEN}), HOP(ts, {FIVE}, {TEN})", "two windows"),
         (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(k, {TEN})", "not an event time"),
@@ -101,7 +101,7 @@ def test_a_session_lasts_until_the_gap_after_its_last_row(start: str, end: str, 
             "GROUP BY window_start, window_end",
             "not of a join",
         ),
-        (f"SELECT COUNT(*) FROM A GROUP BY SESSION(ts, {TEN}) EVERY 3 SECONDS", "EVERY beside SESSION"),
+        (f"SELECT COUNT(*) FROM A GROUP BY SESSION(ts, {TEN}) EVERY 3 SECONDS", "EVERY together with SESSION"),
         (
             f"SELECT k, COUNT(*) FROM TABLE(SESSION(TABLE A, DESCRIPTOR(ts), {TEN})) "
             "GROUP BY k, window_start, window_end",
