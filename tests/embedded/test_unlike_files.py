@@ -318,7 +318,7 @@ def test_words_of_csv_that_say_null_and_times_that_are_none(folder: Path) -> Non
 def test_values_are_apart_at_one_character(folder: Path) -> None:
     (folder / "A" / "0.csv").write_text("1|2024-01-01|x\n")
     assert run(folder, "csv", more='options = { sep = "|" }') == ([ONE], [])
-    with pytest.raises(InputError, match=r"one character.*\[streams.A\]"):
+    with pytest.raises(InputError, match=r"one ASCII character.*\[streams.A\]"):
         run(folder, "csv", more='options = { sep = "||" }')
 
 

@@ -119,7 +119,7 @@ class OperatorSpec:
         """Raise unless its class may be made here: a checkpoint or a job file that names it does not suffice."""
         if not is_allowed(self.path):
             raise self._error(
-                "is named by a checkpoint, a command or a job file, not by this program",
+                "comes from a checkpoint, a command or a job file, and this program does not allow it",
                 f"if you trust it, allow it: midstream.allow_operators({self.path!r}) in code, or midstream run "
                 f"--allow-operator {self.path}",
             )

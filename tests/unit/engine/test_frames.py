@@ -99,7 +99,7 @@ def test_an_empty_list_brings_nothing() -> None:
         ([{"k": 1}, ("k", 1)], "row 1 of stream 'A' is a tuple"),
         (pl.DataFrame(ROWS).lazy(), "was given a LazyFrame"),
         (pd.DataFrame, "was given a type"),
-        (pd.DataFrame({"k": [object()]}), "do not read"),
+        (pd.DataFrame({"k": [object()]}), "cannot be read"),
         (None, "was given a NoneType"),
     ],
 )
@@ -213,7 +213,7 @@ def test_a_table_has_one_type_in_a_column(values: tuple[Any, ...]) -> None:
     [
         (7, "table 't' was given a int"),
         ([{"k": 1}, 7], "row 1 of table 't' is a int"),
-        ([{"k": 1}, {"k": "x"}], "the rows of table 't' do not read"),
+        ([{"k": 1}, {"k": "x"}], "the rows of table 't' cannot be read"),
     ],
 )
 def test_errors_of_tables_speak_of_tables(given: Any, message: str) -> None:
