@@ -2,15 +2,17 @@
 
 Three streams are joined by a key; pushes of 300 rows follow each other while the state holds so many rows. One table
 measures states from which rows die as others come, one those that only grow. For each push the processor time of the
-process and the clock are taken: other load on the machine moves the one less than the other. `--causes` prints what the
-longest pushes spent their time on.
+process and the clock are taken: other load on the machine moves the one less than the other. Below each table stands
+what Python's full garbage collections took: they come in few pushes, and take longer than any merge.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -68,6 +70,24 @@ def measured(rows: int, pushes: int, *, dying: bool) -> tuple[list[float], list[
     return processor, clock
 
 
+@contextmanager
+def collections() -> Iterator[list[float]]:
+    """The seconds of the processor that each full garbage collection takes within this block."""
+    found, began = list[float](), [0.0]
+
+    def note(phase: str, told: Mapping[str, int]) -> None:
+        if told["generation"] == 2 and phase == "start":
+            began[0] = time.process_time()
+        elif told["generation"] == 2:
+            found.append(time.process_time() - began[0])
+
+    gc.callbacks.append(note)
+    try:
+        yield found
+    finally:
+        gc.callbacks.remove(note)
+
+
 def shown(name: str, times: Sequence[float]) -> Iterator[str]:
     """The cells of a row: median, 99th percentile, greatest, and how often the median these are."""
     middle, most, worst = np.quantile(times, [0.5, 0.99, 1.0])
@@ -86,13 +106,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     pushes, states = (3, ["30,000"]) if options.quick else (options.pushes, options.state or [*STATES])
     heading = ("rows of state", "median, ms", "99th", "worst", "99th / median", "worst / median")
     for dying in (True, False):
-        rows = []
+        rows, full = [], list[str]()
         for state in states:
-            processor, clock = measured(STATES[state], pushes, dying=dying)
+            with collections() as collected:
+                processor, clock = measured(STATES[state], pushes, dying=dying)
+            full.append(f"{state}: {', '.join(f'{1e3 * one:.0f}' for one in sorted(collected)[-4:]) or 'none'}")
             rows.append(tuple(shown(f"{state}, processor", processor)))
             rows.append(tuple(shown(f"{state}, clock", clock)))
         print("Rows die as others come:" if dying else "Rows stay:")
-        print(table(heading, "lrrrrr", rows), flush=True)
+        print(table(heading, "lrrrrr", rows))
+        print(f"Longest full garbage collections, ms, also while states were filled: {'; '.join(full)}", flush=True)
 
 
 if __name__ == "__main__":
