@@ -83,7 +83,7 @@ class CheckedJob:
 
 
 def checked_job(job: JobFile, embedded: bool, unread: Collection[Keys] = ()) -> CheckedJob:
-    """Find all faults of a job that its files show. Nothing is written, and Spark is not needed.
+    """Find all faults of a job that its files show. It writes nothing and does not need Spark.
 
     `unread` are the keys of the file that have faults already, for which the job has defaults.
     """
