@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, prod
+from math import inf
 
 from midstream.language.query import BandPredicate, EquiPredicate, Query
 from midstream.model.counters import Counters
@@ -126,10 +126,9 @@ class Gathering:
     def _states(self, sources: Mapping[str, SourceStatistics]) -> dict[Sources, float]:
         found = {}
         for labels, rows in self._intermediate.items():
-            shares = [
-                sources[alias].rows / live for alias in sorted(self._aliases(labels)) if (live := self._alive(alias))
-            ]
-            found[self._aliases(labels)] = rows * prod(shares)
+            # Each source's rows of one step more have made combinations, though with no row that had died before.
+            longer = [self._alive(alias) / one for alias in self._aliases(labels) if (one := sources[alias].rows)]
+            found[self._aliases(labels)] = rows / (1 + sum(sorted(one - 1 for one in longer)))
         return found
 
     def _alive(self, alias: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pytest import approx
 
 from midstream.model.manifest import Manifest
@@ -115,3 +116,14 @@ def test_a_query_that_has_seen_nothing_has_no_figures_but_no_error_either() -> N
     found = statistics(made.manifest, "q")
     assert [source.rate for source in found.sources.values()] == [0, 0, 0]
     assert found.joins == ()
+
+
+@pytest.mark.parametrize("step", [0.25, 1.0, 10.0])
+def test_a_state_has_what_is_alive_at_once_however_long_a_step_is(step: float) -> None:
+    """A listing has a step's rows more, but no pair of rows that were never alive together."""
+    rates = {"A": 40.0, "B": 60.0, "C": 40.0}
+    sql = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 10 SECONDS"
+    made = warm(sql, "((A B) C)", rates, {"A": 20, "B": 20, "C": 2_000}, until=60, step=step)
+    found = statistics(made.manifest, "q")
+    pairs = found.sources["A"].rows * found.sources["B"].rows
+    assert found.states == {sources("A", "B"): approx(pairs / 20, rel=0.1)}
