@@ -17,7 +17,6 @@ from midstream.engine import Engine
 from midstream.lab.om_rounds import MATCH, Q1, Rounds
 from midstream.lab.om_streams import Numbers, Traffic
 from midstream.model.events import PlanReviewed
-from midstream.optimizer.charts.chart_policy import charts_of
 
 MICROS = 1_000_000
 HOSTS = round(1 / MATCH)
@@ -27,14 +26,14 @@ HOSTS = round(1 / MATCH)
 class Scheduled:
     """A query that ran among others: `rounds` is what it saw; the rest are steps in which it ran and was reviewed.
 
-    `fidelity` is that of its live chart; None for a query without one.
+    `plans` has by round the plan that it ran by, in the streams' kinds; none for a query without a chart.
     """
 
     rounds: Rounds
     ran: Sequence[int]
     turns: Sequence[int]
     reviewed: Sequence[int] = ()
-    fidelity: float | None = None
+    plans: Sequence[str] = ()
 
 
 def longest_wait(turns: Sequence[int]) -> int:
@@ -52,6 +51,7 @@ class _Running:
     rounds: Rounds
     arrived: list[list[int]] = field(default_factory=list)
     passed: list[int] = field(default_factory=list)
+    plans: list[str] = field(default_factory=list)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -85,6 +85,7 @@ class _Running:
         }
         self.arrived.append([counted[stream].rows_in for stream in self.streams])
         self.passed.append(counted[self.streams[0]].rows_out)
+        self.plans.append(engine.manifest.queries[self.name].plan.replace(f"_{self.name}", ""))
 
     def traffic(self) -> Traffic:
         rates: Numbers = np.diff(np.array(self.arrived, np.float64), axis=0, prepend=0)
@@ -114,12 +115,11 @@ def scheduled(queries: Sequence[Rounds], rounds: int) -> list[Scheduled]:
 
 
 def _scheduled(engine: Engine, one: _Running, turns: Sequence[str]) -> Scheduled:
-    traffic, optimized = one.traffic(), engine.manifest.optimizations.get(one.name)
-    charts = charts_of(optimized.memory) if optimized else ()
+    traffic = one.traffic()
     return Scheduled(
         rounds=Rounds(one.rounds.query, traffic),
         ran=np.flatnonzero(traffic.rates.sum(axis=1)).tolist(),
         turns=[place for place, name in enumerate(turns) if name == one.name],
         reviewed=[e.step for e in engine.events if isinstance(e, PlanReviewed) and e.query == one.name],
-        fidelity=charts[0][1].fidelity if charts else None,
+        plans=() if one.rounds.query is Q1 else one.plans,
     )

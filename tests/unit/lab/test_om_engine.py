@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from midstream.lab.om_engine import Scheduled, longest_wait, scheduled
-from midstream.lab.om_rounds import Q1, Q2, Rounds
+from midstream.lab.om_rounds import JOIN_PLANS, Q1, Q2, Rounds
 from midstream.lab.om_streams import real_joined, real_single
 
 STEPS = 24
@@ -33,6 +33,7 @@ def test_a_round_is_what_the_engine_counted_of_it(ran: list[Scheduled]) -> None:
 
 def test_joins_are_reviewed_in_turn_by_a_live_chart(ran: list[Scheduled]) -> None:
     single, *joins = ran
-    assert single.fidelity is None and not single.reviewed
-    assert all(one.fidelity is not None and len(one.reviewed) > STEPS / 6 for one in joins)
+    assert not single.plans and not single.reviewed
+    assert all(set(one.plans) <= set(JOIN_PLANS) and len(one.plans) == STEPS for one in joins)
+    assert all(len(one.reviewed) > STEPS / 6 for one in joins)
     assert abs(len(joins[0].reviewed) - len(joins[1].reviewed)) <= 1

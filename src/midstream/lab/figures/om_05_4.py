@@ -10,10 +10,11 @@ from typing_extensions import override
 from midstream.lab.drawing import bars
 from midstream.lab.figure import Claim, Scale, Verdict
 from midstream.lab.om_engine import longest_wait, scheduled
-from midstream.lab.om_figures import CASE, DRIFTING, FIDELITY, ROUNDS, STREAMS, WIDTHS, OmFigure, span
+from midstream.lab.om_figures import CASE, DRIFTING, EXCESS, FIDELITY, ROUNDS, STREAMS, WIDTHS, OmFigure, span
 from midstream.lab.om_rounds import PAPER, Q1, Q2, WEIGHED, Rounds
 from midstream.lab.om_streams import real_joined, real_single
 from midstream.lab.tidy import column, table
+from midstream.lab.wang_settings import percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -23,7 +24,7 @@ FIDELITIES = Claim("Single stream queries experience a fidelity of 95 % and the 
 FAIR = Claim("The scheduling is fair because the queue is not sorted after each round.", SOURCE)
 STARVATION = Claim("The approach is starvation-free: each query is serviced in FIFO fashion.", SOURCE)
 TURNS = Claim("Ours: live reviews take turns, and no join is reviewed a tenth more often than another.", SOURCE)
-LIVE_FIDELITY = Claim("Ours: under a live `lambda_chart` join queries have a fidelity of 90 %.", SOURCE)
+LITTLE_MORE = Claim("Ours: a live `lambda_chart` costs at most 2 % more than the best plan of every round.", SOURCE)
 
 QUERIES = 10
 WAIT, SERVED, KIND = "longest wait (rounds)", "rounds served", "kind"
@@ -45,7 +46,7 @@ class Om054(OmFigure):
         "engine counted, a round was served if the query took rows in, and turns are in order of the answers. "
         f"Plans{STREAMS.removeprefix('No engine: plans')}{WIDTHS}"
         f"`{LIVE}` is the policy itself on the joins, by OM's cost and estimates; it is served when it is reviewed, "
-        "and a hit is a review whose plan was the best one for what the engine then knew of the round. The "
+        "and a hit is a round that it ran by the plan which was the best one for what the round turned out to be. The "
         "paper reports this without a figure."
     )
 
@@ -56,14 +57,14 @@ class Om054(OmFigure):
         for number, one in enumerate(scheduled(queries, ROUNDS), 1):
             about = {self.x: number, KIND: SINGLE if one.rounds.query is Q1 else JOINED}
             chart = one.rounds.chart()
-            for case in (PAPER, WEIGHED):
-                fidelity = one.rounds.course(case, chart)[0].fidelity
-                rows.append(
-                    {CASE: case, **about, FIDELITY: fidelity, SERVED: len(one.ran), WAIT: longest_wait(one.turns)}
-                )
-            if one.fidelity is not None:
-                served, waited = len(one.reviewed), longest_wait(one.reviewed)
-                rows.append({CASE: LIVE, **about, FIDELITY: one.fidelity, SERVED: served, WAIT: waited})
+            found = {case: one.rounds.course(case, chart)[1] for case in (PAPER, WEIGHED)} | {LIVE: one.plans}
+            turns = {LIVE: one.reviewed}
+            for case, plans in found.items():
+                if plans:
+                    served, waited = len(turns.get(case, one.ran)), longest_wait(turns.get(case, one.turns))
+                    hits = sum(map(str.__eq__, plans, one.rounds.best)) / len(plans)
+                    cost = {FIDELITY: hits, EXCESS: one.rounds.excess(plans)}
+                    rows.append({CASE: case, **about, **cost, SERVED: served, WAIT: waited})
         return table(rows)
 
     @override
@@ -71,7 +72,7 @@ class Om054(OmFigure):
         single, joined = (column(data, FIDELITY, case=PAPER, **{KIND: kind}) for kind in (SINGLE, JOINED))
         anew = [column(data, FIDELITY, case=WEIGHED, **{KIND: kind}).mean() for kind in (SINGLE, JOINED)]
         served, waited = (column(data, name, case=PAPER) for name in (SERVED, WAIT))
-        live, reviews, between = (column(data, name, case=LIVE) for name in (FIDELITY, SERVED, WAIT))
+        live, reviews, between, excess = (column(data, name, case=LIVE) for name in (FIDELITY, SERVED, WAIT, EXCESS))
         return (
             FIDELITIES.judged(
                 bool(single.mean() >= 0.945 and joined.mean() >= 0.895),
@@ -89,8 +90,11 @@ class Om054(OmFigure):
                 f"{min(reviews)} to {max(reviews)} reviews, none waits longer than {max(between)} rounds for one",
                 "some are reviewed more often",
             ),
-            LIVE_FIDELITY.judged(
-                bool(live.mean() >= 0.895), f"{live.mean():.0%} ({span(live)})", "the live chart is coarser"
+            LITTLE_MORE.judged(
+                float(max(excess)) <= 0.02,
+                f"{percent(excess)} more, with the best plan in {span(live)} of the rounds: the plans of three streams "
+                "of equal mean rates cost nearly the same, and the errors of sampled joins decide between them",
+                "the errors of sampled joins choose plans that cost more",
             ),
         )
 
