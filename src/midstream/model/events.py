@@ -114,11 +114,12 @@ class TableDropped(Event):
 
 @dataclass(frozen=True)
 class QueryAdded(Event):
-    """A query runs from this step on. It joins every row that arrives from this step on. `sees` says which earlier rows
-    it joins them with. "all": every row its windows cover; "new": those that arrived from step `from_step` on, none if
-    that is this step; a
-    number: of those, the ones whose event time (microseconds) is not before it. `exact_from`: the event time from which
-    on its answers are what they would be had it run forever; None: from the first one on.
+    """A query runs from this step on, and joins every row that arrives from then on.
+
+    `sees` says which earlier rows it joins: "all" means every row that its windows cover. "new" means the rows that
+    arrived from step `from_step` on, and none if that is this step. A number means those
+    of these rows whose event time, in microseconds, is not before it. From the event time `exact_from` on, the answers
+    are those of a query that has always run; None means from the first answer on.
     """
 
     query: str
