@@ -64,10 +64,10 @@ def join_condition(
     crossing = [
         _oriented(p, left)
         for p in query.predicates
-        if p.aliases() <= both and not p.aliases() <= left and not p.aliases() <= right
+        if not isinstance(p, EquiPredicate) and (tied := p.aliases()) <= both and not (tied <= left or tied <= right)
     ]
     # A user's predicate may take long: it is asked about the pairs that all other predicates leave.
-    residual = tuple(sorted((p.expression for p in crossing if not isinstance(p, EquiPredicate)), key=asks_user))
+    residual = tuple(sorted((p.expression for p in crossing), key=asks_user))
     classes = key_classes(query) if classes is None else classes
     shared = [c for c in classes if c.within(left) and c.within(right)]
     if shared:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -24,7 +25,7 @@ class KeyClass:
     def within(self, labels: Iterable[str]) -> tuple[Expression, ...]:
         """Select the members over these sources."""
         inside = frozenset(labels)
-        return tuple(m for m in self.members if m.aliases() <= inside)
+        return tuple([member for alias, member in self._by_source if alias in inside])
 
     def equal(self, one: Expression, other: Expression) -> Expression:
         """Build the condition that two members are equal."""
@@ -32,14 +33,17 @@ class KeyClass:
 
     def doubles(self, labels: Iterable[str]) -> tuple[Expression, ...]:
         """List the members beyond the first of their source: only a join with another source makes them equal."""
-        met: set[str] = set()
-        found = []
-        for member in self.within(labels):
-            (alias,) = member.aliases()
+        inside, met, found = frozenset(labels), set[str](), []
+        for alias, member in self._by_source:
             if alias in met:
                 found.append(member)
-            met.add(alias)
+            elif alias in inside:
+                met.add(alias)
         return tuple(found)
+
+    @cached_property
+    def _by_source(self) -> tuple[tuple[str, Expression], ...]:
+        return tuple((alias, member) for member in self.members for alias in member.aliases())
 
     def text(self) -> str:
         """Format the class as one chain of equalities."""

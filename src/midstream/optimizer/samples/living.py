@@ -8,7 +8,7 @@ together: what a chunk costs however few its rows are is then paid once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from math import ceil, log2
@@ -34,6 +34,9 @@ from midstream.state.specs import RowsSpec
 from midstream.state.store.base import ChunkStore
 
 Word = TypeVar("Word", bound=np.generic)
+
+Columns = tuple[pa.RecordBatch, Words, Sequence[tuple[Words, Mask]]]
+"""What is read of rows, their numbers, and by class the codes of their keys."""
 
 SMALL = 1 << 14
 """Neighbouring chunks that have no more rows than this in all are read together, and as a whole."""
@@ -103,6 +106,7 @@ class Living:
     store: ChunkStore
     seed: int
     memory: ChunkSamples
+    _read_once: dict[tuple[str, ...], Columns] = field(default_factory=dict)
 
     @property
     def listed(self) -> int:
@@ -193,16 +197,27 @@ class Living:
         keys = {column.name for member in self.keys.values() for column in member.columns()}
         return sorted({*times, *keys, *self.columns, *(() if self.spec.lineage is None else (LINEAGE,))})
 
+    def _own(self, some: Neighbours) -> Columns:
+        # Rows are drawn by themselves and then by their keys: what both need is read once.
+        if some.names not in self._read_once:
+            runs = [RowRun(ref.first, self.store.get(ref)) for ref in some.chunks]
+            batch = united([self._narrow(run.batch) for run in runs], self._read_columns)
+            numbers = runs[0].numbers if len(runs) == 1 else np.concatenate([run.numbers for run in runs])
+            if self.own_rows is not None:
+                own = (np.asarray(batch.column(LINEAGE).to_numpy(zero_copy_only=True)) & self.own_rows.mask) != 0
+                if not own.all():
+                    batch, numbers = batch.filter(pa.array(own)), numbers[own]
+            keys = [self._codes(member, batch) for member in self.keys.values()]
+            self._read_once[some.names] = batch, numbers, keys
+        return self._read_once[some.names]
+
     def _read(self, some: Neighbours, by_row: float, by_key: tuple[float, ...]) -> Drawn:
         # Keys are read of all rows, the rest of those that are kept. What one hash leaves out no other is made of.
-        runs = [RowRun(ref.first, self.store.get(ref)) for ref in some.chunks]
-        batch = united([self._narrow(run.batch) for run in runs], self._read_columns)
-        numbers = runs[0].numbers if len(runs) == 1 else np.concatenate([run.numbers for run in runs])
-        at = np.arange(len(numbers)) if self.own_rows is None else self._own(batch, self.own_rows)
-        keys = [self._codes(member, batch) for member in self.keys.values()]
-        often = () if by_key else tuple(_often(_of(codes, at)[_of(valid, at)]) for codes, valid in keys)
+        batch, numbers, keys = self._own(some)
+        at = np.arange(len(numbers))
+        often = () if by_key else tuple(_often(codes if valid.all() else codes[valid]) for codes, valid in keys)
         if not by_key:
-            row_hashes = self._row_hashes(_of(numbers, at), some.lane)
+            row_hashes = self._row_hashes(numbers, some.lane)
             kept = below(row_hashes, by_row)
             at, row_hashes = at[kept], row_hashes[kept]
         hashed = list[Hashes]()
@@ -218,16 +233,9 @@ class Living:
         few = batch if len(at) == len(numbers) else batch.take(pa.array(at))
         times = BaseState(self._lasting, [], 0, 0).combinations(few, 0)
         read = _reader(few)
-        return Drawn(
-            row_hashes,
-            tuple(codes[at] for codes, _ in keys),
-            tuple(valid[at] for _, valid in keys),
-            tuple(hashed),
-            times.valid_from,
-            times.valid_to,
-            {name: read(Column(pa.null(), self.alias, name)) for name in self.columns},
-            often,
-        )
+        columns = tuple([codes[at] for codes, _ in keys]), tuple([valid[at] for _, valid in keys]), tuple(hashed)
+        payload = {name: read(Column(pa.null(), self.alias, name)) for name in self.columns}
+        return Drawn(row_hashes, *columns, times.valid_from, times.valid_to, payload, often)
 
     def _narrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.select(self._read_columns) if set(batch.schema.names).issuperset(self._read_columns) else batch
@@ -235,9 +243,6 @@ class Living:
     def _of_a_key(self, row_hashes: Hashes, lane: str) -> Hashes:
         # Which rows of a key are kept must be independent of which are in the uniform sample.
         return hashes(row_hashes.view(np.int64), salt(self.seed, "row of a key", self.alias, lane))
-
-    def _own(self, batch: pa.RecordBatch, own: OwnRows) -> Words:
-        return np.flatnonzero(np.asarray(batch.column(LINEAGE).to_numpy(zero_copy_only=True)) & own.mask)
 
     def _row_hashes(self, numbers: Words, lane: str) -> Hashes:
         return hashes(numbers, salt(self.seed, "row", self.alias, lane))
@@ -264,19 +269,10 @@ class Living:
         return replace(self.spec, lineage=replace(lineage, filters=own))
 
     def _nothing(self) -> Drawn:
-        none = np.zeros(0, np.int64)
-        hashed, valid = none.view(np.uint64), none.astype(np.bool_)
-        times = dict.fromkeys(self.spec.clocks, none)
-        each = range(len(self.keys))
-        return Drawn(
-            hashed,
-            tuple(none for _ in each),
-            tuple(valid for _ in each),
-            tuple(hashed for _ in each),
-            times,
-            times,
-            dict.fromkeys(self.columns, pa.nulls(0)),
-        )
+        none, classes = np.zeros(0, np.int64), len(self.keys)
+        hashed, valid, times = none.view(np.uint64), none.astype(np.bool_), dict.fromkeys(self.spec.clocks, none)
+        payload = dict.fromkeys(self.columns, pa.nulls(0))
+        return Drawn(hashed, (none,) * classes, (valid,) * classes, (hashed,) * classes, times, times, payload)
 
 
 def _of(values: npt.NDArray[Word], at: Words) -> npt.NDArray[Word]:

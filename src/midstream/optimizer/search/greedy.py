@@ -49,7 +49,8 @@ def searched_tree(begun: Searched, subsets: Subsets, weighing: PlansWeighed, lim
         if _value(other, subsets, weighing) < _value(pair, subsets, weighing):
             here, tried = _with(here, pair, other), 0
             around = list(exchanges(here))
-    return Searched(here, at, tried, done=True)
+    # The step that weighed the last tree does not decide, too.
+    return Searched(here, at, tried, done=left == limit)
 
 
 def exchanges(plan: Plan) -> Iterator[tuple[Join, Join]]:
