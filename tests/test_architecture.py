@@ -69,8 +69,8 @@ taken from here. What a function without parameters keeps is what is installed.
 
 MOST_PARAMETERS = 8
 MADE_FOR_USERS = {
-    "cli/commands.py", "cli/optimize.py", "cli/run.py", "engine/engine.py", "spark/job.py", "spark/run.py",
-    "step/commands/controls.py",
+    "cli/commands.py", "cli/optimizer_commands.py", "cli/run.py", "engine/engine.py", "spark/job.py",
+    "spark/running_job.py", "step/commands/controls.py",
 }  # fmt: skip
 """Commands of the command line, and the methods of engines, jobs and runs."""
 

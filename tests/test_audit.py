@@ -15,7 +15,7 @@ import pytest
 from benchmarks.plan_change.contestants import contestants, every_strategy
 from benchmarks.plan_change.load import QUICK
 from midstream.lab.figure import figures
-from midstream.migration.base import discovered
+from midstream.migration.strategy_contract import discovered
 from tests.conformance.forms import Rehearsal
 from tests.conformance.trips import trip
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec

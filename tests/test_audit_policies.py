@@ -13,7 +13,7 @@ import pytest
 from benchmarks.optimizer.contestants import every_policy
 from benchmarks.optimizer.scenarios import SCENARIOS
 from midstream.lab.figure import figures
-from midstream.optimizer.policies.base import policies
+from midstream.optimizer.policies.policy_contract import policies
 from tests.optimizer import test_policies as conformance
 from tests.spark import test_decisions_replay as on_spark
 

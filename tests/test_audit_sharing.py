@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.sharing.pace import MODES as RACED
 from midstream.lab.figure import figures
-from midstream.sharing.schemes.base import schemes
+from midstream.sharing.schemes.scheme_contract import schemes
 from tests.sharing.draw import MODES as DRAWN
 
 SECTION_C = {"off", "pull_up", "push_down", "mem_opt", "cpu_opt"}

@@ -15,7 +15,7 @@ from benchmarks.estimates.standing import standing
 from benchmarks.estimates.streams import KINDS, streams
 from benchmarks.estimates.truth import Truth
 from midstream.optimizer.samples.drawn import ChunkSamples
-from midstream.optimizer.samples.reading import BUDGET, samples_of
+from midstream.optimizer.samples.sample_reading import BUDGET, samples_of
 
 PAGE = Path(__file__).resolve().parent.parent / "ESTIMATES.md"
 ROWS, SEEDS = 20_000, 3

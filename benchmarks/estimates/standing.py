@@ -15,7 +15,7 @@ from midstream.optimizer.observe import Observed
 from midstream.state.base_state import TIME, BaseState
 from midstream.state.lineage import ARRIVED, LINEAGE
 from midstream.state.specs import RowsSpec
-from midstream.state.store.base import store_chunk
+from midstream.state.store.chunk_store import store_chunk
 from midstream.state.store.memory import MemoryStore
 from midstream.step.program import observed
 

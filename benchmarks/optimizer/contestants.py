@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from midstream.optimizer.policies.base import policies
+from midstream.optimizer.policies.policy_contract import policies
 
 SCHEDULE = "best_schedule"
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 import midstream as ms
 from benchmarks.verdict import Verdict
-from midstream.migration.base import discovered
+from midstream.migration.strategy_contract import discovered
 from midstream.model.errors import MidstreamError
 from midstream.model.events import MigrationBegun, MigrationEnded
 from midstream.optimizer.search.greedy import left_deep

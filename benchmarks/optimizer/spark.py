@@ -18,7 +18,7 @@ from benchmarks.optimizer.trace import Answers, Trace, reviews_in, switches_in, 
 from benchmarks.plan_change.spark_files import Inbox
 from midstream.model.counters import Counters
 from midstream.model.events import StepDone
-from midstream.spark.run import Run
+from midstream.spark.running_job import Run
 
 LANES, PATIENCE, POLL = 2, 120.0, 0.005
 """Lanes of the job, and the seconds that a step may take, and between two looks at whether it is done."""

@@ -23,8 +23,8 @@ import midstream as ms
 from benchmarks.sharing.embedded import engine_for
 from benchmarks.sharing.workload import LONGEST, STREAMS, Feed, Workload
 from midstream.sharing import recut
-from midstream.sharing.schemes.base import Figures
 from midstream.sharing.schemes.mem_opt import MemOpt
+from midstream.sharing.schemes.scheme_contract import Figures
 
 WINDOWS = 36
 CUTS = (1, 6, 12, 36)

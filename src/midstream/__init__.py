@@ -11,7 +11,7 @@ from midstream import sinks
 from midstream.engine import Engine
 from midstream.job.opened import OpenCheckpoint
 from midstream.language.declare_predicate import predicate
-from midstream.migration.base import strategies
+from midstream.migration.strategy_contract import strategies
 from midstream.model import events
 from midstream.model.allowed import allow_operators, allow_sources
 from midstream.model.errors import (
@@ -34,7 +34,7 @@ from midstream.operators.user_operator import UserOperator
 
 if TYPE_CHECKING:
     from midstream.spark.job import Job
-    from midstream.spark.results import results_stream
+    from midstream.spark.result_frames import results_stream
 
 open = OpenCheckpoint.of
 """A checkpoint, by a path or a URL, to look at or to go back: see `midstream.job.opened.OpenCheckpoint`."""
@@ -68,7 +68,7 @@ __all__ = [
     "strategies",
 ]
 
-_OF_SPARK = {"Job": "midstream.spark.job", "results_stream": "midstream.spark.results"}
+_OF_SPARK = {"Job": "midstream.spark.job", "results_stream": "midstream.spark.result_frames"}
 
 
 def __getattr__(name: str) -> Any:

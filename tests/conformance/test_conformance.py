@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from midstream.migration.base import discovered
+from midstream.migration.strategy_contract import discovered
 from midstream.migration.under_way.lasting import Lasting
 from midstream.step.choose import AUTO
 from tests.conformance.forms import FORMS

@@ -13,7 +13,7 @@ import pytest
 
 import midstream as ms
 from midstream.language.query import query_of
-from midstream.migration.base import discovered
+from midstream.migration.strategy_contract import discovered
 from tests.oracle.arrival import Step
 from tests.property.drive import start
 from tests.property.test_sql_forms import _rows, drawn, with_lists

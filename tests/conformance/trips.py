@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from midstream.migration.base import discovered
+from midstream.migration.strategy_contract import discovered
 from midstream.step.choose import AUTO
 from tests.conformance.forms import Rehearsal, mirrored, plan, shuffled
 from tests.property.drive import Action, Migrate, Rescale, Restart

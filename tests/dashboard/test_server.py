@@ -16,7 +16,7 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard import app as application
 from midstream.dashboard.api import Api
 from midstream.dashboard.app import STATIC
-from midstream.dashboard.reading import ANSWERS_KEPT, JobReading
+from midstream.dashboard.job_reading import ANSWERS_KEPT, JobReading
 from midstream.dashboard.safety import Access, access
 from midstream.dashboard.views import views
 from tests.dashboard.jobs import Played, played

@@ -16,7 +16,7 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.api import Api
 from midstream.dashboard.safety import Access
 from midstream.dashboard.server import Dashboard
-from midstream.dashboard.views.sharing import MEMBERS_SHOWN
+from midstream.dashboard.views.sharing_view import MEMBERS_SHOWN
 from tests.dashboard.browser import HOSTILE, opened
 from tests.dashboard.jobs import SECOND
 

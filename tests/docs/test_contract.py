@@ -7,7 +7,7 @@ import re
 
 import midstream as ms
 from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION
-from midstream.sharing.schemes.base import schemes
+from midstream.sharing.schemes.scheme_contract import schemes
 from tests.docs.pages import ROOT, Page
 from tests.test_architecture import MODULES
 

@@ -12,10 +12,10 @@ import pytest
 from midstream.cli.demo_act import show_act
 from midstream.demo.acts import LATE_IN_THE_HEAT as ACT
 from midstream.demo.acts import NEAR_TOGETHER
-from midstream.demo.check import AnswerCheck
 from midstream.demo.flights import prepare, read_streams, with_places
 from midstream.demo.performance import Performance, performance
 from midstream.demo.play import rehearse
+from midstream.demo.whole_answer import AnswerCheck
 from midstream.model.events import QuerySpread
 
 HEAT_LAST = "((D L) W)"

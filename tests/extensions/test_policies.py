@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 import midstream as ms
-from midstream.optimizer.policies.base import policies
+from midstream.optimizer.policies.policy_contract import policies
 from midstream.testing import check_policy
 from tests.extension import distribution
 
 DEAREST = '''
 """A policy of another package."""
 
-from midstream.optimizer.policies.base import Decision, Policy
+from midstream.optimizer.policies.policy_contract import Decision, Policy
 
 
 class Dearest(Policy):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.sharing.schemes.base import Figures, Scheme, scheme, schemes
+from midstream.sharing.schemes.scheme_contract import Figures, Scheme, scheme, schemes
 from midstream.testing import check_scheme
 from tests.extension import distribution
 from tests.sharing.draw import case
@@ -20,7 +20,7 @@ from tests.sharing.judge import Judge
 OUTERMOST = '''
 """A scheme of another package."""
 
-from midstream.sharing.schemes.base import Scheme
+from midstream.sharing.schemes.scheme_contract import Scheme
 
 
 class Outermost(Scheme):

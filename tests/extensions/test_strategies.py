@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.migration.base import Strategy, discovered
 from midstream.migration.gpt import GPT
 from midstream.migration.moving_state import MovingState
 from midstream.migration.option import Flag
+from midstream.migration.strategy_contract import Strategy, discovered
 from midstream.operators.ensure import ensure, states_of
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
@@ -24,7 +24,7 @@ from tests.extension import distribution
 FROM_SCRATCH = '''
 """A strategy of another package."""
 
-from midstream.migration.base import Strategy
+from midstream.migration.strategy_contract import Strategy
 from midstream.operators.ensure import ensure, states_of
 
 

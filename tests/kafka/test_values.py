@@ -224,7 +224,7 @@ def test_texts_and_bytes(kafka: Broker) -> None:
 
 
 def test_only_json_by_the_connector_of_spark(kafka: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    from midstream.cli.job import check_spec
+    from midstream.cli.spark_job import check_spec
 
     monkeypatch.setenv(REGISTRY, "http://127.0.0.1:9")  # Which is not asked for anything yet.
     check_spec("A", parse_job(job_text({"A": stream(kafka, "t", value="avro")}, ALL, {"path": "out"})).streams["A"])

@@ -64,7 +64,7 @@ FAULTS = (
     ),
     Fault(
         "old-rows-spent-a-moment-early",
-        "migration/under_way/task.py",
+        "migration/under_way/migration_task.py",
         "any(bounds[clock] > end for",
         "any(bounds[clock] >= end for",
         "a migration ends while a row may still come that joins the last old one at its window's edge",
@@ -72,7 +72,7 @@ FAULTS = (
     ),
     Fault(
         "old-rows-spent-where-one-stream-is",
-        "migration/under_way/task.py",
+        "migration/under_way/migration_task.py",
         "return all(self.source_is_spent(",
         "return any(self.source_is_spent(",
         "a migration ends as soon as the old rows of one stream are spent",
@@ -97,7 +97,7 @@ FAULTS = (
     # --- sharing
     Fault(
         "sharing-window-edge-excluded",
-        "sharing/results.py",
+        "sharing/chain_results.py",
         '        here = np.searchsorted(limits, ages[label], "left")',
         '        here = np.searchsorted(limits, ages[label], "right")',
         "a result as old as a query's window is not the query's",
@@ -105,7 +105,7 @@ FAULTS = (
     ),
     Fault(
         "sharing-lineage-off-by-one",
-        "sharing/results.py",
+        "sharing/chain_results.py",
         ".bit(text)) & 1 != 0",
         ".bit(text) + 1) & 1 != 0",
         "a query gets the results of the next filter",
@@ -113,7 +113,7 @@ FAULTS = (
     ),
     Fault(
         "sharing-sees-by-event-time",
-        "sharing/results.py",
+        "sharing/chain_results.py",
         "here = arrived >= member.from_step",
         "here = self.column(label, TIME) >= (member.past or 0)",
         "a query that came late sees rows by their event time, not by when they arrived",
@@ -137,7 +137,7 @@ FAULTS = (
     ),
     Fault(
         "sharing-partitions-overlap",
-        "sharing/partition.py",
+        "sharing/filter_partition.py",
         "chosen = rows.take(words == self.word)",
         "chosen = rows.take((words & self.word) == self.word)",
         "a row that passes two filters is joined in several partitions",
@@ -273,11 +273,11 @@ FAULTS = (
     ),
     Fault(
         "session-gap-edge",
-        "operators/session.py",
+        "operators/session_groups.py",
         "times[1:] - times[:-1] > gap",
         "times[1:] - times[:-1] >= gap",
         "a row exactly a gap after another begins a session of its own",
-        ("src/midstream/operators/session.py",),
+        ("src/midstream/operators/session_groups.py",),
     ),
     Fault(
         "band-upper-edge-excluded",
@@ -297,7 +297,7 @@ FAULTS = (
     ),
     Fault(
         "eddy-forgets-rows-of-the-step",
-        "operators/eddy/cacq.py",
+        "operators/eddy/cacq_eddy.py",
         "            met |= stem.bit\n",
         "            met = stem.bit\n",
         "new rows of an eddy meet the new rows of only one source before theirs",
@@ -447,7 +447,7 @@ FAULTS = (
     ),
     Fault(
         "rescale-lists-held-results-in-every-lane",
-        "step/rescale.py",
+        "step/rescaled_state.py",
         "        elif lane:\n            continue\n",
         "",
         "results that a migration holds back are listed by every new lane",
@@ -455,7 +455,7 @@ FAULTS = (
     ),
     Fault(
         "rescale-forgets-how-long-rows-live",
-        "step/rescale.py",
+        "step/rescaled_state.py",
         "max(ref.lifetimes[clock][1] for ref",
         "min(ref.lifetimes[clock][1] for ref",
         "rows that were adopted go with the first of the chunks they came from",
@@ -561,7 +561,7 @@ FAULTS = (
     ),
     Fault(
         "chunk-listed-twice",
-        "checkpoint/difference.py",
+        "checkpoint/json_difference.py",
         "    return list(old[begin:end])",
         "    return list(old[begin : end + 1])",
         "a manifest that is read from what differs lists a chunk twice",

@@ -11,7 +11,7 @@ import pytest
 from midstream.model.codec import decode
 from midstream.model.errors import QueryError
 from midstream.optimizer.policies.adaptive import Adaptive, Ledger
-from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan
+from midstream.optimizer.policies.policy_contract import Decision, Review, SwitchCost, WeighedPlan
 from midstream.optimizer.statistics import Statistics
 from midstream.step.reviewing.settings import settings_of_values
 

@@ -15,7 +15,7 @@ from midstream.engine.job_run import FileJob
 from midstream.job.calibration_file import unit_costs
 from midstream.language.job_file import parse_job
 from midstream.model.codec import decode, encode
-from midstream.model.lanes import LaneOptimization
+from midstream.model.lane_choice import LaneOptimization
 from midstream.model.optimization import OptimizerSettings
 from midstream.optimizer.alternatives import cost_model
 from midstream.optimizer.cost.calibration import units_to_json

@@ -18,8 +18,8 @@ from midstream.optimizer.cost.om import JOIN_TPR, OmWeights, left_deep_cost
 from midstream.optimizer.cost.plan_cost import CostModel
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.estimate import Estimate
-from midstream.optimizer.policies.base import Decision, Review, WeighedPlan
 from midstream.optimizer.policies.lambda_chart import LambdaChart
+from midstream.optimizer.policies.policy_contract import Decision, Review, WeighedPlan
 from midstream.optimizer.policies.sel_lambda_chart import SelLambdaChart
 from midstream.optimizer.statistics import Condition, SourceStatistics, Statistics
 from midstream.plan.tree import Eddy, Join, Leaf, left_deep_trees

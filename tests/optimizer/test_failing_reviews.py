@@ -7,7 +7,7 @@ import pytest
 import midstream as ms
 from midstream.model.events import ReviewFailed
 from midstream.optimizer.policies.adaptive import Adaptive
-from midstream.optimizer.policies.base import Decision, Review
+from midstream.optimizer.policies.policy_contract import Decision, Review
 from midstream.runtime import checks
 from tests.optimizer.drifting import BAD_FIRST, engine, query, reviews, rows, run
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from midstream.model.lanes import LaneTrend
-from midstream.optimizer.lanes import IN_A_ROW, LATE, GroupLoad, LaneFigures, changed, decided, wanted
+from midstream.model.lane_choice import LaneTrend
+from midstream.optimizer.lane_advice import IN_A_ROW, LATE, GroupLoad, LaneFigures, changed, decided, wanted
 
 EVEN = (GroupLoad(1.0, 1.0),)
 

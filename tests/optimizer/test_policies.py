@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from typing_extensions import override
 
-from midstream.optimizer.policies.base import Decision, Policy, Review, policies
+from midstream.optimizer.policies.policy_contract import Decision, Policy, Review, policies
 from midstream.testing import check_policy
 from tests.drawing import FIFTHS, SOAK
 

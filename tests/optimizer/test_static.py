@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from midstream.optimizer.policies.base import Decision, Review, WeighedPlan
+from midstream.optimizer.policies.policy_contract import Decision, Review, WeighedPlan
 from midstream.optimizer.policies.static import Static
 from midstream.optimizer.statistics import SourceStatistics, Statistics
 

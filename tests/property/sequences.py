@@ -17,9 +17,9 @@ from random import Random
 import pyarrow as pa
 
 import midstream as ms
-from midstream.migration.base import discovered
+from midstream.migration.strategy_contract import discovered
 from midstream.ring.spreading import spreadings
-from midstream.sharing.schemes.base import schemes
+from midstream.sharing.schemes.scheme_contract import schemes
 from tests.oracle.answer import Answer
 from tests.oracle.arrival import Lifetime
 from tests.oracle.compare import assert_each_step_same

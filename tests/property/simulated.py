@@ -25,7 +25,7 @@ from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import LaneState, Manifest, Published, StateListing
 from midstream.sinks import FileSink, StagedStep
 from midstream.sinks.contract import step_of
-from midstream.state.store.base import store_chunk
+from midstream.state.store.chunk_store import store_chunk
 from midstream.state.store.files import FileStore
 from midstream.state.store.storage import Storage
 from midstream.state.sweep import sweep

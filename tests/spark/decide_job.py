@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.optimizer.policies.base import policies
+from midstream.optimizer.policies.policy_contract import policies
 from midstream.spark.session import local_session
 from tests.embedded.decide_engine import BAD, settings
 from tests.optimizer.drifting import BAD_FIRST, COLUMNS, query, rows

@@ -9,7 +9,7 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.model.lanes import StepTiming
+from midstream.model.lane_choice import StepTiming
 from midstream.spark.driver import Driver
 from midstream.spark.session import local_session
 from midstream.step.plan_step import StepPlan
@@ -45,7 +45,7 @@ class LateDriver(Driver):
 
 def run_late(spark: SparkSession, root: Path) -> None:
     """Run the job to its end by such a driver."""
-    with patch("midstream.spark.run.Driver", LateDriver):
+    with patch("midstream.spark.running_job.Driver", LateDriver):
         finish(the_job(spark, root))
 
 

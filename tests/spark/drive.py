@@ -20,7 +20,7 @@ from midstream.model.command import Command
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.spark.driver import Driver
-from midstream.spark.run import Run
+from midstream.spark.running_job import Run
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate as MigrateCommand

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
-from midstream.migration.base import discovered
+from midstream.migration.strategy_contract import discovered
 from midstream.spark.session import local_session
 from midstream.step.commands.migrate import Migrate
 from tests.oracle.arrival import Lifetime

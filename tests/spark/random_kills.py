@@ -38,13 +38,13 @@ import pytest
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.job.doctor import examine
-from midstream.migration.base import discovered
+from midstream.migration.strategy_contract import discovered
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.events import StepDelayed
 from midstream.model.node_spread import OFF
 from midstream.ring.spreading import spreadings
-from midstream.sharing.schemes.base import schemes
+from midstream.sharing.schemes.scheme_contract import schemes
 from midstream.sinks.contract import STAGING
 from midstream.state.store.chunk_cache import FOLDER
 from midstream.state.store.objects import PATIENCE

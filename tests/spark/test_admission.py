@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
-from midstream.cli.job import job_of
+from midstream.cli.spark_job import job_of
 from midstream.engine.job_run import FileJob
 from midstream.language.job_file import parse_job
 from midstream.spark.declared import declared_schema

@@ -21,9 +21,9 @@ from midstream.cli.main import main
 from midstream.dashboard.views import views
 from midstream.model.command import Command
 from midstream.model.events import CommandRefused
-from midstream.sharing.schemes.base import schemes
+from midstream.sharing.schemes.scheme_contract import schemes
 from midstream.spark.driver import Driver
-from midstream.spark.run import Run
+from midstream.spark.running_job import Run
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
@@ -200,7 +200,7 @@ def test_a_step_that_takes_the_request_ends_the_job_by_itself(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The request is in the log no longer then, where it is listened for."""
-    monkeypatch.setattr("midstream.spark.run._LISTENS_EVERY", 600.0)
+    monkeypatch.setattr("midstream.spark.running_job._LISTENS_EVERY", 600.0)
     place = Place(tmp_path)
     feed_step(place, 0)
     run = job(spark, place, STREAMS, {"pairs": PAIRS}).start({"processingTime": "0 seconds"})

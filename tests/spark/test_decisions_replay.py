@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.job.crash_points import POINTS
-from midstream.optimizer.policies.base import policies
+from midstream.optimizer.policies.policy_contract import policies
 from tests.embedded import decide_lanes_engine
 from tests.embedded.decide_engine import answers, main, policy_file
 from tests.embedded.test_decisions_replay import LANES, decisions

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from midstream.model.errors import InternalError
 from midstream.spark import driver
-from midstream.spark.gather import FaultInWorker, _raise
+from midstream.spark.executor import FaultInWorker, _raise
 from midstream.spark.parcel import END, STOP, unpacked_report
 from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.task import StepTask

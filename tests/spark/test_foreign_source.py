@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from midstream.cli.job import job_of
+from midstream.cli.spark_job import job_of
 from midstream.language.job_file import parse_job
 from midstream.model.errors import InputError
 from tests.extension import distribution

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.cli.main import main
-from midstream.spark.generator_source import generated_stream
+from midstream.spark.generator_frames import generated_stream
 from tests.embedded.test_generator_source import OPTIONS, SCHEMA, all_of, answers, job, source
 from tests.spark.drive import finish
 

@@ -18,7 +18,7 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.model.events import CommandRefused, MigrationEnded, QueryAdded, QueryDropped, StateRebuilt
 from midstream.model.step_time import time_summary
 from midstream.spark.driver import Driver
-from midstream.spark.run import Run
+from midstream.spark.running_job import Run
 from tests.crash_case import CHAIN, GROUPED, PLANS, STREAMS
 from tests.oracle.answer import answers
 from tests.oracle.arrival import Lifetime

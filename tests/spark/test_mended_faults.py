@@ -16,7 +16,7 @@ import midstream as ms
 from midstream.job.patience import Patience
 from midstream.model.errors import ReadError, WriteError
 from midstream.model.events import StepDelayed
-from midstream.spark.run import Run
+from midstream.spark.running_job import Run
 from tests.crash_case import CHAIN, STREAMS
 from tests.oracle.compare import assert_each_step_same, assert_same
 from tests.postgresql import server

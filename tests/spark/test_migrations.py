@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from midstream.migration.base import discovered
+from midstream.migration.strategy_contract import discovered
 from tests.oracle.compare import assert_each_step_same, assert_same
 from tests.spark.drive import Place, finish, read_all
 from tests.spark.forked_drivers import ForkedDrivers

@@ -24,8 +24,8 @@ from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.model.errors import WriteError
 from midstream.model.events import ChunksFetched, StepDelayed
 from midstream.spark.driver import Driver
-from midstream.spark.gather import Gathered
-from midstream.spark.run import Run
+from midstream.spark.executor import Gathered
+from midstream.spark.running_job import Run
 from midstream.state.store import chunk_cache, places
 from midstream.state.store.objects import ObjectStorage
 from midstream.state.store.places import storage_at
@@ -108,7 +108,7 @@ def world(
         monkeypatch.setitem(spark.sparkContext.environment, name, str(tmp_path / folder))  # That of its tasks.
     monkeypatch.setattr(carried_log, "LARGE", 2_000)  # Files of Spark's log that are large are short here.
     # A job looks for a command to stop by the clock: a step that is slow would count more requests than its own.
-    monkeypatch.setattr("midstream.spark.run._LISTENS_EVERY_FAR", 600.0)
+    monkeypatch.setattr("midstream.spark.running_job._LISTENS_EVERY_FAR", 600.0)
     found, original = World(spark, bucket, tmp_path, object_server), Driver.fold
 
     def fold(self: Driver, batch: DataFrame, number: int) -> None:

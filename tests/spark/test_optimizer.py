@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.model.events import LanesRescaled, LanesReviewed, MigrationBegun, PlanReviewed
-from midstream.spark.run import Run
+from midstream.spark.running_job import Run
 from tests.optimizer.drifting import BAD_FIRST, COLUMNS, query, rows
 from tests.oracle.spec import StreamSpec
 from tests.spark.drive import Place, job

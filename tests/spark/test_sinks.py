@@ -21,7 +21,7 @@ from midstream.model.discovery import kinds
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink, FunctionSink, Sink, StagedStep
 from midstream.sinks.contract import anything
-from midstream.spark.results import DataFrames
+from midstream.spark.result_frames import DataFrames
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.storage import Storage
 from midstream.testing.sinks import SinkCase, check_sink

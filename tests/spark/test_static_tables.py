@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.spark.run import Run
+from midstream.spark.running_job import Run
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.float64()), ("ts", pa.timestamp("us", "UTC"))])
 DDL = "k BIGINT, v DOUBLE, ts TIMESTAMP"

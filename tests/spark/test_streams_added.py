@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
-from midstream.spark.run import Run
+from midstream.spark.running_job import Run
 
 DDL = "k BIGINT, ts TIMESTAMP"
 ALONE = "SELECT A.k FROM A"

@@ -24,8 +24,8 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
 from midstream.model.manifest import Manifest
 from midstream.spark.driver import Driver
-from midstream.spark.gather import Gathered
-from midstream.spark.run import Run
+from midstream.spark.executor import Gathered
+from midstream.spark.running_job import Run
 from midstream.spark.session import local_session
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.change_query import ChangeQuery

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.checkpoint.manifest_log import ManifestLog
-from midstream.cli.job import job_of
 from midstream.cli.main import main
+from midstream.cli.spark_job import job_of
 from midstream.engine.job_run import FileJob
 from midstream.job.step_times import StepTimes
 from midstream.language.job_file import parse_job

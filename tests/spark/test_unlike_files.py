@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
-from midstream.cli.job import job_of
 from midstream.cli.main import main
+from midstream.cli.spark_job import job_of
 from midstream.engine.job_run import FileJob
 from midstream.job.lost_rows import dead_files
 from midstream.language.job_file import parse_job

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from midstream.cli.job import job_of
+from midstream.cli.spark_job import job_of
 from midstream.language.job_file import read_job_file
 from midstream.spark.session import local_session
 from midstream.step.commands.migrate import Migrate

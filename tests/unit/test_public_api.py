@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import midstream as ms
-from midstream.spark.run import Run
+from midstream.spark.running_job import Run
 from midstream.testing import check_operator, check_policy, check_scheme, check_sink, check_strategy
 
 SNAPSHOT = Path(__file__).with_name("public_api.txt")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from midstream.checkpoint.credible import credible, shaped
-from midstream.checkpoint.difference import Difference, difference, patched
+from midstream.checkpoint.json_difference import Difference, difference, patched
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest

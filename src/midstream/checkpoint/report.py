@@ -17,7 +17,7 @@ from midstream.checkpoint.report_values import (
     StreamReport,
     TableReport,
 )
-from midstream.checkpoint.running import lanes_of_group, rows_by_slice, running_boxes, running_units, state_names
+from midstream.checkpoint.running_states import lanes_of_group, rows_by_slice, running_boxes, running_units, state_names
 from midstream.language.query import query_of
 from midstream.model.codec import decode
 from midstream.model.ids import StateId
@@ -32,7 +32,7 @@ from midstream.step.chain_unit import ChainUnit
 from midstream.step.lane_load import living_rows
 from midstream.step.plan_step import lanes_of
 from midstream.step.reviewing.plan_group import PlanGroup, plan_groups
-from midstream.step.spreading.sharing import mates_of
+from midstream.step.spreading.ring_members import mates_of
 from midstream.step.unit import Unit
 
 _NAMED = frozenset({"phase", "progress", "old_serves", "new_serves", "predicted_end"})

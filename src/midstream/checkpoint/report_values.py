@@ -14,7 +14,7 @@ from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
 from midstream.model.html import html_fields, html_table
 from midstream.model.ids import CounterKey, OperatorId
-from midstream.model.lanes import LaneProposal
+from midstream.model.lane_choice import LaneProposal
 from midstream.model.node_spread import NodeSpread, NodeWork, SourceSlices
 from midstream.model.optimization import OptimizerSettings, Proposal
 from midstream.model.words import counted, time_text

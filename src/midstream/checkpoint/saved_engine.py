@@ -16,11 +16,11 @@ from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.events import Event
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, Published
 from midstream.state.rows import one_batch
-from midstream.state.store.base import ChunkStore, store_chunk
+from midstream.state.store.chunk_store import ChunkStore, store_chunk
 from midstream.state.store.files import FileStore
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import storage_at
-from midstream.step.admission.outputs import apart
+from midstream.step.admission.refused_rows import apart
 from midstream.step.commands.set_table import SetTable
 
 STORE, MANIFESTS = "store", "manifests"

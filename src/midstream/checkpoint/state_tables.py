@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.checkpoint.running import lanes_of_group, running_boxes, running_units, state_names
+from midstream.checkpoint.running_states import lanes_of_group, running_boxes, running_units, state_names
 from midstream.model.errors import QueryError
 from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.state.base_state import TIME
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 
 if TYPE_CHECKING:
     import duckdb

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from midstream.cli.errors import WrongUse
+from midstream.cli.exit_codes import WrongUse
 
 F = TypeVar("F", bound=Callable[..., Any])
 

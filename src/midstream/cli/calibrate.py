@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from midstream.cli.arguments import AsJson, CommandGroup, placed
-from midstream.cli.errors import WrongUse, folder_made
+from midstream.cli.exit_codes import WrongUse, folder_made
 from midstream.cli.output import print_json, print_table, progress_bar, say
 
 IN_WORDS = {
@@ -36,7 +36,7 @@ def calibrate(
     It takes about a minute, and the machine must be otherwise idle. Without it the optimizer uses its default costs,
     and corrects them by the steps of the running job.
     """
-    from midstream.lab.calibration import RUNS, timed_runs
+    from midstream.lab.timed_runs import RUNS, timed_runs
     from midstream.optimizer.cost.calibration import fitted, units_to_json
     from midstream.state.store.disk import write_whole
 

@@ -38,15 +38,15 @@ from midstream.model.errors import LanguageError, MidstreamError
 from midstream.model.manifest import EMBEDDED, SPARK, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.operators.user_operator import OperatorSpec
-from midstream.sharing.schemes.base import scheme
+from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sinks import as_sink
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
-from midstream.step.operators import result_columns
 from midstream.step.reviewing.settings import declared_optimizer
+from midstream.step.user_operators import result_columns
 
 CHECKED_JOB = "checked"
 """The id of a job on Spark that is only looked at; embedded ones have none."""

@@ -20,7 +20,7 @@ from midstream.cli.arguments import (
     place_of,
     placed,
 )
-from midstream.cli.errors import WrongUse
+from midstream.cli.exit_codes import WrongUse
 from midstream.cli.send import send
 from midstream.model.command import COMMANDS, Input, Part, inputs_of
 from midstream.model.discovery import load_modules

@@ -14,7 +14,7 @@ import typer
 
 from midstream.cli.arguments import AsJson, CommandGroup, placed
 from midstream.cli.demo_act import act_as_json, show_act
-from midstream.cli.errors import Failed, WrongUse
+from midstream.cli.exit_codes import Failed, WrongUse
 from midstream.cli.output import print_json, progress_bar, say
 from midstream.cli.spark_session import spark_session
 
@@ -88,9 +88,9 @@ def _play(
 ) -> list[dict[str, Any]]:
     task = progress.add_task("starting Spark", total=None)
     from midstream.demo.acts import ACTS
-    from midstream.demo.check import check
     from midstream.demo.flights import prepare
     from midstream.demo.play import play, rehearse
+    from midstream.demo.whole_answer import check
     from midstream.model.optimization import MODE_OFF
 
     acts = []

@@ -15,9 +15,9 @@ from midstream.model.optimization import MODE_OFF
 
 if TYPE_CHECKING:
     from midstream.demo.acts import Act
-    from midstream.demo.check import AnswerCheck
     from midstream.demo.flights import Span
     from midstream.demo.performance import Performance
+    from midstream.demo.whole_answer import AnswerCheck
 
 BEFORE, AFTER = 2, 2
 """So many reviews are shown before one that moves the query, and after it."""

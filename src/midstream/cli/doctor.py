@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, placed
-from midstream.cli.errors import Failed
+from midstream.cli.exit_codes import Failed
 from midstream.cli.output import print_json, print_table, progress_bar, say
 
 

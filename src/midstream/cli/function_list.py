@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from midstream.cli.arguments import AsJson, CommandGroup, placed
-from midstream.cli.errors import WrongUse
+from midstream.cli.exit_codes import WrongUse
 from midstream.cli.output import print_json, print_table, say
 
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from midstream.cli.arguments import AsJson, CommandGroup, placed
-from midstream.cli.errors import Failed, folder_made
+from midstream.cli.exit_codes import Failed, folder_made
 from midstream.cli.output import print_json, print_table, progress_bar, say
 from midstream.model.errors import MidstreamError
 
 if TYPE_CHECKING:
     from midstream.lab.figure import Figure, Scale
-    from midstream.lab.run import FigureOutcome
+    from midstream.lab.figure_files import FigureOutcome
 
 REPORT = "lab.md"
 
@@ -79,7 +79,7 @@ def lab(
 def _run(
     chosen: list[Figure], scale: Scale | None, out: Path, jobs: int, quiet: bool
 ) -> tuple[list[FigureOutcome], dict[str, MidstreamError]]:
-    from midstream.lab.run import need_matplotlib
+    from midstream.lab.figure_files import need_matplotlib
 
     need_matplotlib()
     folder_made(out)
@@ -123,7 +123,7 @@ def _draw_by_name(names: list[str], scale: Scale | None, out: Path) -> list[tupl
 
 
 def _draw(family: list[Figure], scale: Scale | None, out: Path) -> list[tuple[Figure, FigureOutcome | MidstreamError]]:
-    from midstream.lab.run import redrawn, run
+    from midstream.lab.figure_files import redrawn, run
 
     drawn: list[tuple[Figure, FigureOutcome | MidstreamError]] = []
     for figure in family:
@@ -136,7 +136,7 @@ def _draw(family: list[Figure], scale: Scale | None, out: Path) -> list[tuple[Fi
 
 
 def _write_report(outcomes: list[FigureOutcome], scale: Scale, path: Path) -> Path:
-    from midstream.lab.report import report
+    from midstream.lab.lab_report import report
 
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(report(outcomes, scale, path), encoding="utf-8")

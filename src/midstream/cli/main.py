@@ -20,17 +20,17 @@ from midstream.cli.compact import compact
 from midstream.cli.dashboard import dashboard
 from midstream.cli.demo import demo
 from midstream.cli.doctor import doctor
-from midstream.cli.errors import failure_text
+from midstream.cli.exit_codes import failure_text
 from midstream.cli.explain import explain
 from midstream.cli.function_list import functions
 from midstream.cli.lab import lab
 from midstream.cli.metrics import metrics
-from midstream.cli.optimize import optimize, plans
+from midstream.cli.optimizer_commands import optimize, plans
 from midstream.cli.run import run
 from midstream.cli.savepoint import fork, rewind, savepoint
 from midstream.cli.state import state
 from midstream.cli.status import status
-from midstream.cli.stop import stop
+from midstream.cli.stop_job import stop
 from midstream.cli.table import table
 
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130

@@ -14,7 +14,7 @@ import typer
 
 from midstream.cli.arguments import AllowOperator, AllowSource, AsJson, CommandGroup, Engine, Host, placed
 from midstream.cli.check import looked_at, refuse
-from midstream.cli.errors import Failed, WrongUse
+from midstream.cli.exit_codes import Failed, WrongUse
 from midstream.cli.output import print_json, say
 from midstream.cli.run_console import RunConsole
 from midstream.cli.savepoint import TakeOver
@@ -144,7 +144,7 @@ def _run_on_spark(
 ) -> dict[str, Any]:
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
-    from midstream.cli.job import job_of
+    from midstream.cli.spark_job import job_of
     from midstream.state.store.places import work_folder
 
     settings = {"spark.ui.enabled": "true", **job.spark} | ({"spark.master": master} if master else {})

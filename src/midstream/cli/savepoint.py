@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, placed
-from midstream.cli.errors import WrongUse
+from midstream.cli.exit_codes import WrongUse
 from midstream.cli.output import busy, print_json, say
 
 TakeOver = Annotated[

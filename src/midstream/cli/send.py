@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from midstream.cli.errors import Failed
+from midstream.cli.exit_codes import Failed
 from midstream.cli.output import busy, print_json, say
 
 if TYPE_CHECKING:

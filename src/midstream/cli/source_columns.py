@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from midstream.cli.job import SELF_DESCRIBING, check_spec
+from midstream.cli.spark_job import SELF_DESCRIBING, check_spec
 from midstream.engine.file_source import MOST_FILES, FileSource
 from midstream.engine.folder_source import FolderSource, passed_over
 from midstream.engine.sources import source_kind, source_of

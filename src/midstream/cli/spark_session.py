@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
-from midstream.cli.errors import Failed, essence
+from midstream.cli.exit_codes import Failed, essence
 from midstream.model.extras import from_extra
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, placed
-from midstream.cli.errors import WrongUse
+from midstream.cli.exit_codes import WrongUse
 from midstream.cli.output import busy, print_json, print_table
 from midstream.model.words import size_text, time_text
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, WaitSeconds, placed
-from midstream.cli.errors import WrongUse
+from midstream.cli.exit_codes import WrongUse
 
 
 @placed(CommandGroup.CHANGE, "midstream table ckpt rates rates.csv")

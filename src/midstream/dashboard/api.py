@@ -13,7 +13,7 @@ from typing import Any
 from zlib import crc32
 
 from midstream.checkpoint.reader import Checkpoint, outcome_of
-from midstream.dashboard.reading import ANSWERS_KEPT, JobReading, JobReadings
+from midstream.dashboard.job_reading import ANSWERS_KEPT, JobReading, JobReadings
 from midstream.dashboard.trial import answer, moved, planned
 from midstream.dashboard.view import nothing_else
 from midstream.dashboard.views import views

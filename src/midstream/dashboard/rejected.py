@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.checkpoint.state_tables import rows_for_people
-from midstream.dashboard.reading import JobReading
+from midstream.dashboard.job_reading import JobReading
 from midstream.dashboard.trial import kept_tables
 from midstream.model.errors import MidstreamError
 from midstream.model.python_values import python_values
@@ -19,7 +19,7 @@ from midstream.sinks.file_sink import FileSink
 from midstream.sinks.formats import parquet_rows
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import storage_at
-from midstream.step.admission.outputs import REASON, WATERMARK
+from midstream.step.admission.refused_rows import REASON, WATERMARK
 
 EVENT_OF = {LATE: "rows_late", DEAD_LETTERS: "rows_rejected", REJECTED: "results_rejected"}
 """The event that tells of rows of a kind."""

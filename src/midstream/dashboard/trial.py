@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from midstream.checkpoint.report import report
-from midstream.checkpoint.running import lanes_of_group, running_boxes, running_units, state_names
+from midstream.checkpoint.running_states import lanes_of_group, running_boxes, running_units, state_names
 from midstream.checkpoint.state_tables import state_table
-from midstream.dashboard.reading import JobReading
+from midstream.dashboard.job_reading import JobReading
 from midstream.explain.graph import plan_graph
 from midstream.language.query import Query, query_of
 from midstream.model.errors import QueryError, fault_located

@@ -8,11 +8,11 @@ from textwrap import dedent
 from typing import Any
 
 from midstream.checkpoint.report_values import QueryReport
-from midstream.dashboard.reading import JobReading
-from midstream.migration.base import discovered
+from midstream.dashboard.job_reading import JobReading
+from midstream.migration.strategy_contract import discovered
 from midstream.model.codec import encode
 from midstream.model.optimization import MODES
-from midstream.optimizer.policies.base import policies
+from midstream.optimizer.policies.policy_contract import policies
 from midstream.step.reviewing.group_settings import settings_of
 
 ViewData = Callable[[JobReading, Mapping[str, str]], dict[str, Any]]

@@ -34,7 +34,7 @@ from midstream.state.store.files import FileStore
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
-from midstream.step.admission.outputs import appended, of_queries
+from midstream.step.admission.refused_rows import appended, of_queries
 from midstream.step.answers import unread
 from midstream.step.fold import OpenPieces, StepResult
 

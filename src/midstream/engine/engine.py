@@ -31,24 +31,24 @@ from midstream.job.waiting_commands import WaitingCommands
 from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
 from midstream.language.job_specs import SourceSpec
-from midstream.migration.base import strategies
+from midstream.migration.strategy_contract import strategies
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import PASSING, InputError, UndeliveredError, fault_located
 from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
-from midstream.model.lanes import StepTiming
+from midstream.model.lane_choice import StepTiming
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.model.step_time import StepTime, StepUnderWay
-from midstream.optimizer.policies.base import policies
-from midstream.sharing.schemes.base import scheme
+from midstream.optimizer.policies.policy_contract import policies
+from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.state.store.memory import MemoryStore
 from midstream.state.store.write_back import WriteBackStore
 from midstream.state.sweep import listed
-from midstream.step.admission.outputs import ROWS_KEPT, appended, by_name, of_queries
+from midstream.step.admission.refused_rows import ROWS_KEPT, appended, by_name, of_queries
 from midstream.step.commands.add_query import AddQuery, with_refused
 from midstream.step.commands.base import taken
 from midstream.step.commands.change_query import ChangeQuery

@@ -34,7 +34,7 @@ from midstream.state.store.places import located, storage_at
 from midstream.state.store.storage import Storage
 from midstream.step.admission.given import one_table
 from midstream.step.admission.mixed import Mixed, read_of, reasons_of
-from midstream.step.admission.outputs import CORRUPT, FILE
+from midstream.step.admission.refused_rows import CORRUPT, FILE
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a partition whose column is NULL."""

@@ -66,7 +66,7 @@ class GeneratorSource(FileSource):
     """Rows of a stream whose columns are drawn as its options say; each step brings `length` microseconds of them."""
 
     name = GENERATOR
-    on_spark = "midstream.spark.generator_source:frame_of"
+    on_spark = "midstream.spark.generator_frames:frame_of"
     of_options = True
 
     columns: pa.Schema

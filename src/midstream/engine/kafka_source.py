@@ -31,7 +31,7 @@ from midstream.model.errors import CheckpointError, InputError, ReadError
 from midstream.model.words import suggest
 from midstream.sinks.kafka_client import ANSWER, client_settings, failed, failures, kafka
 from midstream.step.admission.given import one_table
-from midstream.step.admission.outputs import CORRUPT, OFFSET, PARTITION, TOPIC
+from midstream.step.admission.refused_rows import CORRUPT, OFFSET, PARTITION, TOPIC
 
 OWN_COLUMNS = parse_ddl(
     "key BINARY, value BINARY, topic VARCHAR, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT"
@@ -127,7 +127,7 @@ class KafkaSource(FileSource):
     """
 
     name = "kafka"
-    on_spark = "midstream.spark.kafka:frame_of"
+    on_spark = "midstream.spark.kafka_frames:frame_of"
     ahead = True
 
     def __init__(

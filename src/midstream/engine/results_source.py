@@ -28,7 +28,7 @@ class ResultsSource(FileSource):
     """
 
     name = OF_A_JOB
-    on_spark = "midstream.spark.results:frame_of"
+    on_spark = "midstream.spark.result_frames:frame_of"
 
     def __init__(self, delivered: DeliveredResults, columns: pa.Schema, options: Mapping[str, str]) -> None:
         self.columns = columns

@@ -3,6 +3,6 @@
 In: a manifest, and the report of it. Out: drawings and JSON values; nothing is changed.
 """
 
-from midstream.explain.query import explain
+from midstream.explain.query_explained import explain
 
 __all__ = ["explain"]

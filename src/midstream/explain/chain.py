@@ -15,7 +15,7 @@ from midstream.explain.chain_view import ChainView, widest
 from midstream.language.expression import conjunction
 from midstream.model.codec import encode
 from midstream.model.ids import OperatorId
-from midstream.sharing.schemes.base import scheme
+from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.state.lineage import Lineage
 
 

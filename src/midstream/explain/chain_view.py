@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from midstream.checkpoint.report_values import Report
-from midstream.checkpoint.running import operators_of
+from midstream.checkpoint.running_states import operators_of
 from midstream.language.expression import conjunction
 from midstream.language.query import query_of
 from midstream.model.counters import Counters
@@ -16,7 +16,7 @@ from midstream.model.ids import OperatorId
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.operators.window_join import WindowJoin
 from midstream.runtime.box import Box
-from midstream.sharing.schemes.base import scheme
+from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sharing.shape import shape_of
 from midstream.step.chain_unit import ChainUnit
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from midstream.checkpoint.report_values import Report
-from midstream.checkpoint.running import lanes_of_group, running_boxes, state_names
+from midstream.checkpoint.running_states import lanes_of_group, running_boxes, state_names
 from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey

@@ -14,7 +14,7 @@ from midstream.ring.spreading import spreading
 from midstream.step.program import unit_of
 from midstream.step.spreading.deploy import deployment_of
 from midstream.step.spreading.length import foreseen
-from midstream.step.spreading.sharing import mates_of
+from midstream.step.spreading.ring_members import mates_of
 
 SLICES_SHOWN = 3
 """So many slices of a source at a node are drawn; as JSON there are all."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import QueryReport, Report
-from midstream.checkpoint.running import running_boxes
+from midstream.checkpoint.running_states import running_boxes
 from midstream.language.query import query_of
 from midstream.migration.under_way.transition import Transition
 from midstream.model.manifest import Manifest

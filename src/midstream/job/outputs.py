@@ -22,7 +22,7 @@ from midstream.sinks.file_sink import check_apart
 from midstream.sinks.formats import check_types
 from midstream.state.store.storage import Storage
 from midstream.step.commands.base import taken
-from midstream.step.operators import result_columns
+from midstream.step.user_operators import result_columns
 
 RESULTS = "results"
 

@@ -16,7 +16,7 @@ from midstream.model.events import Event, StopRequested
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, StepUnderWay, time_summary
 from midstream.model.words import counted
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 
 
 class Reported(ABC):

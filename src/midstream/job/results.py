@@ -17,7 +17,7 @@ from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.time_line import Stamp, TimeLine
 from midstream.sinks import FileSink, restored
 from midstream.step.commands.add_query import AddQuery
-from midstream.step.operators import result_columns
+from midstream.step.user_operators import result_columns
 
 STREAMED_FORMAT = "parquet"
 """The one format of files that has every type; from texts a reader would make NULL of what it cannot read."""

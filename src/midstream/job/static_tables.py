@@ -14,7 +14,7 @@ from midstream.model.errors import InputError
 from midstream.model.manifest import ChunkRef, StaticTable
 from midstream.model.schema import TableSchema, check_name, without_runs
 from midstream.state.rows import one_batch
-from midstream.state.store.base import ChunkStore, store_chunk
+from midstream.state.store.chunk_store import ChunkStore, store_chunk
 from midstream.state.sweep import TABLES
 from midstream.step.commands.set_table import SetTable
 

@@ -11,8 +11,8 @@ from typing import Any
 from midstream.engine.stream_generator import Schedule
 from midstream.lab.figure import Scale
 from midstream.lab.generator import Even, Workload, equal, query
-from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.trace import Trace
+from midstream.lab.virtual_processor import PlanSwitch, Processor
 
 WINDOWS, RATES, STREAMS = (1.0, 2.0, 3.0, 4.0, 5.0), (0.4, 0.7, 1.0, 1.3, 1.6), (4, 5, 6, 7)
 """Table 3: w in minutes, tau in rows a second, n; the defaults are 3, 1 and 6."""

@@ -15,8 +15,8 @@ from typing_extensions import override
 from midstream.engine.stream_generator import Schedule
 from midstream.lab.generator import Even, Workload, equal, query
 from midstream.lab.hybmig_settings import left_deep
-from midstream.lab.processor import PlanSwitch, Prices, Processor
 from midstream.lab.trace import Trace
+from midstream.lab.virtual_processor import PlanSwitch, Prices, Processor
 from midstream.model.window import SECOND
 
 ROW = 0.001

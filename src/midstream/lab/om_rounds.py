@@ -16,7 +16,7 @@ from midstream.optimizer.charts.chart import PARTITIONS, Axis, Chart, ChartCours
 from midstream.optimizer.cost.om import OmCost, OmOperator, OmWeights, left_deep_cost, pipeline_cost
 from midstream.optimizer.decayed_mean import decayed_means
 from midstream.optimizer.policies.adaptive import Adaptive
-from midstream.optimizer.policies.base import Review, SwitchCost, WeighedPlan
+from midstream.optimizer.policies.policy_contract import Review, SwitchCost, WeighedPlan
 from midstream.optimizer.statistics import Statistics
 
 Numbers = npt.NDArray[np.float64]

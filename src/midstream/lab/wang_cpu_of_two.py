@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.costs.cost import Cost
+from midstream.lab.costs.cost_terms import Cost
 from midstream.lab.costs.two_queries import TwoQueries, state_slice
 from midstream.lab.figure import Claim, Scale, Verdict
 from midstream.lab.tidy import table

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from midstream.lab.costs.cost import Cost
+from midstream.lab.costs.cost_terms import Cost
 from midstream.lab.wang_engine import Tally
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.sharing.recut import MEASURED

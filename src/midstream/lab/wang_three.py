@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.costs.cost import Cost
+from midstream.lab.costs.cost_terms import Cost
 from midstream.lab.drawing import PANEL, RATE, draw_panels
 from midstream.lab.figure import Figure, Scale
 from midstream.lab.wang_engine import Tally, tally

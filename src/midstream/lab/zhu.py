@@ -14,8 +14,8 @@ import numpy as np
 
 from midstream.engine.stream_generator import GeneratedStream, Schedule
 from midstream.lab.generator import Arrivals, Workload, equal, query
-from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.trace import Numbers, Trace, TraceStage
+from midstream.lab.virtual_processor import PlanSwitch, Processor
 from midstream.model.window import SECOND
 
 OLD = "(((A B) C) D)"

@@ -10,6 +10,7 @@ from sqlglot import exp
 from midstream.language.dialect import CqlText
 from midstream.language.enrichment import EnrichedStream, Enrichment, enrichment_of
 from midstream.language.existence import with_existence_joined
+from midstream.language.from_clause import FromClause, sources_of
 from midstream.language.join_order import JoinOrder, blocks_of, joined_sources
 from midstream.language.join_parts import JoinPart, join_part_of
 from midstream.language.join_times import JoinTimes
@@ -24,10 +25,9 @@ from midstream.language.result_time import time_of
 from midstream.language.scope import Scope, find_name, starred
 from midstream.language.select_list import distinct_grouped, select_of
 from midstream.language.set_operations import NUMBER
-from midstream.language.sources import FromClause, sources_of
-from midstream.language.static_tables import TablesNamed, without_tables
 from midstream.language.subqueries import Shown, common_tables, selected, shown_of
-from midstream.language.top_n import TopNClause, top_n_of
+from midstream.language.table_join import TablesNamed, without_tables
+from midstream.language.top_n_clause import TopNClause, top_n_of
 from midstream.language.unnested import with_items_joined
 from midstream.model.schema import StreamSchema, TableSchema
 

@@ -21,9 +21,9 @@ from midstream.language.place import place_of
 from midstream.language.predicates import conjuncts
 from midstream.language.query import Lookups, Query, Source
 from midstream.language.scope import Scope, find_name
-from midstream.language.static_tables import NamedTable, TablesNamed
+from midstream.language.sql_tree import join_of, source_of, titled
 from midstream.language.subqueries import as_subquery, common_tables
-from midstream.language.tree import join_of, source_of, titled
+from midstream.language.table_join import NamedTable, TablesNamed
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 

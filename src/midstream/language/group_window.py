@@ -21,7 +21,7 @@ from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.place import place
 from midstream.language.query import GROUPED, START, Source
 from midstream.language.session_window import SessionWindow
-from midstream.language.tree import sql_of
+from midstream.language.sql_tree import sql_of
 from midstream.language.window_words import FIELDS, WINDOW_CALLS
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema

@@ -14,6 +14,7 @@ from midstream.language.dialect import CqlText
 from midstream.language.evaluate import can_fail
 from midstream.language.existence import ASKED
 from midstream.language.expression import Column, Expression
+from midstream.language.from_clause import NO_WINDOW
 from midstream.language.functions import always
 from midstream.language.join_times import JoinTimes, Meeting
 from midstream.language.place import place, place_of
@@ -21,7 +22,6 @@ from midstream.language.predicates import classify, conjuncts
 from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Source
 from midstream.language.result_time import time_of
 from midstream.language.scope import Scope
-from midstream.language.sources import NO_WINDOW
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 

@@ -14,24 +14,24 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from midstream.language.answers import TIME_SHOWN
+from midstream.language.answer_streams import TIME_SHOWN
 from midstream.language.calendar_window import calendar_units
 from midstream.language.coerce import literal
 from midstream.language.dialect import CqlText
 from midstream.language.enrichment import names_read
 from midstream.language.expression import Column, Expression
+from midstream.language.from_clause import FromClause
 from midstream.language.functions import call
 from midstream.language.join_order import JoinOrder, blocks_of, joined_sources
 from midstream.language.join_times import JoinTimes, Meeting, whole
 from midstream.language.join_windows import by_answers, is_result_time
-from midstream.language.outer_join import check_outer_joins, is_outer
+from midstream.language.outer_join_clause import check_outer_joins, is_outer
 from midstream.language.part_tree import PartWriter, WrittenPart, is_part_of
 from midstream.language.parts import Statement
 from midstream.language.place import place
 from midstream.language.query import Query, Source
 from midstream.language.rank_limit import is_over
 from midstream.language.scope import NOT_STARRED, Scope, event_time
-from midstream.language.sources import FromClause
 from midstream.language.types import TIMESTAMP, TIMESTAMPTZ
 from midstream.language.unnested import LISTS
 from midstream.language.window_words import is_window_call

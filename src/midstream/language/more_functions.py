@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from midstream.language import failing, rules
 from midstream.language.expression import Call
 from midstream.language.function import MANY, Function, fixed
-from midstream.language.kernels import bits, json, letters, moments, number, pattern
+from midstream.language.kernels import bits, date_functions, json, letters, number, pattern
 from midstream.language.kernels.datum import Datum, lift
 from midstream.language.rules import Rule, counted
 from midstream.language.shaped_rules import bits as of_bits
@@ -73,24 +73,24 @@ _TEXTS: dict[str, Function] = {
 }
 
 _TIMES: dict[str, Function] = {
-    "date_trunc": fixed(2, cut_to(moments.UNITS), moments.truncated),
-    "time_bucket": fixed(3, bucket, moments.bucketed),
-    "hop_ends": Function(counted(3, 4, windows), moments.hop_ends),
-    "cumulate_ends": Function(counted(3, 4, growing_windows), moments.cumulate_ends),
-    "date_diff": fixed(3, cut_to(moments.COUNTED), moments.difference),
-    "timestampdiff": fixed(3, cut_to(moments.COUNTED), moments.whole_units),
-    "at_time_zone": fixed(2, zoned, moments.at_zone),
-    "strftime": fixed(2, shaped(TEXT, "moment", "word"), moments.formatted),
-    "epoch": fixed(1, shaped(DOUBLE, "moment"), moments.epoch),
-    "epoch_ms": fixed(1, shaped(INT64, "moment"), moments.epoch_ms),
-    "to_timestamp": _failing(1, shaped(TIMESTAMPTZ, "real"), moments.from_seconds),
-    "make_timestamp_ms": _failing(1, shaped(TIMESTAMP, "whole"), moments.from_ms),
+    "date_trunc": fixed(2, cut_to(date_functions.UNITS), date_functions.truncated),
+    "time_bucket": fixed(3, bucket, date_functions.bucketed),
+    "hop_ends": Function(counted(3, 4, windows), date_functions.hop_ends),
+    "cumulate_ends": Function(counted(3, 4, growing_windows), date_functions.cumulate_ends),
+    "date_diff": fixed(3, cut_to(date_functions.COUNTED), date_functions.difference),
+    "timestampdiff": fixed(3, cut_to(date_functions.COUNTED), date_functions.whole_units),
+    "at_time_zone": fixed(2, zoned, date_functions.at_zone),
+    "strftime": fixed(2, shaped(TEXT, "moment", "word"), date_functions.formatted),
+    "epoch": fixed(1, shaped(DOUBLE, "moment"), date_functions.epoch),
+    "epoch_ms": fixed(1, shaped(INT64, "moment"), date_functions.epoch_ms),
+    "to_timestamp": _failing(1, shaped(TIMESTAMPTZ, "real"), date_functions.from_seconds),
+    "make_timestamp_ms": _failing(1, shaped(TIMESTAMP, "whole"), date_functions.from_ms),
     "as_uuid": _failing(1, shaped(TEXT, "text"), letters.uuid),
     "try_uuid": fixed(1, shaped(TEXT, "text"), letters.uuid),
-    "make_date": _failing(3, shaped(pa.date32(), "whole", "whole", "whole"), moments.date_of),
-    "last_day": fixed(1, shaped(pa.date32(), "moment"), moments.last_day),
-    "dayname": fixed(1, shaped(TEXT, "moment"), moments.name_of("%A")),
-    "monthname": fixed(1, shaped(TEXT, "moment"), moments.name_of("%B")),
+    "make_date": _failing(3, shaped(pa.date32(), "whole", "whole", "whole"), date_functions.date_of),
+    "last_day": fixed(1, shaped(pa.date32(), "moment"), date_functions.last_day),
+    "dayname": fixed(1, shaped(TEXT, "moment"), date_functions.name_of("%A")),
+    "monthname": fixed(1, shaped(TEXT, "moment"), date_functions.name_of("%B")),
 }
 
 

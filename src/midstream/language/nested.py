@@ -9,7 +9,7 @@ from sqlglot import exp
 from midstream.language.coerce import cast, literal, plain
 from midstream.language.expression import Call, Expression, Literal
 from midstream.language.function import Function, fixed
-from midstream.language.kernels import nested
+from midstream.language.kernels import nested_parts
 from midstream.language.kernels.nested_keys import nested_key
 from midstream.language.rules import Arguments, anything, wrong
 from midstream.language.types import BOOLEAN, INT64, family
@@ -89,10 +89,10 @@ def _contained(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 
 NESTED: dict[str, Function] = {
     "nested_key": fixed(1, lambda arguments: (pa.binary(), arguments), nested_key),
-    FIELD: fixed(2, anything, nested.field),
-    ITEM: fixed(2, anything, nested.item),
-    ENTRY: fixed(2, anything, nested.entry),
-    "array_length": fixed(1, _counted, nested.count),
-    "list_contains": fixed(2, _contained, nested.contains),
+    FIELD: fixed(2, anything, nested_parts.field),
+    ITEM: fixed(2, anything, nested_parts.item),
+    ENTRY: fixed(2, anything, nested_parts.entry),
+    "array_length": fixed(1, _counted, nested_parts.count),
+    "list_contains": fixed(2, _contained, nested_parts.contains),
 }
 """The functions of nested values, by name."""

@@ -9,11 +9,17 @@ from types import MappingProxyType
 
 from midstream.language.bind import Binder
 from midstream.language.calendar_window import CalendarWindow, calendar_window
-from midstream.language.checks import may_reject, with_checks
 from midstream.language.clauses import Clauses, clauses_of
 from midstream.language.enrichment import EnrichedStream
 from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN, Call, Column, Expression, Literal, is_result_time
+from midstream.language.from_clause import (
+    check_predicates,
+    check_rows_windows,
+    check_windows,
+    difference_of,
+    event_times,
+)
 from midstream.language.functions import CATALOGUE, always, call, function_of
 from midstream.language.group_window import GroupWindow, group_window
 from midstream.language.grouping import grouped
@@ -21,8 +27,8 @@ from midstream.language.implied_windows import with_implied_windows
 from midstream.language.join_parts import JoinPart, may_join
 from midstream.language.join_times import whole
 from midstream.language.moments import moments
-from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
-from midstream.language.over import over_rows
+from midstream.language.outer_join_clause import check_evaluable, outer_join_of, placed, scope_above
+from midstream.language.over_clause import over_rows
 from midstream.language.parts import Statement, not_too_deep
 from midstream.language.predicates import classify
 from midstream.language.qualified import node_of
@@ -30,12 +36,12 @@ from midstream.language.query import Lookups, Query, Source
 from midstream.language.rank_limit import is_over
 from midstream.language.relation_operator import check_relation, related
 from midstream.language.result_time import result_time
+from midstream.language.row_checks import may_reject, with_checks
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of
 from midstream.language.session_window import SessionWindow
-from midstream.language.sources import check_predicates, check_rows_windows, check_windows, difference_of, event_times
-from midstream.language.static_tables import LookedUp, keys_of_streams, looked_up
-from midstream.language.top_n import ranked
+from midstream.language.table_join import LookedUp, keys_of_streams, looked_up
+from midstream.language.top_n_clause import ranked
 from midstream.language.types import BOOLEAN
 from midstream.model.errors import LanguageError, QueryError
 from midstream.model.manifest import Manifest

@@ -17,8 +17,8 @@ from midstream.language.join_order import JoinedSource, JoinOrder
 from midstream.language.parts import Statement
 from midstream.language.place import standing_at
 from midstream.language.scope import find_name
+from midstream.language.sql_tree import column_of, join_of, source_of, titled
 from midstream.language.subqueries import as_subquery, common_tables
-from midstream.language.tree import column_of, join_of, source_of, titled
 from midstream.model.schema import StreamSchema
 
 

@@ -29,7 +29,7 @@ from midstream.language.place import place, standing_at
 from midstream.language.rank_limit import is_rank
 from midstream.language.ranked_groups import with_groups_apart
 from midstream.language.set_operations import operands, over, selects_of, stream_of
-from midstream.language.tree import sql_of
+from midstream.language.sql_tree import sql_of
 from midstream.language.unnested import LISTS
 from midstream.language.window_tables import with_window_columns
 from midstream.model.errors import LanguageError

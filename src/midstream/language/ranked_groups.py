@@ -14,7 +14,7 @@ from midstream.language.error_at import error_at
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.place import standing_at
 from midstream.language.rank_limit import RANKS, is_rank
-from midstream.language.tree import sql_of
+from midstream.language.sql_tree import sql_of
 from midstream.language.window_words import is_window_bound
 
 

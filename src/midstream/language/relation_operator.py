@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from midstream.language.dialect import CqlText
+from midstream.language.from_clause import NO_WINDOW
 from midstream.language.place import place
 from midstream.language.query import Aggregate, Source
-from midstream.language.sources import NO_WINDOW
 from midstream.model.errors import LanguageError
 
 _GROUPING = ("group", "having", "qualify", "distinct")

@@ -14,7 +14,7 @@ from midstream.language.place import place, place_of
 from midstream.language.query import Output
 from midstream.language.scope import Scope
 from midstream.language.set_operations import operation_of
-from midstream.language.tree import sql_of
+from midstream.language.sql_tree import sql_of
 from midstream.language.window_words import is_window_bound, is_window_call
 from midstream.model.errors import LanguageError
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from midstream.language.coerce import cast, plain, unify
 from midstream.language.expression import Expression, Literal
 from midstream.language.kernels import pattern
-from midstream.language.kernels.moments import known_zone
+from midstream.language.kernels.date_functions import known_zone
 from midstream.language.rules import Arguments, Rule, need, whole_number, written, wrong
 from midstream.language.types import BOOLEAN, DOUBLE, DURATION, INT64, TEXT, TIMES, TIMESTAMP, TIMESTAMPTZ, family
 

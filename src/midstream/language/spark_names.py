@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from midstream.language.place import offset_of
-from midstream.language.tree import sql_of
+from midstream.language.sql_tree import sql_of
 from midstream.model.errors import LanguageError
 
 _SHAPES = {

@@ -11,7 +11,7 @@ from sqlglot import exp
 from midstream.language.error_at import error_at
 from midstream.language.place import word_at
 from midstream.language.rank_limit import is_over
-from midstream.language.tree import sql_of
+from midstream.language.sql_tree import sql_of
 
 UNNAMED = "unnest"
 """What the items of a list that has no name are called: in FROM, and, behind blanks, in the select list."""

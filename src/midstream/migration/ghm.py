@@ -13,7 +13,7 @@ from midstream.migration.option import DECOMPOSE, Budget
 from midstream.migration.predictions import beside
 from midstream.migration.under_way.feeding import Queue, feed, old_rows, queue_of
 from midstream.migration.under_way.lasting import Lasting
-from midstream.migration.under_way.task import BegunTask
+from midstream.migration.under_way.migration_task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId

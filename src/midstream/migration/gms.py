@@ -12,7 +12,7 @@ from midstream.migration.gpt import begin_empty
 from midstream.migration.predictions import replay_all
 from midstream.migration.under_way.feeding import feed, old_rows
 from midstream.migration.under_way.lasting import Lasting
-from midstream.migration.under_way.task import BegunTask
+from midstream.migration.under_way.migration_task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.signature import ViewKind, ViewName

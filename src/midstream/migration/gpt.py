@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from midstream.migration.predictions import beside
 from midstream.migration.under_way.lasting import Lasting
-from midstream.migration.under_way.task import BegunTask
+from midstream.migration.under_way.migration_task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.signature import ViewKind, ViewName

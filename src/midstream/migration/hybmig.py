@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import MigrationRequest
 from midstream.migration.hybrid.background import Background
 from midstream.migration.hybrid.characteristics import CharacteristicsTable, Entry
 from midstream.migration.option import BACKGROUND, DECOMPOSE
 from midstream.migration.predictions import shifting
+from midstream.migration.strategy_contract import MigrationRequest
 from midstream.migration.under_way.lasting import Lasting
-from midstream.migration.under_way.task import BegunTask
+from midstream.migration.under_way.migration_task import BegunTask
 from midstream.migration.under_way.transition import Transition, inner
 from midstream.model.codec import decode, encode
 from midstream.optimizer.prediction import Prediction, Situation

@@ -15,8 +15,8 @@ from midstream.migration.just_in_time.probed_state import Fork, ProbedState
 from midstream.migration.option import BACKGROUND, DECOMPOSE
 from midstream.migration.predictions import on_demand
 from midstream.migration.under_way.lasting import Lasting
+from midstream.migration.under_way.migration_task import BegunTask
 from midstream.migration.under_way.running import MigratingBox
-from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, inner
 from midstream.model.errors import CheckpointError
 from midstream.model.ids import StateId

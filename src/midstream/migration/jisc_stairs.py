@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import MigrationRequest
 from midstream.migration.jisc import JISC, JISCTransition
 from midstream.migration.just_in_time.completion import Completion
-from midstream.migration.under_way.task import BegunTask
+from midstream.migration.strategy_contract import MigrationRequest
+from midstream.migration.under_way.migration_task import BegunTask
 from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import MigrationRequest
 from midstream.migration.moving_state import MovingState
+from midstream.migration.strategy_contract import MigrationRequest
 from midstream.plan.tree import MultiJoin
 
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import Strategy
 from midstream.migration.predictions import rebuild_all
+from midstream.migration.strategy_contract import Strategy
 from midstream.operators.ensure import ensure, states_of
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.runtime.box import Box, PlanBox

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from midstream.migration.base import MigrationRequest
 from midstream.migration.gpt import begin_empty
 from midstream.migration.option import DECOMPOSE, Flag, OneOf
 from midstream.migration.predictions import both_plans
+from midstream.migration.strategy_contract import MigrationRequest
 from midstream.migration.under_way.lasting import Lasting
-from midstream.migration.under_way.task import BegunTask
+from midstream.migration.under_way.migration_task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart, inner, joins_above, restricted
 from midstream.model.window import EVENT_TIME
 from midstream.operators.match import keyed

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import MigrationRequest, Strategy
+from midstream.migration.strategy_contract import MigrationRequest, Strategy
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane

@@ -14,7 +14,7 @@ from midstream.model.codec import WRITTEN, Complete, EncodedOnce, Tagged
 from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
-from midstream.model.lanes import LaneOptimization
+from midstream.model.lane_choice import LaneOptimization
 from midstream.model.node_spread import NodeSpread
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.schema import StreamSchema, TableSchema

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.kernels.moments import unit_ends
+from midstream.language.kernels.date_functions import unit_ends
 from midstream.language.query import Aggregate
 from midstream.model.window import EVENT_TIME
 from midstream.operators.open_groups import OpenGroupsOperator

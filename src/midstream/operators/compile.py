@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from midstream.operators.binding import Binding, compile_source
-from midstream.operators.eddy.cacq import EddyOperator
+from midstream.operators.eddy.cacq_eddy import EddyOperator
 from midstream.operators.eddy.stem import compile_stems
 from midstream.operators.join_condition import join_condition
 from midstream.operators.multi_join import Hop, MultiJoinOperator, Route

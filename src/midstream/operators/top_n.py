@@ -13,7 +13,7 @@ from midstream.language.evaluate import evaluate, holds
 from midstream.language.expression import Column
 from midstream.language.kernels.datum import Mask
 from midstream.language.query import Aggregate
-from midstream.language.top_n import RANK
+from midstream.language.top_n_clause import RANK
 from midstream.language.types import family
 from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.collected import rank

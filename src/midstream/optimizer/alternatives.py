@@ -14,7 +14,7 @@ from midstream.optimizer.cost.plan_cost import CostModel, PlansWeighed
 from midstream.optimizer.cost.sizes import Sizes
 from midstream.optimizer.cost.units import PLAN_OBJECTIVES
 from midstream.optimizer.estimate import Estimate
-from midstream.optimizer.policies.base import SwitchCost, WeighedPlan
+from midstream.optimizer.policies.policy_contract import SwitchCost, WeighedPlan
 from midstream.optimizer.prediction import Prediction
 from midstream.optimizer.search.best import Ranked, best_plans, ranked
 from midstream.optimizer.search.bushy import MOST_SOURCES

@@ -33,7 +33,7 @@ from midstream.state.lineage import LINEAGE, Lineage
 from midstream.state.rows import BaseRows, RowRun, one_batch
 from midstream.state.sorted_run import FoundCodes, SortedRun, before_relived, purge_run
 from midstream.state.specs import RowsSpec, StateSpec
-from midstream.state.store.base import ChunkStore, store_chunk
+from midstream.state.store.chunk_store import ChunkStore, store_chunk
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from midstream.model.errors import QueryError, StrategyError
 from midstream.model.manifest import Manifest, MigrationRecord
 from midstream.model.sharing import Chain
 from midstream.sharing.coverage import lineage_of
-from midstream.sharing.partition import MOST_JOINS, count_partitions
-from midstream.sharing.schemes.base import scheme, schemes
+from midstream.sharing.filter_partition import MOST_JOINS, count_partitions
+from midstream.sharing.schemes.scheme_contract import scheme, schemes
 from midstream.sharing.shape import canonical_plan, own_plan
 from midstream.state.lineage import Lineage
 

@@ -14,7 +14,7 @@ from midstream.language.query import Query
 from midstream.model.manifest import Manifest
 from midstream.model.sharing import ALWAYS, NEVER, Chain, Extent, SharedSource, SourceFilter
 from midstream.runtime.watermark import watermarks
-from midstream.sharing.schemes.base import scheme
+from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sharing.shape import Shape
 from midstream.state.lineage import MOST_FILTERS, Lineage
 

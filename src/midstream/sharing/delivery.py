@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from midstream.language.evaluate import holds
 from midstream.runtime.result_operator import Answer
-from midstream.sharing.results import Mask, Member, Results, table_of
+from midstream.sharing.chain_results import Mask, Member, Results, table_of
 from midstream.state.combinations import Combinations, Words
 from midstream.state.keys import stable_order
 from midstream.state.rows import take

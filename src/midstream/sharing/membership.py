@@ -15,7 +15,7 @@ from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.sharing import ALWAYS, Chain, Demand, SharedSource
 from midstream.sharing.chains import new_chain_name, renamed, reworded
 from midstream.sharing.coverage import coverage_of, extended, horizon, next_time, purged_to, visible_past
-from midstream.sharing.schemes.base import scheme
+from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sharing.shape import Shape, can_share, canonical_plan, own_plan, shape_of
 from midstream.state.lineage import MOST_FILTERS
 

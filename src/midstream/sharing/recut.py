@@ -13,7 +13,7 @@ from midstream.model.ids import CounterKey, OperatorId, StateKind
 from midstream.model.manifest import Manifest
 from midstream.model.sharing import Chain
 from midstream.sharing.chain_cost import ChainLoad, UnitCosts
-from midstream.sharing.schemes.base import Figures, scheme
+from midstream.sharing.schemes.scheme_contract import Figures, scheme
 
 STEPS_BETWEEN, MANY = 8, 100
 """Steps after which the statistics are looked at again; as many more for each so many queries."""

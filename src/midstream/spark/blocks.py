@@ -32,8 +32,8 @@ from midstream.spark.parcel import (
 from midstream.spark.unpack import Share, StreamSlots, as_declared
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import greatest_by_partition, judge
-from midstream.step.admission.outputs import PARTITION
 from midstream.step.admission.reading import whole_or_null
+from midstream.step.admission.refused_rows import PARTITION
 
 
 class RowsRead(AccumulatorParam[int]):

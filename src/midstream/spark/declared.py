@@ -15,9 +15,9 @@ from pyspark.sql.pandas.types import from_arrow_type
 from midstream.language.ddl import parse_ddl
 from midstream.model.errors import InputError
 from midstream.model.schema import is_uuid, uuid_field
-from midstream.spark.sources import arrow_type
-from midstream.step.admission.outputs import CORRUPT
+from midstream.spark.job_streams import arrow_type
 from midstream.step.admission.reading import never_fails
+from midstream.step.admission.refused_rows import CORRUPT
 
 _NOT_OF_TEXT = (T.ArrayType, T.MapType, T.StructType, T.BinaryType, T.VariantType)
 

@@ -39,18 +39,18 @@ from midstream.model.errors import (
     fault_located,
 )
 from midstream.model.events import EVENTS_KEPT, ChunksFetched, Event
-from midstream.model.lanes import StepTiming
+from midstream.model.lane_choice import StepTiming
 from midstream.model.manifest import SPARK, Manifest, Published
 from midstream.model.spark_cause import own_error
 from midstream.model.words import FEW
 from midstream.runtime import piece_writer
 from midstream.runtime.watermark import Seen
 from midstream.spark.blocks import RowsRead
-from midstream.spark.gather import Gathered, SparkExecutor, run_on_spark
+from midstream.spark.executor import Gathered, SparkExecutor, run_on_spark
+from midstream.spark.job_streams import needs
 from midstream.spark.layout import StepLayout
 from midstream.spark.session import STEP_SETTINGS
 from midstream.spark.setting import Setting, setting_of
-from midstream.spark.sources import needs
 from midstream.spark.task import Writes
 from midstream.state.store.files import FileStore
 from midstream.step.commands.add_query import AddQuery

@@ -19,9 +19,9 @@ from midstream.language.duration import parse_duration
 from midstream.language.query import Query
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.window import SECOND
+from midstream.spark.job_streams import JobStream, needs
 from midstream.spark.layout import Intake, intake
 from midstream.spark.session import QUERY_SETTINGS, settings
-from midstream.spark.sources import JobStream, needs
 from midstream.spark.topic import lags
 
 _ASKING = ("latestOffset", "getOffset", "getBatch")

@@ -34,21 +34,21 @@ from midstream.model.manifest import DEFAULT_SHARING, SPARK, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
-from midstream.sharing.schemes.base import scheme
+from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.spark.feed import Feed
-from midstream.spark.results import DataFrames
-from midstream.spark.run import Run
+from midstream.spark.job_streams import JobStream, declared_stream, rows_of_frame
+from midstream.spark.result_frames import DataFrames
+from midstream.spark.running_job import Run
 from midstream.spark.session import ship
-from midstream.spark.sources import JobStream, declared_stream, rows_of_frame
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
-from midstream.step.operators import check_operator
 from midstream.step.reviewing.settings import settings_of_values
+from midstream.step.user_operators import check_operator
 
 
 class Job:

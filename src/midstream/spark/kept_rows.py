@@ -18,7 +18,7 @@ from midstream.model.schema import StreamSchema
 from midstream.runtime.lane_key import slots
 from midstream.runtime.result_operator import Answer
 from midstream.state.base_state import TIME
-from midstream.state.store.base import ChunkStore, store_chunk
+from midstream.state.store.chunk_store import ChunkStore, store_chunk
 from midstream.step.answers import AnswerTimes, rows_of
 
 

@@ -10,7 +10,7 @@ from midstream.language.query import Query, query_of
 from midstream.model.manifest import QueryEntry
 from midstream.spark.exchange import Exchange, Group, row_filters
 from midstream.spark.layout import StepLayout
-from midstream.step.admission.lanes import counted_streams
+from midstream.step.admission.dealt_rows import counted_streams
 from midstream.step.answers import streams_by_level
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program

@@ -20,7 +20,7 @@ from midstream.model.codec import encode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.ids import LaneId
-from midstream.model.lanes import LaneOptimization
+from midstream.model.lane_choice import LaneOptimization
 from midstream.model.manifest import ChunkRef, LaneState, Published
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.piece_writer import PieceSizes
@@ -53,8 +53,8 @@ from midstream.spark.spread_part import SpreadPart
 from midstream.spark.staged_files import FILES_AT_ONCE, LanePieces, StagedFiles
 from midstream.spark.unpack import Share, StreamSlots, nothing
 from midstream.state.base_state import TIME
-from midstream.state.store.base import ChunkStore
 from midstream.state.store.chunk_cache import CacheUse, ChunkCache
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.state.store.files import FileStore
 from midstream.state.store.transfers import threads
 from midstream.state.store.unsynced import Unsynced

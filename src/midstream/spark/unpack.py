@@ -14,8 +14,8 @@ from midstream.model.schema import StreamSchema
 from midstream.spark.layout import StepLayout, arrivals_columns
 from midstream.state.base_state import TIME, count_column
 from midstream.step.admission.admit import Mask
-from midstream.step.admission.outputs import all_texts, dead_letters, late_rows, readable
 from midstream.step.admission.reading import far_time, null_time, reasons_of_texts
+from midstream.step.admission.refused_rows import all_texts, dead_letters, late_rows, readable
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from midstream.runtime.watermark import BEGINNING
 from midstream.state.base_state import TIME
 from midstream.state.rows import one_batch
 from midstream.step.admission.admit import judge
-from midstream.step.admission.outputs import CORRUPT, OFFSET, PARTITION, REASON, all_texts
 from midstream.step.admission.reading import read_in, ways_of
+from midstream.step.admission.refused_rows import CORRUPT, OFFSET, PARTITION, REASON, all_texts
 
 _LOCAL = re.compile(r"^file:(//)?(?=/)")
 """How a path begins that Hadoop writes out: nothing else of it is quoted."""

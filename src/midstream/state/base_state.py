@@ -21,7 +21,7 @@ from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
 from midstream.state.sorted_run import before_relived, is_alive, is_dead
 from midstream.state.specs import RowsSpec
-from midstream.state.store.base import ChunkStore, store_chunk
+from midstream.state.store.chunk_store import ChunkStore, store_chunk
 from midstream.state.store.memory import plain_size
 
 Mask = npt.NDArray[np.bool_]

@@ -18,7 +18,7 @@ from midstream.state.gather import extremes
 from midstream.state.lineage import Lineage
 from midstream.state.sorted_run import DyingRun, SortedRun, from_batch, is_dead, merge_runs, purge_run, purge_runs
 from midstream.state.specs import StateSpec
-from midstream.state.store.base import ChunkStore, store_chunk
+from midstream.state.store.chunk_store import ChunkStore, store_chunk
 
 PARTS_OF_SLICE = 4
 """A chunk covers the ages up to its slice's end divided by this, or those of one step's rows if they are more."""

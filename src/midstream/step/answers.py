@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.language.answers import Answering, answers_as_stream, streams_named
+from midstream.language.answer_streams import Answering, answers_as_stream, streams_named
 from midstream.language.parse import bind_query
 from midstream.language.parts import Statement
 from midstream.language.place import begin_of, place
@@ -36,7 +36,7 @@ from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING, Seen, watermarks
 from midstream.state.base_state import TIME
 from midstream.step.lane_step import LaneOutput
-from midstream.step.operators import result_columns
+from midstream.step.user_operators import result_columns
 
 
 def with_answers(manifest: Manifest, query: Statement, reader: str) -> Manifest:

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from midstream.language.expression import Expression
 from midstream.language.query import query_of
-from midstream.migration.base import Strategy
+from midstream.migration.strategy_contract import Strategy
 from midstream.model.ids import OperatorId, StateId
 from midstream.model.manifest import Manifest
 from midstream.model.sharing import Demands
@@ -25,11 +25,11 @@ from midstream.runtime.lane_key import lane_key
 from midstream.runtime.operator import Operator
 from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer
-from midstream.sharing.answers import ChainAnswers
+from midstream.sharing.chain_answers import ChainAnswers
+from midstream.sharing.chain_results import Member
 from midstream.sharing.coverage import lineage_of
-from midstream.sharing.partition import can_partition, partition_joins
-from midstream.sharing.results import Member
-from midstream.sharing.schemes.base import scheme
+from midstream.sharing.filter_partition import can_partition, partition_joins
+from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sharing.shape import SCOPE, Shape, representative, shape_of
 from midstream.state.combinations import Combinations
 from midstream.state.specs import RowsSpec

@@ -8,19 +8,19 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from midstream.language.query import Query, query_of
-from midstream.migration.base import MigrationRequest, discovered
+from midstream.migration.strategy_contract import MigrationRequest, discovered
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import Manifest
 from midstream.optimizer.chooser import checked, choose
 from midstream.optimizer.observe import statistics
 from midstream.optimizer.prediction import Situation
 from midstream.optimizer.samples.drawn import ChunkSamples
-from midstream.optimizer.samples.reading import samples_of
+from midstream.optimizer.samples.sample_reading import samples_of
 from midstream.optimizer.statistics import Statistics
 from midstream.plan.decompose import Task, decompose
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.draft import MigrationStart
 from midstream.step.program import observed
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from midstream.model.counters import Counters
 from midstream.model.frozen import revised
 from midstream.model.ids import LaneId, StateId, StateKind
-from midstream.model.lanes import LaneLoad, LaneTrend, Slowness, StepTiming
+from midstream.model.lane_choice import LaneLoad, LaneTrend, Slowness, StepTiming
 from midstream.model.manifest import Manifest, StateListing
 from midstream.optimizer.cost.calibration import corrected
 from midstream.optimizer.cost.units import JoinUnitCosts

@@ -21,7 +21,7 @@ from midstream.runtime.lane import Lane
 from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import StepClock
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.program import Program
 from midstream.step.unit import Requirements, Unit
 from midstream.step.unit_step import UnitStep

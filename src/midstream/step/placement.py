@@ -14,11 +14,11 @@ from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.runtime.checks import are_on, require
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import BEGINNING, watermarks
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.plan_step import lanes_of
 from midstream.step.program import Program, compile_program
 from midstream.step.query_unit import QueryUnit
-from midstream.step.rescale import dealt_states
+from midstream.step.rescaled_state import dealt_states
 from midstream.step.spreading.deployed import Deployed, as_before
 from midstream.step.spreading.partition import read
 

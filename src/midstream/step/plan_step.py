@@ -12,14 +12,14 @@ from midstream.model.command import Command
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.events import CommandRefused, Event
 from midstream.model.frozen import revised
-from midstream.model.lanes import StepTiming
+from midstream.model.lane_choice import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread
 from midstream.runtime.lane_key import is_single
 from midstream.sharing.chains import united
 from midstream.sharing.membership import settled
 from midstream.sharing.recut import recut
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.arrangement import Arrangement, arrangement_of, keep_arrangement
 from midstream.step.commands.add_query import with_refused
 from midstream.step.commands.base import apply
@@ -29,7 +29,7 @@ from midstream.step.program import Program, compile_program
 from midstream.step.reviewing.carry_out import forget_paces, review
 from midstream.step.reviewing.lane_review import review_lanes
 from midstream.step.spreading.length import evened, lengthened
-from midstream.step.spreading.sharing import spread_queries
+from midstream.step.spreading.ring_members import spread_queries
 
 Refuse = Callable[[Command, Manifest], str | None]
 """Returns why a host refuses a command after which the manifest would be as given; None if the step may take it."""

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from midstream.language.expression import Expression
 from midstream.language.query import Query
-from midstream.migration.base import Strategy
+from midstream.migration.strategy_contract import Strategy
 from midstream.migration.under_way.hand_over import hand_over
 from midstream.model.codec import decode
 from midstream.model.ids import StateId

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from midstream.language.expression import Expression
 from midstream.language.query import Query
-from midstream.migration.base import Strategy
+from midstream.migration.strategy_contract import Strategy
 from midstream.migration.under_way.lasting import maker
 from midstream.migration.under_way.running import restored
 from midstream.model.counters import NOTHING

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.migration.base import strategy
+from midstream.migration.strategy_contract import strategy
 from midstream.migration.under_way.running import recovered
 from midstream.model.ids import OperatorId, StateId
 from midstream.model.manifest import LaneState

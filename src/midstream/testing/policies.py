@@ -20,10 +20,10 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.engine import Engine
-from midstream.migration.base import strategies
+from midstream.migration.strategy_contract import strategies
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, MigrationBegun, PlanPinned, PlanReviewed, ProposalClosed, ReviewFailed
-from midstream.optimizer.policies.base import Policy, policies
+from midstream.optimizer.policies.policy_contract import Policy, policies
 from midstream.testing.strategies import plans
 from midstream.testing.suite import SCHEMA, STEP, TIES, DrawnJoin, Row, answer_over, installed, located
 

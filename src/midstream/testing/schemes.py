@@ -19,7 +19,7 @@ import pyarrow as pa
 from midstream.engine import Engine
 from midstream.model.errors import StrategyError
 from midstream.sharing.chain_cost import ChainLoad, UnitCosts
-from midstream.sharing.schemes.base import Figures, Scheme, schemes
+from midstream.sharing.schemes.scheme_contract import Figures, Scheme, schemes
 from midstream.testing.suite import STEP, DrawnJoin, Family, Oracle, draw_rows, installed, located
 
 STEPS = 8

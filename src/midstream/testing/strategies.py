@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.engine import Engine
-from midstream.migration.base import Strategy, discovered
+from midstream.migration.strategy_contract import Strategy, discovered
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import DEFAULT_SHARING
-from midstream.sharing.schemes.base import schemes
+from midstream.sharing.schemes.scheme_contract import schemes
 from midstream.testing.suite import SCHEMA, STEP, DrawnJoin, Family, Oracle, draw_rows, installed, located
 
 STEPS = 9

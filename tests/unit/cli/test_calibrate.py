@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from midstream.cli.main import main
-from midstream.lab import calibration
-from midstream.lab.calibration import TREE, CalibrationRun
+from midstream.lab import timed_runs
+from midstream.lab.timed_runs import TREE, CalibrationRun
 from midstream.optimizer.cost.calibration import units_from_json
 
 
 def test_unit_costs_are_shown_and_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calibration, "RUNS", (CalibrationRun(TREE, 5.0, 5.0), CalibrationRun(TREE, 30.0, 50.0)))
+    monkeypatch.setattr(timed_runs, "RUNS", (CalibrationRun(TREE, 5.0, 5.0), CalibrationRun(TREE, 30.0, 50.0)))
     assert main(["calibrate", "--out", str(tmp_path / "of/units.json"), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert json.loads((tmp_path / "of/units.json").read_text()) == shown
@@ -29,7 +29,7 @@ def test_unit_costs_are_shown_and_written(
 def test_what_cannot_be_written_is_said_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(calibration, "RUNS", ())  # To measure nothing would end with another error.
+    monkeypatch.setattr(timed_runs, "RUNS", ())  # To measure nothing would end with another error.
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     assert main(["calibrate", "--out", str(tmp_path / name)]) in (1, 2)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from midstream.checkpoint.report import report
-from midstream.checkpoint.running import running_boxes, state_names
+from midstream.checkpoint.running_states import running_boxes, state_names
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest

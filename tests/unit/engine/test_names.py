@@ -11,7 +11,7 @@ import pytest
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.model.events import CommandRefused
-from midstream.sharing.schemes.base import schemes
+from midstream.sharing.schemes.scheme_contract import schemes
 from midstream.step.commands.add_query import AddQuery
 
 NAMES = (

@@ -13,7 +13,7 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.command import Command
 from midstream.model.events import CommandRefused, QueryAdded
 from midstream.model.manifest import Manifest
-from midstream.sharing.schemes.base import schemes
+from midstream.sharing.schemes.scheme_contract import schemes
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from midstream.lab.calibration import EDDY, ORDERS, STEPS, TREE, WARM, CalibrationRun, timed_runs
+from midstream.lab.timed_runs import EDDY, ORDERS, STEPS, TREE, WARM, CalibrationRun, timed_runs
 
 
 @pytest.mark.parametrize("plan", [TREE, ORDERS, EDDY])

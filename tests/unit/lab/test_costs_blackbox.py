@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest import approx
 
-from midstream.lab.costs import hybmig, zhu
+from midstream.lab.costs import hybmig_costs, zhu_costs
 from midstream.model.events import MigrationEnded
 from tests.unit.building import engine
 from tests.unit.migration.flows import advance, ended, warm, worked
@@ -40,7 +40,7 @@ def migrated(strategy: str, plan: str = NEW, seconds: float = 15, **options: Any
 
 def test_gms_costs_what_a_first_window_of_the_new_plan_does() -> None:
     t_new_prime, _ = per_row(NEW)
-    assert ended(migrated("gms")).comparisons == approx(hybmig.duration_gms(TAU, N, W, t_new_prime), rel=0.2)
+    assert ended(migrated("gms")).comparisons == approx(hybmig_costs.duration_gms(TAU, N, W, t_new_prime), rel=0.2)
 
 
 def test_gms_pays_less_for_an_old_tuple_than_is_paid_for_a_new_one() -> None:
@@ -52,9 +52,9 @@ def test_gms_pays_less_for_an_old_tuple_than_is_paid_for_a_new_one() -> None:
 
 def test_gpt_and_hybmig_and_parallel_track_last_one_window() -> None:
     for strategy, length in (
-        ("gpt", hybmig.duration_gpt(W)),
-        ("hybmig", hybmig.duration_hybmig(W)),
-        ("parallel_track", zhu.t_pt(W, h=1)),
+        ("gpt", hybmig_costs.duration_gpt(W)),
+        ("hybmig", hybmig_costs.duration_hybmig(W)),
+        ("parallel_track", zhu_costs.t_pt(W, h=1)),
     ):
         assert ended(migrated(strategy)).detail["steps"] == approx(length + 1, abs=1), strategy
 
@@ -62,7 +62,7 @@ def test_gpt_and_hybmig_and_parallel_track_last_one_window() -> None:
 def test_by_zhu_s_purge_rule_parallel_track_lasts_two() -> None:
     """Whatever the height above one, as Equation 4 says; an old plan of one join is done after one window."""
     made = migrated("parallel_track", seconds=25, purge="zhu")
-    assert ended(made).detail["steps"] == approx(zhu.t_pt(W, h=3) + 1, abs=1)
+    assert ended(made).detail["steps"] == approx(zhu_costs.t_pt(W, h=3) + 1, abs=1)
 
 
 def test_gpt_costs_at_most_both_plans_over_a_window() -> None:
@@ -70,8 +70,8 @@ def test_gpt_costs_at_most_both_plans_over_a_window() -> None:
     (_, t_old), (t_new_prime, t_new) = per_row(OLD), per_row(NEW)
     made = migrated("gpt")
     both = sum(worked(made)[int(BEGIN) : int(BEGIN + W)])
-    assert both < 1.15 * hybmig.cpu_gpt(TAU, N, W, t_old, t_new)
-    assert both > 0.85 * hybmig.cpu_gpt(TAU, N, W, t_old, t_new_prime)
+    assert both < 1.15 * hybmig_costs.cpu_gpt(TAU, N, W, t_old, t_new)
+    assert both > 0.85 * hybmig_costs.cpu_gpt(TAU, N, W, t_old, t_new_prime)
 
 
 def test_ghm_is_done_by_the_time_of_the_equation() -> None:
@@ -82,7 +82,7 @@ def test_ghm_is_done_by_the_time_of_the_equation() -> None:
     for spare in (1.6, 2.4, 4.0):
         budget = spare * TAU * N * t_new
         used = 0.8 * budget
-        whole = hybmig.duration_ghm(TAU, TAU, N, W, t_old=0, t_new=t_new / used, t_new_prime=t_new_prime / used)
+        whole = hybmig_costs.duration_ghm(TAU, TAU, N, W, t_old=0, t_new=t_new / used, t_new_prime=t_new_prime / used)
         lengths.append(ended(migrated("ghm", seconds=30, budget=int(budget))).detail["steps"])
         assert lengths[-1] <= whole + 2
     assert lengths == sorted(lengths, reverse=True)
@@ -91,6 +91,6 @@ def test_ghm_is_done_by_the_time_of_the_equation() -> None:
 
 def test_ghm_never_ends_where_the_equation_is_infinite() -> None:
     _, t_new = per_row(NEW)
-    assert hybmig.duration_ghm(TAU, TAU, N, W, t_old=0, t_new=2 / TAU / N, t_new_prime=1) == inf
+    assert hybmig_costs.duration_ghm(TAU, TAU, N, W, t_old=0, t_new=2 / TAU / N, t_new_prime=1) == inf
     made = migrated("ghm", seconds=25, budget=int(0.5 * TAU * N * t_new))
     assert not [event for event in made.events if isinstance(event, MigrationEnded)]

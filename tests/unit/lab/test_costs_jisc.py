@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pytest import approx
 
-from midstream.lab.costs import jisc
+from midstream.lab.costs import jisc_costs
 from midstream.plan.decompose import subplans
 from midstream.plan.tree import Join, Leaf, Plan
 from tests.unit.building import engine, table
@@ -38,22 +38,22 @@ def incomplete(i: int, j: int, n: int) -> int:
 
 @pytest.mark.parametrize("n", SIZES)
 def test_the_probabilities_sum_to_one(n: int) -> None:
-    assert sum(jisc.prob(i, j, n) for i, j in pairs(n)) == approx(1)
+    assert sum(jisc_costs.prob(i, j, n) for i, j in pairs(n)) == approx(1)
 
 
 @pytest.mark.parametrize("n", SIZES)
 def test_proposition_1_is_the_mean_and_variance_of_the_distribution(n: int) -> None:
-    mean = sum(jisc.c(i, j, n) * jisc.prob(i, j, n) for i, j in pairs(n))
-    square = sum(jisc.c(i, j, n) ** 2 * jisc.prob(i, j, n) for i, j in pairs(n))
-    assert jisc.mean_c(n) == approx(mean)
-    assert jisc.var_c(n) == approx(square - mean**2, abs=1e-9)
+    mean = sum(jisc_costs.c(i, j, n) * jisc_costs.prob(i, j, n) for i, j in pairs(n))
+    square = sum(jisc_costs.c(i, j, n) ** 2 * jisc_costs.prob(i, j, n) for i, j in pairs(n))
+    assert jisc_costs.mean_c(n) == approx(mean)
+    assert jisc_costs.var_c(n) == approx(square - mean**2, abs=1e-9)
 
 
 @pytest.mark.parametrize("n", [2, 3, 8])
 def test_an_exchange_leaves_as_many_states_complete_as_equation_3_says(n: int) -> None:
     """The root is complete and counted, as in the paper."""
     for i, j in pairs(n):
-        assert n - incomplete(i, j, n) == jisc.c(i, j, n)
+        assert n - incomplete(i, j, n) == jisc_costs.c(i, j, n)
 
 
 def test_the_propositions_hold_of_the_states_that_the_engine_keeps() -> None:
@@ -63,13 +63,13 @@ def test_the_propositions_hold_of_the_states_that_the_engine_keeps() -> None:
     """
     n = 5
     kept = {(i, j): complete_in_engine(i, j) for i, j in pairs(n)}
-    assert kept == {(i, j): jisc.c(i, j, n) for i, j in pairs(n)}
-    mean = sum(jisc.prob(*pair, n) * count for pair, count in kept.items())
-    square = sum(jisc.prob(*pair, n) * count**2 for pair, count in kept.items())
-    assert (mean, square - mean**2) == (approx(jisc.mean_c(n)), approx(jisc.var_c(n)))
+    assert kept == {(i, j): jisc_costs.c(i, j, n) for i, j in pairs(n)}
+    mean = sum(jisc_costs.prob(*pair, n) * count for pair, count in kept.items())
+    square = sum(jisc_costs.prob(*pair, n) * count**2 for pair, count in kept.items())
+    assert (mean, square - mean**2) == (approx(jisc_costs.mean_c(n)), approx(jisc_costs.var_c(n)))
     for epsilon in (0.1, 0.3, 0.5):
-        far = sum(jisc.prob(*pair, n) for pair, count in kept.items() if abs(count / mean - 1) > epsilon)
-        assert far <= jisc.concentration(n, epsilon) + 1e-9
+        far = sum(jisc_costs.prob(*pair, n) for pair, count in kept.items() if abs(count / mean - 1) > epsilon)
+        assert far <= jisc_costs.concentration(n, epsilon) + 1e-9
 
 
 def complete_in_engine(i: int, j: int) -> int:
@@ -97,8 +97,8 @@ def intermediate(made: Any) -> set[str]:
 def test_the_leading_terms_of_proposition_2_are_approached_slowly() -> None:
     """Relative errors fall, as O(1 / ln n) over n falls."""
     sizes = [10**2, 10**4, 10**6]
-    means = [abs(jisc.mean_c(n) / jisc.mean_c_asymptotic(n) - 1) for n in sizes]
-    variances = [abs(jisc.var_c(n) / jisc.var_c_asymptotic(n) - 1) for n in sizes]
+    means = [abs(jisc_costs.mean_c(n) / jisc_costs.mean_c_asymptotic(n) - 1) for n in sizes]
+    variances = [abs(jisc_costs.var_c(n) / jisc_costs.var_c_asymptotic(n) - 1) for n in sizes]
     assert means == sorted(means, reverse=True)
     assert variances == sorted(variances, reverse=True)
 
@@ -106,7 +106,7 @@ def test_the_leading_terms_of_proposition_2_are_approached_slowly() -> None:
 def test_the_remainder_of_proposition_2_grows_where_it_should_vanish() -> None:
     """O(1 / ln n) is printed; it is of the order n / ln² n, with the factor (1 - gamma) / 2."""
     sizes = [10**3, 10**4, 10**5, 10**6]
-    remainders = [jisc.mean_c_asymptotic(n) - jisc.mean_c(n) for n in sizes]
+    remainders = [jisc_costs.mean_c_asymptotic(n) - jisc_costs.mean_c(n) for n in sizes]
     assert remainders == sorted(remainders)
     assert remainders[-1] > 1000 / log(sizes[-1])
     scaled = [r / (n / log(n) ** 2) for r, n in zip(remainders, sizes, strict=True)]
@@ -114,8 +114,10 @@ def test_the_remainder_of_proposition_2_grows_where_it_should_vanish() -> None:
 
 
 def test_the_number_of_complete_states_concentrates() -> None:
-    bounds = [jisc.concentration(n, 0.3) for n in (100, 10**4, 10**6)]
+    bounds = [jisc_costs.concentration(n, 0.3) for n in (100, 10**4, 10**6)]
     assert bounds == sorted(bounds, reverse=True)
     n = 50
-    far = sum(jisc.prob(i, j, n) for i, j in pairs(n) if abs(jisc.c(i, j, n) / jisc.mean_c(n) - 1) > 0.3)
-    assert far <= jisc.concentration(n, 0.3)
+    far = sum(
+        jisc_costs.prob(i, j, n) for i, j in pairs(n) if abs(jisc_costs.c(i, j, n) / jisc_costs.mean_c(n) - 1) > 0.3
+    )
+    assert far <= jisc_costs.concentration(n, 0.3)

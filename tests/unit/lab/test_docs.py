@@ -9,9 +9,9 @@ import pyarrow.csv
 import pytest
 
 from midstream.lab.figure import Judgement, Scale, figures
-from midstream.lab.report import report
-from midstream.lab.run import FigureOutcome
-from midstream.migration.base import strategies
+from midstream.lab.figure_files import FigureOutcome
+from midstream.lab.lab_report import report
+from midstream.migration.strategy_contract import strategies
 
 DOCS = Path(__file__).parents[3] / "docs"
 MOST_BYTES = 60_000

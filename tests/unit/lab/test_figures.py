@@ -9,16 +9,16 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from midstream.lab import report as reporting
+from midstream.lab import lab_report as reporting
 from midstream.lab.drawing import INK, MARKS, lines, mark_of, plain
 from midstream.lab.figure import Claim, Figure, Judgement, Scale, Verdict, figure, figures
-from midstream.lab.run import FigureOutcome, redrawn, run
+from midstream.lab.figure_files import FigureOutcome, redrawn, run
 from midstream.lab.tidy import table
-from midstream.migration.base import strategies
+from midstream.migration.strategy_contract import strategies
 from midstream.model.errors import MidstreamError, QueryError
-from midstream.optimizer.policies.base import policies
+from midstream.optimizer.policies.policy_contract import policies
 from midstream.ring.spreading import spreadings
-from midstream.sharing.schemes.base import schemes as sharing_schemes
+from midstream.sharing.schemes.scheme_contract import schemes as sharing_schemes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

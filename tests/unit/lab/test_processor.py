@@ -6,8 +6,8 @@ import pytest
 
 from midstream.engine.stream_generator import GeneratedStream, Schedule
 from midstream.lab.generator import Workload, equal, query
-from midstream.lab.processor import QUERY, PlanSwitch, Prices, Processor
 from midstream.lab.trace import Trace
+from midstream.lab.virtual_processor import QUERY, PlanSwitch, Prices, Processor
 from midstream.model.events import MigrationEnded
 
 OLD, NEW = "((A B) C)", "(A (B C))"

@@ -10,6 +10,7 @@ import pytest
 
 from midstream.lab.drawing import PANEL, RATE
 from midstream.lab.figure import Figure, Scale
+from midstream.lab.figure_files import picture
 from midstream.lab.figures.wang_08_01 import ONE_JOIN, ROWS, Wang0801
 from midstream.lab.figures.wang_08_02 import PROBED, PURGE, ROUTE, SERVICE, WORK, Wang0802
 from midstream.lab.figures.wang_08_03 import (
@@ -27,7 +28,6 @@ from midstream.lab.figures.wang_08_03 import (
     UNIFORM,
     Wang0803,
 )
-from midstream.lab.run import picture
 from midstream.lab.tidy import table
 
 SLOW, FAST = 20.0, 80.0

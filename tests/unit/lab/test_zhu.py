@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from midstream.lab.costs.zhu import t_ms_left_deep
+from midstream.lab.costs.zhu_costs import t_ms_left_deep
 from midstream.lab.figures.zhu_13 import joins
 from midstream.lab.figures.zhu_16 import longest_zero
-from midstream.lab.processor import Processor
+from midstream.lab.virtual_processor import Processor
 from midstream.lab.zhu import LOW, NEW, OLD, ZhuSetting, predicted, set_1, stage, t_pt_by_lemma
 from midstream.lab.zhu_cases import Course
 

@@ -9,7 +9,7 @@ import pytest
 from sqlglot.parser import Parser
 
 from midstream.language.parts import Statement
-from midstream.language.tree import sql_of
+from midstream.language.sql_tree import sql_of
 from tests.docs.test_language_table import EXAMPLE, TAKEN, engine
 
 TEXTS = [found.strip() for found in EXAMPLE.findall(TAKEN)]

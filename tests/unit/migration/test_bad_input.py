@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import midstream as ms
-from midstream.migration import base
+from midstream.migration import strategy_contract
 from midstream.model.errors import CheckpointError, MidstreamError, PlanError, QueryError, StrategyError
 from midstream.model.events import MigrationBegun, MigrationEnded
 from tests.unit.building import both, engine, table
@@ -132,8 +132,8 @@ def test_a_restore_whose_migration_this_version_does_not_know(
     assert made.migration("q") is not None
     made.save(tmp_path / "saved")
     with monkeypatch.context() as older:
-        known = {name: kind for name, kind in base.discovered().items() if name != strategy}
-        older.setattr(base, "discovered", lambda: known)
+        known = {name: kind for name, kind in strategy_contract.discovered().items() if name != strategy}
+        older.setattr(strategy_contract, "discovered", lambda: known)
         with pytest.raises(CheckpointError, match=f"a migration by '{strategy}' is under way") as caught:
             push(ms.Engine.load(tmp_path / "saved"), 4)
         assert caught.value.place == "manifest"

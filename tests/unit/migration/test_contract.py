@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from midstream.migration.base import MigrationRequest, Strategy, discovered
+from midstream.migration.strategy_contract import MigrationRequest, Strategy, discovered
 from midstream.model.codec import encode
 from midstream.model.errors import StrategyError
 from midstream.model.events import MigrationBegun, MigrationEnded

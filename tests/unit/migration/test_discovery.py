@@ -8,7 +8,7 @@ import pytest
 
 import midstream as ms
 import midstream.migration as room
-from midstream.migration.base import Strategy, discovered, strategies, strategy
+from midstream.migration.strategy_contract import Strategy, discovered, strategies, strategy
 from midstream.model.errors import StrategyError
 
 

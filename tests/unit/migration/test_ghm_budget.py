@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from midstream.lab.hybmig_settings import HybMigTask, Machine
-from midstream.lab.processor import Processor
+from midstream.lab.virtual_processor import Processor
 
 TASK = HybMigTask(Machine(minute=12.0, rows=0.5, domain=20, speed=float("inf")), streams=5, ticks=12)
 

@@ -8,7 +8,7 @@ import pytest
 
 import midstream as ms
 from midstream.migration.hybrid.characteristics import CharacteristicsTable
-from midstream.migration.under_way.task import BegunTask
+from midstream.migration.under_way.migration_task import BegunTask
 from midstream.model.events import MigrationEnded, MigrationProgressed
 from midstream.plan.decompose import decompose
 from midstream.step.program import unit_of

@@ -15,7 +15,7 @@ import pytest
 import midstream as ms
 from midstream.migration.just_in_time.attempts import Attempts, take_over
 from midstream.migration.just_in_time.completion import Completion
-from midstream.migration.just_in_time.keys import KeyColumn, among
+from midstream.migration.just_in_time.distinct_keys import KeyColumn, among
 from midstream.migration.just_in_time.probed_state import ProbedState
 from midstream.model.events import MigrationEnded, MigrationProgressed
 from midstream.state.keys import Codes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from midstream.migration.just_in_time.attempts import Attempts
-from midstream.migration.just_in_time.keys import Keys, among, united
+from midstream.migration.just_in_time.distinct_keys import Keys, among, united
 from midstream.migration.just_in_time.probed_state import Fork
 from midstream.operators.window_join import WindowJoin
 from midstream.state.combinations import Words

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from midstream.migration.hybrid.characteristics import Entry
-from midstream.migration.under_way.task import BegunTask
+from midstream.migration.under_way.migration_task import BegunTask
 from midstream.model.codec import Tagged, Text, decode, encode, written_as
 from midstream.model.command import Command
 from midstream.model.counters import Counters

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import midstream
-from midstream.migration.base import strategies
+from midstream.migration.strategy_contract import strategies
 from midstream.migration.under_way.transition import Transition
 from midstream.operators.forms.stairs import StairsJoin, routed
 from midstream.operators.window_join import WindowJoin

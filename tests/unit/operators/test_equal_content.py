@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import midstream as ms
-from midstream.migration.base import strategies
+from midstream.migration.strategy_contract import strategies
 from midstream.model.events import StepDone
 from midstream.model.ids import LaneId, StateId
 from tests.property.drive import start

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest import approx
 
-from midstream.lab.costs import zhu
+from midstream.lab.costs import zhu_costs
 from midstream.optimizer.bounded import Bounded, Origin
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.statistics import Condition, JoinStatistics, SourceStatistics, Statistics
@@ -33,15 +33,15 @@ def estimate(*conditions: Condition, joins: Any = (), states: Any = None) -> Est
 
 def test_one_join_is_equations_1_2_and_5() -> None:
     (join,) = estimate(Condition("theta", frozenset("AB")), joins=[ran("A", "B", 1.0, 0.1)]).joinings(plan("(A B)"))
-    assert join.pairs == approx(zhu.t_s_ab(4, 6, W, t_j=1, t_s=0, sigma_ab=0.1))
-    assert join.output.rows == approx(zhu.joined_state_size(4, 6, W, sigma_ab=0.1))
-    assert join.output.rate == approx(zhu.lambda_ab(4, 6, W, sigma_ab=0.1))
-    assert join.running * 2 * W == approx(zhu.t_ab(4, 6, W, t_j=1, t_s=0))
+    assert join.pairs == approx(zhu_costs.t_s_ab(4, 6, W, t_j=1, t_s=0, sigma_ab=0.1))
+    assert join.output.rows == approx(zhu_costs.joined_state_size(4, 6, W, sigma_ab=0.1))
+    assert join.output.rate == approx(zhu_costs.lambda_ab(4, 6, W, sigma_ab=0.1))
+    assert join.running * 2 * W == approx(zhu_costs.t_ab(4, 6, W, t_j=1, t_s=0))
 
 
 def test_two_joins_are_equation_8_put_right() -> None:
     found = estimate(joins=[ran("B", "C", 1.0, 0.1), ran("BC", "D", 1.0, 0.2)]).joinings(plan("((B C) D)"))
-    right = zhu.t_ms_left_deep(6, 8, 2, W, t_j=1, t_s=0, sigma_bc=0.1, sigma_bcd=0.2)
+    right = zhu_costs.t_ms_left_deep(6, 8, 2, W, t_j=1, t_s=0, sigma_bc=0.1, sigma_bcd=0.2)
     assert sum(join.pairs for join in found) == approx(right)
 
 

@@ -10,7 +10,7 @@ import pytest
 import midstream
 from midstream.model.errors import QueryError
 from midstream.model.manifest import DEFAULT_SHARING
-from midstream.sharing.schemes.base import scheme, schemes
+from midstream.sharing.schemes.scheme_contract import scheme, schemes
 
 SOURCE = Path(midstream.__file__).parent
 

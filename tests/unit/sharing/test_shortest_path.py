@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.sharing.chain_cost import ChainLoad, UnitCosts
-from midstream.sharing.schemes.base import Figures
 from midstream.sharing.schemes.cpu_opt import cheapest_cuts
+from midstream.sharing.schemes.scheme_contract import Figures
 
 Edges = dict[tuple[int, int], float]
 

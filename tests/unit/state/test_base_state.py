@@ -15,7 +15,7 @@ from midstream.plan.signature import Signature
 from midstream.state.base_state import TIME, BaseState, count_column
 from midstream.state.lineage import Lineage
 from midstream.state.specs import RowsSpec
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.state.store.files import FileStore
 from midstream.state.store.memory import MemoryStore
 

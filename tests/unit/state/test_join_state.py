@@ -19,7 +19,7 @@ from midstream.state.compaction import PACE
 from midstream.state.join_state import JoinState
 from midstream.state.sorted_run import SortedRun, sort_run
 from midstream.state.specs import StateSpec
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.state.store.files import FileStore
 from midstream.state.store.memory import MemoryStore
 

@@ -14,8 +14,8 @@ import pytest
 
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.state.store import objects
-from midstream.state.store.base import store_chunk
 from midstream.state.store.chunk_cache import FOLDER, LIMIT, ChunkCache
+from midstream.state.store.chunk_store import store_chunk
 from midstream.state.store.files import FileStore
 from midstream.state.store.objects import ObjectStorage
 from midstream.state.store.places import WORK, located, storage_at, work_folder

@@ -9,7 +9,7 @@ import pytest
 
 import midstream as ms
 from midstream.language.query import query_of
-from midstream.migration.base import discovered
+from midstream.migration.strategy_contract import discovered
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command
 from midstream.model.events import CommandRefused, MigrationBegun, MigrationEnded

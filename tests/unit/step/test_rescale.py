@@ -13,9 +13,9 @@ from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import LaneState, StateListing
 from midstream.runtime.lane_key import slots_of
 from midstream.state.base_state import TIME
-from midstream.state.store.base import store_chunk
+from midstream.state.store.chunk_store import store_chunk
 from midstream.state.store.memory import MemoryStore
-from midstream.step.rescale import DealtState, adopt
+from midstream.step.rescaled_state import DealtState, adopt
 from tests.unit.building import both, engine, table
 
 NAMES = StateId("A", "0123456789ab", "rows")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from midstream.dashboard.reading import JobReading
+from midstream.dashboard.job_reading import JobReading
 from midstream.dashboard.view import DashboardView, commandable
 from midstream.model.errors import QueryError
 from midstream.optimizer.charts.chart import ChartPanel, axis_label, panels

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from midstream.checkpoint.report_values import QueryReport
-from midstream.dashboard.reading import JobReading
+from midstream.dashboard.job_reading import JobReading
 from midstream.dashboard.view import DashboardView, times_written
 from midstream.dashboard.views.steps import time_values
 from midstream.explain.event_sentence import event_sentence

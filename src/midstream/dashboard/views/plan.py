@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from midstream.dashboard.reading import JobReading
+from midstream.dashboard.job_reading import JobReading
 from midstream.dashboard.view import DashboardView, commandable, mates
 from midstream.explain.graph import plan_graph
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from midstream.checkpoint.report_values import QueryReport
-from midstream.dashboard.reading import JobReading, one_of
+from midstream.dashboard.job_reading import JobReading, one_of
 from midstream.dashboard.view import DashboardView
 
 QUERIES_SHOWN = 100

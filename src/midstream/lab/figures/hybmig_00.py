@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from midstream.lab.drawing import lines, mark
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.tidy import column, table
+from midstream.lab.virtual_processor import PlanSwitch, Processor
 from midstream.lab.zhu import OLD, SPEED, set_1
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from midstream.lab.drawing import lines, mark
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.generator import Workload
 from midstream.lab.hybmig_settings import SMOOTH, SPAN, HybMigTask, Machine
-from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.tidy import column, table
 from midstream.lab.trace import Trace
+from midstream.lab.virtual_processor import PlanSwitch, Processor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

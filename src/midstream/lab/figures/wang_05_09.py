@@ -7,7 +7,7 @@ from typing import ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.costs.cost import Cost
+from midstream.lab.costs.cost_terms import Cost
 from midstream.lab.costs.two_queries import TwoQueries, cpu_saved_over_pull_up, pull_up
 from midstream.lab.figure import Claim, Verdict
 from midstream.lab.tidy import column

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from midstream.lab.costs.cost import Cost
+from midstream.lab.costs.cost_terms import Cost
 from midstream.lab.costs.two_queries import TwoQueries, cpu_saved_over_push_down, push_down
 from midstream.lab.wang_cpu_of_two import CpuOfTwo
 

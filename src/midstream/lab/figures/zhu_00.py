@@ -13,8 +13,8 @@ from midstream.engine.stream_generator import Schedule
 from midstream.lab.drawing import lines, mark
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.generator import Workload
-from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.tidy import column, table
+from midstream.lab.virtual_processor import PlanSwitch, Processor
 from midstream.lab.zhu import LOW, NEW, OLD
 from midstream.model.errors import StrategyError
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.costs.zhu import t_ms_left_deep, t_ms_left_deep_as_printed
+from midstream.lab.costs.zhu_costs import t_ms_left_deep, t_ms_left_deep_as_printed
 from midstream.lab.drawing import lines
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.tidy import column, table

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from midstream.migration.under_way.task import BegunTask
+from midstream.migration.under_way.migration_task import BegunTask
 from midstream.migration.under_way.transition import restricted
 from midstream.operators.match import keyed
 from midstream.operators.window_join import WindowJoin

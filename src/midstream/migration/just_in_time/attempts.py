@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from midstream.migration.just_in_time.keys import Keys
+from midstream.migration.just_in_time.distinct_keys import Keys
 from midstream.migration.just_in_time.probed_state import ProbedState
 from midstream.model.errors import CheckpointError
 from midstream.model.window import Clock

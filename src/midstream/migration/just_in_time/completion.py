@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from midstream.migration.just_in_time.attempts import Attempts
-from midstream.migration.just_in_time.keys import KeyColumn, Keys, among, united
+from midstream.migration.just_in_time.distinct_keys import KeyColumn, Keys, among, united
 from midstream.migration.just_in_time.probed_state import Fork, Probe, ProbedState
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId, StateId

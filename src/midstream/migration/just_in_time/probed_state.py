@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from midstream.language.expression import Expression
 from midstream.language.functions import asks_user
-from midstream.migration.just_in_time.keys import KeyColumn
+from midstream.migration.just_in_time.distinct_keys import KeyColumn
 from midstream.model.ids import StateId, StateKind
 from midstream.operators.join_condition import JoinCondition
 from midstream.operators.window_join import WindowJoin

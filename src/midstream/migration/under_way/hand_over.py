@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from midstream.migration.base import Strategy
+from midstream.migration.strategy_contract import Strategy
 from midstream.model.window import EVENT_TIME
 from midstream.operators.ensure import ensure, states_of
 from midstream.operators.successor import QUEUE, Successor, queued

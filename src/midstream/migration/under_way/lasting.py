@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration import base
-from midstream.migration.base import Strategy
+from midstream.migration import strategy_contract
+from midstream.migration.strategy_contract import Strategy
+from midstream.migration.under_way.migration_task import BegunTask, nodes
 from midstream.migration.under_way.running import MigratingBox, PlacedTransition, PlanInTransition, TransitionMaker
-from midstream.migration.under_way.task import BegunTask, nodes
 from midstream.migration.under_way.transition import Transition
 from midstream.model.errors import CheckpointError
 from midstream.operators.ensure import ensure, states_of
@@ -86,7 +86,7 @@ class Lasting(Strategy):
 
 def maker(name: str) -> TransitionMaker:
     """Find the strategy that a manifest names for a migration under way; raises `CheckpointError` if there is none."""
-    found = base.discovered().get(name)
+    found = strategy_contract.discovered().get(name)
     if not isinstance(found, Lasting):
         raise CheckpointError(
             f"a migration by {name!r} is under way, which this version does not know",

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from typing_extensions import override
 
-from midstream.migration.under_way.task import BegunTask, nodes
+from midstream.migration.under_way.migration_task import BegunTask, nodes
 from midstream.migration.under_way.transition import Transition, grafted
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError

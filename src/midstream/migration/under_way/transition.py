@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from typing_extensions import override
 
-from midstream.migration.under_way.task import BegunTask, nodes
+from midstream.migration.under_way.migration_task import BegunTask, nodes
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
 from midstream.operators.match import keyed, match

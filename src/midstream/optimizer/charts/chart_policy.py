@@ -18,7 +18,7 @@ from midstream.optimizer.cost.om import OmWeights
 from midstream.optimizer.cost.units import comparable
 from midstream.optimizer.decayed_mean import DECAY, ROUNDS, DecayedMean
 from midstream.optimizer.estimate import Estimate
-from midstream.optimizer.policies.base import Decision, Policy, Review
+from midstream.optimizer.policies.policy_contract import Decision, Policy, Review
 from midstream.plan.tree import left_deep_trees
 
 AROUND = 4.0

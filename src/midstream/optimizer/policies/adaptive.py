@@ -19,7 +19,7 @@ from typing_extensions import override
 from midstream.model.codec import decode, encode
 from midstream.model.window import SECOND
 from midstream.model.words import rough_span_text
-from midstream.optimizer.policies.base import Decision, Policy, Review, SwitchCost, WeighedPlan
+from midstream.optimizer.policies.policy_contract import Decision, Policy, Review, SwitchCost, WeighedPlan
 
 FADING = 0.8
 """The weight of what is remembered in the mean of what a plan would have cost."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from midstream.optimizer.policies.base import Decision, Policy, Review
+from midstream.optimizer.policies.policy_contract import Decision, Policy, Review
 from midstream.plan.notation import word_before
 from midstream.plan.tree import Eddy
 

@@ -6,7 +6,7 @@ from zlib import crc32
 
 from typing_extensions import override
 
-from midstream.optimizer.policies.base import Decision, Policy, Review
+from midstream.optimizer.policies.policy_contract import Decision, Policy, Review
 
 
 class RandomPolicy(Policy):

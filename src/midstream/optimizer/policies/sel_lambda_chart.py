@@ -14,7 +14,7 @@ from typing_extensions import override
 from midstream.optimizer.charts.chart import Axis
 from midstream.optimizer.charts.chart_policy import AROUND, ChartPolicy
 from midstream.optimizer.estimate import Estimate
-from midstream.optimizer.policies.base import Review
+from midstream.optimizer.policies.policy_contract import Review
 from midstream.optimizer.statistics import geometric_mean
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing_extensions import override
 
-from midstream.optimizer.policies.base import Decision, Policy, Review
+from midstream.optimizer.policies.policy_contract import Decision, Policy, Review
 
 
 class Static(Policy):

@@ -31,7 +31,7 @@ from midstream.state.keys import key_codes
 from midstream.state.lineage import LINEAGE
 from midstream.state.rows import RowRun, united
 from midstream.state.specs import RowsSpec
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 
 Word = TypeVar("Word", bound=np.generic)
 

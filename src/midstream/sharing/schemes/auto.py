@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from midstream.sharing.schemes.base import Figures, Scheme
 from midstream.sharing.schemes.cpu_opt import CpuOpt
 from midstream.sharing.schemes.mem_opt import MemOpt
+from midstream.sharing.schemes.scheme_contract import Figures, Scheme
 
 WORTH_IT = 0.1
 """The share of its cost by which another chain must be cheaper than the present one."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from midstream.sharing.schemes.base import Figures, Scheme
+from midstream.sharing.schemes.scheme_contract import Figures, Scheme
 
 Window = TypeVar("Window", int, float)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from midstream.sharing.schemes.base import Figures, Scheme
+from midstream.sharing.schemes.scheme_contract import Figures, Scheme
 
 
 class Isolated(Scheme):

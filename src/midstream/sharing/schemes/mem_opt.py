@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from midstream.sharing.schemes.base import Figures, Scheme
+from midstream.sharing.schemes.scheme_contract import Figures, Scheme
 
 
 class MemOpt(Scheme):

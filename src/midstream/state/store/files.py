@@ -15,7 +15,7 @@ import pyarrow as pa
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION, ChunkRef
 from midstream.state.gather import POOL
-from midstream.state.store.base import Unwritten
+from midstream.state.store.chunk_store import Unwritten
 from midstream.state.store.disk import FIRST, crc32, other_format
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.transfers import Transfers

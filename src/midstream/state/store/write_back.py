@@ -11,7 +11,7 @@ import pyarrow as pa
 from midstream.model.frozen import revised
 from midstream.model.ids import LaneId, StateKind
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
-from midstream.state.store.base import Unwritten
+from midstream.state.store.chunk_store import Unwritten
 from midstream.state.store.files import FileStore
 from midstream.state.store.memory import MemoryStore
 
@@ -31,7 +31,7 @@ class WriteBackStore:
     files.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from midstream.state.store.base import store_chunk
+    >>> from midstream.state.store.chunk_store import store_chunk
     >>> from midstream.model.ids import LaneId, StateId
     >>> with TemporaryDirectory() as folder:
     ...     store = WriteBackStore(FileStore(folder))

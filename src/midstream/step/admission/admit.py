@@ -18,8 +18,8 @@ from midstream.runtime.watermark import BEGINNING, FIRST_TIME, LAST_TIME, Seen
 from midstream.state.base_state import TIME
 from midstream.state.rows import one_batch
 from midstream.step.admission.mixed import with_texts
-from midstream.step.admission.outputs import FILE, PARTITION, dead_letters, late_rows, readable
 from midstream.step.admission.reading import Reading, Way, far_time, read_in, ways_of
+from midstream.step.admission.refused_rows import FILE, PARTITION, dead_letters, late_rows, readable
 
 Mask = npt.NDArray[np.bool_]
 

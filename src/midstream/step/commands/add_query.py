@@ -27,14 +27,14 @@ from midstream.plan.signature import canonical
 from midstream.runtime.lane_key import SINGLE, Spread, fits, group_at, group_name, is_single, lane_key, spread_text
 from midstream.sharing.chains import check_parts
 from midstream.sharing.membership import enrol, unshared
-from midstream.sharing.schemes.base import scheme
+from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sharing.shape import can_share
 from midstream.step.answers import level_of, with_answers, with_answers_of
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
-from midstream.step.operators import check_operator
 from midstream.step.spreading.declare import spread_entry
-from midstream.step.spreading.sharing import entered
+from midstream.step.spreading.ring_members import entered
+from midstream.step.user_operators import check_operator
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from midstream.step.commands.base import StepCommand
 from midstream.step.commands.migrate import inherit
 from midstream.step.draft import Draft
 from midstream.step.reviewing.proposals import withdraw
-from midstream.step.spreading.sharing import regrouped
+from midstream.step.spreading.ring_members import regrouped
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from typing_extensions import override
 
 from midstream.language.query import Query, query_of
-from midstream.migration.base import MigrationRequest, discovered, strategy
+from midstream.migration.strategy_contract import MigrationRequest, discovered, strategy
 from midstream.model.allowed import allow_operators
 from midstream.model.command import OperatorOptions, OperatorPath, Prompt, QueryName, operator_value
 from midstream.model.errors import StrategyError
@@ -22,9 +22,9 @@ from midstream.sharing.shape import canonical_plan, own_plan
 from midstream.step.choose import AUTO, foreseen, live_statistics, resolve, tasks_of
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft, MigrationStart
-from midstream.step.operators import check_hand_over, check_named
 from midstream.step.spreading.declare import check_orders
-from midstream.step.spreading.sharing import reordered
+from midstream.step.spreading.ring_members import reordered
+from midstream.step.user_operators import check_hand_over, check_named
 
 
 def choices_of_strategy() -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from midstream.model.command import Prompt
 from midstream.model.events import Event, SharingChanged
 from midstream.model.manifest import Manifest
 from midstream.sharing.chains import check_parts
-from midstream.sharing.schemes.base import scheme, schemes
+from midstream.sharing.schemes.scheme_contract import scheme, schemes
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 

@@ -25,7 +25,7 @@ from midstream.step.draft import Draft
 from midstream.step.reviewing.proposals import withdraw
 from midstream.step.spreading.declare import AUTO, check_orders, spread_entry
 from midstream.step.spreading.relocate import AGGRESSIVE, PASSIVE, carried_over, relocation_of
-from midstream.step.spreading.sharing import mates_of, regrouped
+from midstream.step.spreading.ring_members import mates_of, regrouped
 
 
 def choices_of_scheme() -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, Proposal
 from midstream.model.words import brief_text
 from midstream.optimizer.decayed_mean import DecayedMean
-from midstream.optimizer.policies.base import Decision, SwitchCost
+from midstream.optimizer.policies.policy_contract import Decision, SwitchCost
 from midstream.runtime import checks
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.commands.migrate import Migrate
 from midstream.step.draft import Draft
 from midstream.step.reviewing.plan_group import PlanGroup

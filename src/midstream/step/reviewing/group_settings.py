@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from midstream.language.query import Query, query_of
-from midstream.migration.base import discovered
+from midstream.migration.strategy_contract import discovered
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import MODES, OptimizerSettings

@@ -7,11 +7,11 @@ from typing import Any
 
 from midstream.model.errors import QueryError
 from midstream.model.events import LanesProposalClosed, LanesReviewed
-from midstream.model.lanes import LaneLoad, LaneOptimization, LaneProposal
+from midstream.model.lane_choice import LaneLoad, LaneOptimization, LaneProposal
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import ProposalState
 from midstream.optimizer.decayed_mean import DecayedMean
-from midstream.optimizer.lanes import GroupLoad, LaneDecision, LaneFigures, changed, decided
+from midstream.optimizer.lane_advice import GroupLoad, LaneDecision, LaneFigures, changed, decided
 from midstream.runtime.lane_key import is_single
 from midstream.step.commands.rescale import Rescale
 from midstream.step.draft import Draft

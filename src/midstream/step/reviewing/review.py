@@ -14,7 +14,7 @@ from midstream.model.window import SECOND
 from midstream.optimizer.alternatives import Alternatives, cost_model
 from midstream.optimizer.charts.rates import CostAtRates
 from midstream.optimizer.estimate import Estimate
-from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan, policy
+from midstream.optimizer.policies.policy_contract import Decision, Review, SwitchCost, WeighedPlan, policy
 from midstream.optimizer.prediction import Prediction
 from midstream.optimizer.search.greedy import Searched
 from midstream.optimizer.statistics import Sources
@@ -22,7 +22,7 @@ from midstream.plan.decompose import same_shape, subplans
 from midstream.plan.notation import parse_plan
 from midstream.plan.signature import relabel_plan
 from midstream.plan.tree import Join, Leaf, Plan
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.choose import AUTO, live_statistics, resolve
 from midstream.step.draft import MigrationStart
 from midstream.step.program import compile_program, unit_of

@@ -6,7 +6,7 @@ from midstream.language.query import query_of
 from midstream.model.counters import Counters
 from midstream.model.manifest import Manifest
 from midstream.optimizer.cost.units import JoinUnitCosts
-from midstream.optimizer.samples.reading import BUDGET
+from midstream.optimizer.samples.sample_reading import BUDGET
 from midstream.optimizer.search.bushy import MOST_SOURCES
 from midstream.step.arrangement import known_arrangement
 from midstream.step.reviewing.plan_group import PlanGroup, groups_with_choice

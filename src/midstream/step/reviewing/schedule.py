@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from midstream.language.query import query_of
-from midstream.migration.base import discovered
+from midstream.migration.strategy_contract import discovered
 from midstream.model.frozen import revised
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest

@@ -10,14 +10,14 @@ from typing import Any
 from midstream.language.duration import parse_duration
 from midstream.language.job_file import JobFile
 from midstream.language.query import Query, query_of
-from midstream.migration.base import MigrationRequest, strategies, strategy
+from midstream.migration.strategy_contract import MigrationRequest, strategies, strategy
 from midstream.model.errors import MidstreamError, PlanError, QueryError
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import MODES, OptimizerSettings
 from midstream.optimizer.chooser import checked
 from midstream.optimizer.cost.calibration import units_to_json
 from midstream.optimizer.cost.units import JoinUnitCosts
-from midstream.optimizer.policies.base import Policy, policy
+from midstream.optimizer.policies.policy_contract import Policy, policy
 from midstream.plan.decompose import same_shape
 from midstream.plan.notation import default_plan, parse_plan
 from midstream.plan.tree import Plan

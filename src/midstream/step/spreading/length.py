@@ -19,7 +19,7 @@ from midstream.ring.cost import RingCosts, RingLoad, fastest, length, output_rat
 from midstream.ring.spreading import spreading
 from midstream.step.spreading.deploy import begun_slices, windows_of
 from midstream.step.spreading.relocate import AGGRESSIVE, carried_over
-from midstream.step.spreading.sharing import all_spread, mates_of, spread_queries
+from midstream.step.spreading.ring_members import all_spread, mates_of, spread_queries
 
 MEASURED = RingCosts(join=1.9e-08, insert=0, send=4.1e-07, hop=0.0025)
 """Seconds that operations of the nodes take: a pair compared, a row put in and taken out again, a visit of a partial

@@ -22,7 +22,7 @@ from midstream.state.compaction import is_sparse, rows_to_merge
 from midstream.state.keys import Mask
 from midstream.state.lineage import later
 from midstream.state.rows import taken_rows, united
-from midstream.state.store.base import ChunkStore, store_chunk
+from midstream.state.store.chunk_store import ChunkStore, store_chunk
 
 Nodes = tuple[int, ...]
 """Nodes by their numbers, ascending."""

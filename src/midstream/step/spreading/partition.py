@@ -20,7 +20,7 @@ from midstream.ring.logical_slices import queries
 from midstream.ring.ring_node import NodeRows, RingNode
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.keys import Mask, stable_sort
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.held import with_held
 from midstream.step.query_unit import QueryUnit
 from midstream.step.ring_unit import RingUnit

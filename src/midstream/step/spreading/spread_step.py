@@ -14,7 +14,7 @@ from midstream.model.node_spread import NodeSpread
 from midstream.ring.ring_course import RingCourse
 from midstream.runtime.dead_letters import together
 from midstream.runtime.watermark import StepClock
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.plan_step import StepPlan
 from midstream.step.query_unit import QueryUnit
 from midstream.step.ring_unit import RingUnit

@@ -24,7 +24,7 @@ from midstream.state.keys import Mask, stable_order
 from midstream.state.lineage import ARRIVED, LINEAGE, later
 from midstream.state.rows import united
 from midstream.state.specs import RowsSpec
-from midstream.state.store.base import ChunkStore, store_chunk
+from midstream.state.store.chunk_store import ChunkStore, store_chunk
 from midstream.step.chain_unit import ChainUnit
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program, unit_of

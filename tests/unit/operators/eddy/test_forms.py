@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from midstream.operators.eddy import cacq
+from midstream.operators.eddy import cacq_eddy
 from tests.unit.building import engine, table
 
 SELECT = "SELECT A.v AS a, B.v AS b, C.v AS c, D.v AS d FROM A, B, C, D WHERE "
@@ -78,7 +78,7 @@ def test_the_answer_is_that_of_the_default_plan(fifth: int, form: str, where: st
 def test_a_batch_may_be_cut(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sql, steps = f"{SELECT}{where} WINDOW 5 SECONDS", pushed(7)
     whole, _ = run(sql, FORMS[0], steps)
-    monkeypatch.setattr(cacq, "BATCH", 2)
+    monkeypatch.setattr(cacq_eddy, "BATCH", 2)
     cut, _ = run(sql, FORMS[0], steps)
     assert cut == whole
 

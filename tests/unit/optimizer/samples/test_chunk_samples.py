@@ -14,7 +14,7 @@ from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME
 from midstream.optimizer.samples.drawn import ChunkSamples
 from midstream.optimizer.samples.living import SMALL, Living, neighbours
-from midstream.optimizer.samples.reading import samples_of
+from midstream.optimizer.samples.sample_reading import samples_of
 from midstream.optimizer.samples.samples import Samples
 
 EVERY_SET = [frozenset(names) for names in ("A", "B", "C", "AB", "AC", "BC", "ABC", "ABCDEF")]

@@ -21,7 +21,7 @@ from midstream.optimizer.bounded import Origin
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.observe import statistics
 from midstream.optimizer.samples.expansion import ENOUGH_PAIRS
-from midstream.optimizer.samples.reading import samples_of
+from midstream.optimizer.samples.sample_reading import samples_of
 from midstream.optimizer.samples.samples import Samples
 from midstream.step.program import observed
 from tests.unit.building import engine, plan, table

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from textwrap import dedent
 from typing import Any
 
-from midstream.dashboard.reading import JobReading
+from midstream.dashboard.job_reading import JobReading
 from midstream.dashboard.trial import kept_tables
 from midstream.dashboard.view import DashboardView
 

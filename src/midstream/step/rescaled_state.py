@@ -20,7 +20,7 @@ from midstream.plan.signature import relabel
 from midstream.runtime.lane_key import slots
 from midstream.state.base_state import TIME
 from midstream.state.rows import NUMBER, one_batch, united
-from midstream.state.store.base import ChunkStore, store_chunk
+from midstream.state.store.chunk_store import ChunkStore, store_chunk
 from midstream.step.program import Program
 from midstream.step.query_unit import QueryUnit
 

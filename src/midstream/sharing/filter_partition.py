@@ -23,7 +23,7 @@ from midstream.operators.source import SourceOperator
 from midstream.plan.tree import Join, Leaf, Plan
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
-from midstream.sharing.results import Member
+from midstream.sharing.chain_results import Member
 from midstream.state.combinations import Combinations
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.specs import RowsSpec, StateSpec

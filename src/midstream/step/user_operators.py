@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.language.query import Query
-from midstream.migration.base import Strategy, discovered
+from midstream.migration.strategy_contract import Strategy, discovered
 from midstream.model.codec import decode
 from midstream.model.errors import QueryError, StrategyError
 from midstream.operators.user import fed, fed_columns

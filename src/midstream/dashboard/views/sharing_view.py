@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from midstream.checkpoint.running import running_boxes
-from midstream.dashboard.reading import JobReading
+from midstream.checkpoint.running_states import running_boxes
+from midstream.dashboard.job_reading import JobReading
 from midstream.dashboard.view import DashboardView
 from midstream.explain.chain import chain_values
 from midstream.explain.chain_view import ChainView

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from midstream.lab.figure import Judgement, Scale
-from midstream.lab.run import FigureOutcome
+from midstream.lab.figure_files import FigureOutcome
 
 PAPERS: Mapping[str, str] = {
     "Zhu": "Y. Zhu, E. A. Rundensteiner, G. T. Heineman: Dynamic Plan Migration for Continuous Queries over Data "

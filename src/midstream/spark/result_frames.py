@@ -26,7 +26,7 @@ from midstream.language.job_specs import SourceSpec, read_results
 from midstream.model.errors import QueryError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink, StagedStep
-from midstream.spark.results_source import FILES_A_STEP, FORMAT, ResultsDataSource
+from midstream.spark.delivered_source import FILES_A_STEP, FORMAT, ResultsDataSource
 from midstream.spark.session import ship
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import located, storage_at

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
-from midstream.dashboard.reading import JobReading
+from midstream.dashboard.job_reading import JobReading
 from midstream.dashboard.rejected import EVENT_OF, in_place, kept_sample, results_sample, sample, steps_with
 from midstream.dashboard.view import DashboardView
 

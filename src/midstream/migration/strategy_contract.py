@@ -57,7 +57,7 @@ class Strategy(ABC):
 
         Returns: what is wrong, or None.
 
-        >>> from midstream.migration.base import strategy
+        >>> from midstream.migration.strategy_contract import strategy
         >>> strategy("ghm").wrong({"budget": -1})
         'budget is a number of comparisons a step, at least 1, not -1'
         """

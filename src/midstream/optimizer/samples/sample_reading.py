@@ -24,7 +24,7 @@ from midstream.plan.key_classes import KeyClass, key_classes
 from midstream.plan.signature import relabel_query
 from midstream.runtime.watermark import BEGINNING, watermarks
 from midstream.state.specs import RowsSpec
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 
 BUDGET = 4096
 """Rows of one source that are sampled, about."""

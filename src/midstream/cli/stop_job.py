@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, placed
-from midstream.cli.errors import Failed
+from midstream.cli.exit_codes import Failed
 from midstream.cli.output import print_json, progress_bar, say
 
 POLL_SECONDS = 0.2

@@ -33,8 +33,8 @@ from midstream.runtime.watermark import BEGINNING
 from midstream.spark.whole_files import WholeFiles, given_name, kind_beside
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import check_columns, judge
-from midstream.step.admission.outputs import CORRUPT, FILE, NO_OBJECT, REASON
 from midstream.step.admission.reading import never_fails, read_rows
+from midstream.step.admission.refused_rows import CORRUPT, FILE, NO_OBJECT, REASON
 
 _MICROSECONDS_OF_DAY = 86_400_000_000
 _MOST_DAYS = 100_000_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from midstream.checkpoint.running import lanes_of_group, running_boxes, state_names
-from midstream.dashboard.reading import JobReading
+from midstream.checkpoint.running_states import lanes_of_group, running_boxes, state_names
+from midstream.dashboard.job_reading import JobReading
 from midstream.dashboard.view import DashboardView
 from midstream.explain.nodes import node_values
 from midstream.model.manifest import StateListing

@@ -18,10 +18,10 @@ from midstream.operators.need import need_of
 from midstream.runtime.lane import Lane
 from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer
+from midstream.sharing.chain_results import Member, Results, in_order, table_of
 from midstream.sharing.delivery import NestedWindows, by_prefix, by_router, merged, nested_windows, within_windows
-from midstream.sharing.partition import PartitionJoin
-from midstream.sharing.results import Member, Results, in_order, table_of
-from midstream.sharing.schemes.base import Delivery
+from midstream.sharing.filter_partition import PartitionJoin
+from midstream.sharing.schemes.scheme_contract import Delivery
 from midstream.state.combinations import Combinations
 from midstream.state.lineage import Lineage
 from midstream.state.specs import RowsSpec

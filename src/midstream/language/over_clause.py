@@ -26,7 +26,7 @@ from midstream.language.place import place, word_at
 from midstream.language.query import GROUPED, Aggregate, AggregateCall, Frame, Output, Source
 from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import outputs_of
-from midstream.language.top_n import order_key, partition_group
+from midstream.language.top_n_clause import order_key, partition_group
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window

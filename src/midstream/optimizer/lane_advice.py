@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from midstream.model.lanes import LaneTrend
+from midstream.model.lane_choice import LaneTrend
 from midstream.runtime.lane_key import SLOTS
 
 LATE = 0.8

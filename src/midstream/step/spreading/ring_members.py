@@ -13,7 +13,7 @@ from midstream.language.query import query_of
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.spreading import spreading
-from midstream.sharing.schemes.base import scheme
+from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sharing.shape import can_share, canonical_plan, own_plan, shape_of
 from midstream.step.spreading.deploy import begun_slices
 

@@ -34,15 +34,15 @@ from midstream.model.errors import (
     WriteError,
 )
 from midstream.model.events import ChunksFetched, Event, StepDelayed, StepDone
-from midstream.model.lanes import StepTiming
+from midstream.model.lane_choice import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, StepUnderWay, time_summary
 from midstream.spark.driver import Driver, OtherUnion
 from midstream.spark.feed import Feed, last_progress
-from midstream.spark.results import stream_of
+from midstream.spark.job_streams import declared_stream, rows_of_frame
+from midstream.spark.result_frames import stream_of
 from midstream.spark.session import as_spark_error
-from midstream.spark.sources import declared_stream, rows_of_frame
-from midstream.state.store.base import ChunkStore
+from midstream.state.store.chunk_store import ChunkStore
 from midstream.state.store.files import FileStore
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.add_stream import AddStream

@@ -15,7 +15,6 @@ from sqlglot import exp
 
 from midstream.language.anded import anded
 from midstream.language.bind import Binder
-from midstream.language.checks import beside
 from midstream.language.coerce import name
 from midstream.language.dialect import CqlText
 from midstream.language.error_at import error_at, not_in_language
@@ -25,6 +24,7 @@ from midstream.language.nested import is_list
 from midstream.language.place import place, place_of
 from midstream.language.predicates import conjuncts, predicate
 from midstream.language.query import BandPredicate, EquiPredicate, Lookup, LookupKind, Predicate
+from midstream.language.row_checks import beside
 from midstream.language.scope import NOT_STARRED, Scope, find_name
 from midstream.language.subqueries import Shown, common_tables, selected, shown_of
 from midstream.language.types import INT64, TIMES, family

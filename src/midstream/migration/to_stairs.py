@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import MigrationRequest
 from midstream.migration.moving_state import MovingState
+from midstream.migration.strategy_contract import MigrationRequest
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
 from midstream.operators.ensure import ensure, states_of

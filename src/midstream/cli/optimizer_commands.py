@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, QueryName, WaitSeconds, named_values, placed
-from midstream.cli.errors import WrongUse
+from midstream.cli.exit_codes import WrongUse
 from midstream.cli.output import print_json, print_table, say
 from midstream.cli.send import send
 
