@@ -182,8 +182,9 @@ class EngineCheckpoint:
         sources = {} if read is None else {"read": {name: tuple(one) for name, one in read.items()}}
         after = self._marked(after, files=files, events=tuple(waiting), **sources)
         # No manifest says what the sinks lack of a step before it.
-        with watch.phase("sinks"):
-            self.settle()
+        if self.is_sending:
+            with watch.phase("sinks"):
+                self.settle()
         try:
             self._commits.publish(after)
         except LostCheckpointError as error:

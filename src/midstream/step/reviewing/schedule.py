@@ -27,7 +27,7 @@ from midstream.step.reviewing.review_price import ANY_STEP, SHORT, UNITS, any_st
 MADE = UNITS.comparison + UNITS.result + UNITS.insert + UNITS.probe  # ns for a row that an inner join makes
 SAVED = 4.0  # so many reviews can be saved up for
 STEPS = 4  # so many steps go without a look where they do little
-MUCH = 500_000.0  # ns of work after which a look is worth its while at once
+MUCH = 200_000.0  # ns of work after which a look is worth its while at once
 LITTLE = 0.1  # the share of all its work by which a plan may do more than foreseen
 RISEN = 1.3  # a plan does so many times what was foreseen: then a review comes unless the budget is overdrawn
 
