@@ -49,8 +49,7 @@ def searched_tree(begun: Searched, subsets: Subsets, weighing: PlansWeighed, lim
         if _value(other, subsets, weighing) < _value(pair, subsets, weighing):
             here, tried = _with(here, pair, other), 0
             around = list(exchanges(here))
-    # The step that weighed the last tree does not decide, too.
-    return Searched(here, at, tried, done=left == limit)
+    return Searched(here, at, tried, done=True)
 
 
 def exchanges(plan: Plan) -> Iterator[tuple[Join, Join]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
 
 from midstream.language.query import Query, query_of
 from midstream.model.errors import MidstreamError
@@ -90,9 +89,7 @@ class Reviewing:
         sources, search = self.estimate.statistics.sources.values(), self.plans.searched
         if search is not None and not search.done:
             return slice_price(len(sources))
-        elapsed = self.review.elapsed if self.one.kept.plan else inf
-        rows, new = sum(one.rows for one in sources), sum(min(one.rate * elapsed, one.rows) for one in sources)
-        return price(len(sources), rows, new=new, sliced=self.limit is not None)
+        return price(len(sources), sum(one.rows for one in sources), sliced=self.limit is not None)
 
     def decide(self) -> Decision:
         """Decide as the policy does; stay where the settings of queries that move together leave no choice."""

@@ -11,28 +11,26 @@ from midstream.optimizer.search.bushy import MOST_SOURCES
 from midstream.step.arrangement import known_arrangement
 from midstream.step.reviewing.plan_group import PlanGroup, groups_with_choice
 
-UNITS = JoinUnitCosts(comparison=8.0, result=24.0, insert=60.0, probe=100.0)  # ns, as steps of many rows take them
+UNITS = JoinUnitCosts()
 ANY_STEP = 1_500_000.0  # ns of a step, however few its rows are
 SHORT = 5_000_000.0  # ns that reviews may add to a step beyond a usual step's work
 FEW_SOURCES = 8  # so many are weighed in one step, however small that is
 TREE = 6_000.0  # ns for each source of a tree that a search weighs
 
 
-def price(streams: int, rows: float, *, new: float | None = None, sliced: bool = False) -> float:
+def price(streams: int, rows: float, *, sliced: bool = False) -> float:
     """Foresee what a review takes, in nanoseconds, where the sources have so many rows alive together.
 
-    Rows that are not `new` since the last review were read by that one. Of a join of many sources, and of one whose
-    search is `sliced`, that is what the step takes which decides.
+    Of a join of many sources, and of one whose search is `sliced`, that is what the step takes which decides.
 
     >>> [round(price(streams, rows) / 1e6, 1) for streams, rows in [(3, 1_000), (3, 180_000), (10, 1_000), (21, 1_000)]]
-    [3.9, 12.0, 40.8, 21.0]
+    [5.3, 12.5, 98.4, 46.9]
     """
     if sliced or streams > MOST_SOURCES:
-        plans = 7_000_000.0 + 300_000.0 * streams
+        plans = 15_000_000.0 + 1_500_000.0 * streams
     else:
-        plans = 200_000.0 * streams**2 + 600_000.0 + 16_000.0 * (1 << streams)
-    sampled = 350_000.0 * streams + 330.0 * min(rows, streams * BUDGET)
-    return plans + sampled + 24.0 * (rows if new is None else new)
+        plans = 800_000.0 * streams**2 - 2_500_000.0 + 20_000.0 * (1 << streams)
+    return plans + 400.0 * min(rows, streams * BUDGET) + 15.0 * rows
 
 
 def slice_price(streams: int) -> float:

@@ -16,7 +16,7 @@ from midstream.migration.strategy_contract import discovered
 from midstream.model.frozen import revised
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
-from midstream.model.optimization import Optimization, ReviewBudget
+from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.window import SECOND
 from midstream.step.arrangement import known_arrangement
 from midstream.step.program import unit_of
@@ -27,23 +27,23 @@ from midstream.step.reviewing.review_price import ANY_STEP, SHORT, UNITS, any_st
 MADE = UNITS.comparison + UNITS.result + UNITS.insert + UNITS.probe  # ns for a row that an inner join makes
 SAVED = 4.0  # so many reviews can be saved up for
 STEPS = 4  # so many steps go without a look where they do little
-MUCH = 200_000.0  # ns of work after which a look is worth its while at once
+MUCH = 500_000.0  # ns of work after which a look is worth its while at once
 LITTLE = 0.1  # the share of all its work by which a plan may do more than foreseen
-RISEN = 1.3  # a plan does so many times what was foreseen: then a review comes unless the budget is overdrawn
+RISEN = 1.3  # a plan does so many times what was foreseen: then a review comes as soon as the budget allows
+PAYS = 0.5  # the share of excess work that pays for a review: not all of it could be spared
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Queries whose plan a review is wanted for at an event time; where their work has `risen` the budget may lend."""
+    """Queries whose plan a review is wanted for at an event time."""
 
     one: PlanGroup
     now: int
-    risen: bool = False
 
     @property
     def price(self) -> float:
-        """What the budget must have for the review: no excess work has paid for it."""
-        return 0.0 if self.risen else max(self.one.kept.price - self.one.kept.excess, 0.0)
+        """What the review takes that no excess work has paid for."""
+        return max(self.one.kept.price - self.one.kept.excess, 0.0)
 
 
 def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
@@ -59,8 +59,7 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
             first = price(len(query_of(manifest.queries[lead]).sources), 0.0)
             seen[lead] = replace(kept, reviewed=now, reviewed_in=manifest.step, price=first, seen=now)
             continue
-        left = _left(manifest, settings.effort)
-        over = now - kept.reviewed >= settings.review and left >= kept.price - kept.excess
+        over = now - kept.reviewed >= settings.review and _can_pay(manifest, settings, kept)
         if not (kept.searched or over or _looks(manifest, lead, kept)):
             continue
         if any(manifest.queries[name].migrations for name in names) or manifest.queries[lead].since >= manifest.step:
@@ -69,9 +68,9 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
         if not one.is_reviewed or is_quiet(one.settings, now):
             continue
         after = seen[lead] = _looked(manifest, lead, kept, now)
-        risen = bool(after.plan) and after.pace > RISEN * (after.spared or 0.0) and left >= 0
+        risen = after.plan and after.pace > RISEN * (after.spared or 0.0) and _can_pay(manifest, settings, kept)
         if after.searched or over or risen or after.excess > after.price:
-            wanted.append(Candidate(replace(one, kept=after), now, risen))
+            wanted.append(Candidate(replace(one, kept=after), now))
     return (revised(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest), wanted
 
 
@@ -99,6 +98,10 @@ def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
     return replace(manifest, reviews=ReviewBudget(manifest.step, worked(manifest.totals), left))
 
 
+def _can_pay(manifest: Manifest, settings: OptimizerSettings, kept: Optimization) -> bool:
+    return _left(manifest, settings.effort) >= kept.price - kept.excess
+
+
 def _left(manifest: Manifest, effort: float) -> float:
     kept = manifest.reviews
     constant = any_step(manifest) * (manifest.step - kept.step)
@@ -123,7 +126,7 @@ def _looked(manifest: Manifest, lead: str, kept: Optimization, now: int) -> Opti
     steps = (manifest.step - kept.seen_in) * (ANY_STEP + UNITS.operator_step * len(made))
     whole = UNITS.joining(rows, results, results) + UNITS.insert * rows + spared + steps
     foreseen = spared / seconds if kept.spared is None else kept.spared
-    excess = max(kept.excess + spared - foreseen * seconds - LITTLE * whole, 0.0)
+    excess = max(kept.excess + PAYS * (spared - foreseen * seconds - LITTLE * whole), 0.0)
     return revised(after, pace=spared / seconds, spared=foreseen, excess=excess)
 
 
