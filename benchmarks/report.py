@@ -24,9 +24,8 @@ Written by `make bench` (`python -m benchmarks.run`): every peer in a process of
 alternating order, on the same input. The rows of all answers are compared by count and by a sum of hashes; a mismatch
 fails the run. On Spark both sides use the same session (`local[2]`, 8 GB), the same sources (one file a stream and
 batch), checkpoints and a Parquet sink; a batch's time is Spark's `triggerExecution`, from the trigger to the commit.
-Since 2026-11-27 midstream's session leaves out Java's second compiler, as its command line does; `--peer
-spark_one_compiler` measures Spark's own without it. *Steady* is the last half of the batches. DuckDB answers with one
-query over everything, Arrow in and Arrow out: the offline limit. Values are medians over the rounds.
+*Steady* is the last half of the batches. DuckDB answers with one query over everything, Arrow in and Arrow out: the
+offline limit. Values are medians over the rounds.
 """
 
 

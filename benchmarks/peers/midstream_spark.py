@@ -1,4 +1,4 @@
-"""midstream on Spark: the session of Spark's own join but for `ONE_COMPILER`, the same sources and kind of sink."""
+"""midstream on Spark: the same session, sources and kind of sink as Spark's own join."""
 
 from __future__ import annotations
 
