@@ -31,12 +31,11 @@ PEERS: dict[str, tuple[str, str]] = {
     "midstream_spark_unsynced": ("midstream on Spark, nothing synced to the disk", "midstream_spark:unsynced"),
     "spark_default": ("Spark's own join, default state store", "spark_native:default_store"),
     "spark_tuned": ("Spark's own join, default state store, tuned files", "spark_native:tuned_files"),
-    "spark_one_compiler": ("Spark's own join, without Java's second compiler", "spark_native:one_compiler"),
     "spark_rocksdb": ("Spark's own join, RocksDB", "spark_native:rocksdb"),
 }
 """Every peer: its title, and the function that runs it (loaded only in the process that runs it)."""
 
-BY_NAME = frozenset({"midstream_spark_unsynced", "former_lane", "spark_one_compiler"})
+BY_NAME = frozenset({"midstream_spark_unsynced", "former_lane"})
 """Peers that run only where somebody names them: variants of others."""
 
 

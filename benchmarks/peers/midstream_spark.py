@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from benchmarks.measurement import Measurement, answer_of_files
 from benchmarks.peers import Task
-from benchmarks.peers.session import ONE_COMPILER, batches_of, rows_by_step, session, source
+from benchmarks.peers.session import batches_of, rows_by_step, session, source
 from tests.object_server import BUCKET, ObjectServer, free_port
 
 
@@ -39,7 +39,7 @@ def on_an_object_store(task: Task) -> Measurement:
 
 
 def _run(task: Task, peer: str, checkpoint: str, notes: Any = None, *, durable: bool = True) -> Measurement:
-    spark = session(task.work, ONE_COMPILER)
+    spark = session(task.work)
     try:
         measured = run_in(spark, task, peer, checkpoint, durable=durable)
     finally:

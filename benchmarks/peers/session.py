@@ -39,12 +39,6 @@ A job of midstream gives its own query the last of them; a user may give his own
 with them too. They matter where batches are small.
 """
 
-ONE_COMPILER = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-"""Leaves out Java's second compiler, as a session of midstream's command line does.
-
-Spark's own join runs as its users start it, with both compilers, and with one as the peer `spark_one_compiler`.
-"""
-
 
 def session(work: Path, extra: Mapping[str, str] | None = None) -> SparkSession:
     """A session on two cores; every setting but `extra` is the same for all peers."""

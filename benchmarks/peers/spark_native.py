@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.measurement import Measurement, answer_of_files
 from benchmarks.peers import Task
-from benchmarks.peers.session import ONE_COMPILER, ROCKSDB, TUNED_FILES, batches_of, session, source
+from benchmarks.peers.session import ROCKSDB, TUNED_FILES, batches_of, session, source
 
 
 def default_store(task: Task) -> Measurement:
@@ -21,11 +21,6 @@ def default_store(task: Task) -> Measurement:
 def tuned_files(task: Task) -> Measurement:
     """Measure with the default state store and the settings for small local files."""
     return _run(task, "spark_tuned", TUNED_FILES)
-
-
-def one_compiler(task: Task) -> Measurement:
-    """Measure with the default state store and without Java's second compiler."""
-    return _run(task, "spark_one_compiler", ONE_COMPILER)
 
 
 def rocksdb(task: Task) -> Measurement:

@@ -33,7 +33,8 @@ from tests.property.drive import Action, Case, Migrate, Rescale, Restart, Spread
 
 SHORT_LIVED = {
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    # The second compiler of the JVM never earns what it costs in a minute.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 """What makes a session start quickly."""
 

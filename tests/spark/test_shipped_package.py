@@ -8,7 +8,6 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,15 +17,6 @@ import midstream
 from midstream.job.processor import DISABLED, numpy_settings
 from midstream.spark import session
 from midstream.spark.task import StepTask
-from tests.spark.drive import SHORT_LIVED
-
-
-def test_the_jvm_of_a_session_compiles_once_and_takes_the_options_of_the_user(spark: SparkSession) -> None:
-    jvm: Any = spark._jvm
-    given = list(jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments())
-    own = SHORT_LIVED["spark.driver.extraJavaOptions"]
-    assert f"{session.ONE_COMPILER} {own} {session._LOGGING}" in " ".join(given)
-
 
 PROGRAM = """
 import inspect, sys

@@ -34,9 +34,7 @@ TASK_ATTEMPTS = 4
 _SHIPPED: set[tuple[str, str]] = set()
 
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
-_LOGGING = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
-# Java's second compiler takes as long as all else in the JVM, because each step runs much of Spark's code a little.
-ONE_COMPILER = "-XX:TieredStopAtLevel=1"
+_LOGGING = Path(__file__).parent / "log4j2.properties"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 QUERY_SETTINGS: Mapping[str, str] = {
@@ -73,11 +71,13 @@ def local_session(
     # pyspark says at every turn that it has not been tried with pandas 3, which is not used here.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     builder = SparkSession.builder.master(f"local[{cores},{TASK_ATTEMPTS}]").appName(app_name)
-    given: dict[str, Any] = {**_quiet(), **(settings or {})}
-    # Of two equal options the JVM takes the last: the compiler is the user's to choose, the log is not.
-    given[_JVM_OPTIONS] = f"{ONE_COMPILER} {given.get(_JVM_OPTIONS, '')} {_LOGGING}"
+    given = dict(settings or {})
+    if _JVM_OPTIONS in given:
+        given[_JVM_OPTIONS] += f" {_quiet()[_JVM_OPTIONS]}"
+    for key, value in {**_quiet(), **given}.items():
+        builder = builder.config(key, value)
     has_jvm = SparkContext._gateway is not None
-    session = builder.config(map=given).getOrCreate()
+    session = builder.getOrCreate()
     if not has_jvm:
         _ignore_terminate(session)
     session.sparkContext.setLogLevel("ERROR")
@@ -104,6 +104,7 @@ def _quiet() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "4g",
+        _JVM_OPTIONS: f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
