@@ -29,7 +29,7 @@ from midstream.step.commands.base import StepCommand, offered
 
 
 def verbs() -> dict[str, Callable[..., None]]:
-    """Make a function for each kind of command that users give, by its name on the command line."""
+    """Make a function for each kind of command that users give; the key is its name on the command line."""
     return {verb: _function_of(verb, kind, inputs) for verb, (kind, inputs) in offered().items()}
 
 

@@ -42,7 +42,7 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
         raise Failed(
             f"command {number} ({command.kind}) was refused: {outcome.event['reason']}",
             place=f"step {outcome.event['step']}",
-            remedy="the job runs on unchanged; send a command that the reason allows",
+            remedy="the job continues without a change; read the reason and send another command",
         )
     if wait is not None and outcome.state == "sent":
         remedy = f"start the job again: it is {life.sentence(time.time())}"

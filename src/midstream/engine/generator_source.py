@@ -54,7 +54,7 @@ class Piece(NamedTuple):
         found = _PIECE.fullmatch(text)
         if found is None:
             raise CheckpointError(
-                f"the job has read {text!r} in this stream, which no generator made",
+                f"the job has read {text!r} in this stream, and no generator made it",
                 place=place,
                 remedy="declare the source that the stream had, or restart the job with another checkpoint",
             )

@@ -44,7 +44,7 @@ class InputError(MidstreamError):
 
 
 class StrategyError(MidstreamError):
-    """A migration cannot be done as requested; the query runs on unchanged."""
+    """A migration cannot be done as requested; the query continues without a change."""
 
 
 class QueryError(MidstreamError):

@@ -208,7 +208,7 @@ class MigrationEnded(Event):
 
 @dataclass(frozen=True)
 class CommandRefused(Event):
-    """A command could not be carried out; the job runs on unchanged."""
+    """A command could not be carried out; the job continues without a change."""
 
     command: dict[str, Any]
     reason: str
@@ -312,7 +312,7 @@ class LanesProposalClosed(Event):
 
 @dataclass(frozen=True)
 class ReviewFailed(Event):
-    """A review failed; the query runs on unchanged, and the optimizer reviews it again when its turn comes."""
+    """A review failed; the query continues without a change, and the optimizer reviews it again when its turn comes."""
 
     query: str
     reason: str

@@ -69,7 +69,7 @@ def window_text(kind: str, size: int) -> str:
 
 
 def coverage_text(sees: str | int, from_step: int, exact_from: int | None) -> str:
-    """Describe the rows that a query joins, and the event time from which on its answers are exact.
+    """Describe the rows that a query joins, and the event time from which its answers are exact.
 
     `sees`, `from_step` and `exact_from` are as in the event `QueryAdded`.
 

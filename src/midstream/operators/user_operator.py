@@ -47,7 +47,7 @@ class UserOperator(Protocol):
         ...
 
     def restore(self, snapshot: Any) -> None:
-        """Restore the memory that `snapshot` returned, on an operator with the same options; tuples come as lists."""
+        """Restore the state that `snapshot` returned, on an operator with the same options; tuples come as lists."""
         ...
 
 

@@ -55,7 +55,7 @@ class Deployment:
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= MOST_NODES:
-            raise PlanError(f"{self.nodes} nodes", place="nodes", remedy=f"name 1 to {MOST_NODES}")
+            raise PlanError(f"{self.nodes} nodes", place="nodes", remedy=f"use 1 to {MOST_NODES}")
         if list(self.moments) != sorted(self.moments):
             raise PlanError(
                 f"moments {self.moments}", place="moments", remedy="name those of steps in flight in ascending order"
@@ -65,7 +65,7 @@ class Deployment:
                 raise PlanError(
                     f"{len(ends)} ends of slices for {self.nodes} nodes",
                     place=f"source {label}",
-                    remedy=f"name {self.nodes - 1} ages in ascending order",
+                    remedy=f"give {self.nodes - 1} ages in ascending order",
                 )
         for label, ring in self.rings.items():
             if sorted(ring) != list(range(self.nodes)):
@@ -185,7 +185,7 @@ def check_segment(deployment: Deployment) -> None:
         raise PlanError(
             f"a segment of {span_text(deployment.segment)} is shorter than the widest window, {span_text(widest)}",
             place="segment",
-            remedy=f"name at least {span_text(max(widest, 1))}",
+            remedy=f"use at least {span_text(max(widest, 1))}",
         )
 
 

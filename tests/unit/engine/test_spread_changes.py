@@ -252,7 +252,7 @@ def test_a_checkpoint_is_taken_up_with_other_nodes_and_by_the_command_line(
         found += answers(made, range(4, 6))
     assert found == still(THETA, range(6))
     assert main(["spread", str(path), "q", "psp", "--nodes", "0"]) == 2
-    assert "name 1 to 1024" in capsys.readouterr().err
+    assert "use 1 to 1024" in capsys.readouterr().err
     assert main(["spread", str(path), "q", "atr", "--option", "master=Z"]) == 2
     assert "use one of: A, B, C" in capsys.readouterr().err
 

@@ -82,7 +82,7 @@ def test_a_number_that_a_user_names_stays() -> None:
     made.spread("q", "psp", nodes="auto")
     made.push(rows(STEPS_BETWEEN + 4, 2))
     assert nodes(made) == 4
-    with pytest.raises(ms.PlanError, match="name 1 to 1024, or auto"):
+    with pytest.raises(ms.PlanError, match="use 1 to 1024, or auto"):
         made.spread("q", "psp", nodes="many")
 
 

@@ -126,9 +126,9 @@ def test_hash_hops_visit_one_node_where_the_key_is_known_and_all_where_it_is_not
     [
         ("atr", {"master": "Z"}, "no source 'Z'.*use one of: A, B, C"),
         ("atr", {"segment": W - 1}, "shorter than the widest window"),
-        ("ctr", {"segment": 1}, "into more than 64.*name at least"),
+        ("ctr", {"segment": 1}, "into more than 64.*use at least"),
         ("ctr", {"segment": 0}, "into more than 64"),
-        ("ctr", {"copies": 5}, "5 copies on 4 nodes.*name 1 to 4"),
+        ("ctr", {"copies": 5}, "5 copies on 4 nodes.*use 1 to 4"),
         ("psp_d", {}, "no state slice table"),
         ("psp_d", {"tables": {label: SliceTable((0,), (4,)) for label in "ABC"}}, "slices at nodes beyond 3"),
         ("lanes", {"placed_by": {"A": "k", "B": "k"}}, "no single key joins all sources"),

@@ -65,7 +65,7 @@ class Ctr(Spreading):
         most = min(deployment.nodes, MOST_COPIES)
         if not 1 <= deployment.copies <= most:
             raise PlanError(
-                f"{deployment.copies} copies on {deployment.nodes} nodes", place="copies", remedy=f"name 1 to {most}"
+                f"{deployment.copies} copies on {deployment.nodes} nodes", place="copies", remedy=f"use 1 to {most}"
             )
         widest = max(deployment.windows.values())
         if deployment.segment < 1 or widest > MOST_SEGMENTS * deployment.segment:
@@ -73,7 +73,7 @@ class Ctr(Spreading):
                 f"a segment of {span_text(deployment.segment)} divides the widest window, {span_text(widest)}, "
                 f"into more than {MOST_SEGMENTS}",
                 place="segment",
-                remedy=f"name at least {span_text(max(-(-widest // MOST_SEGMENTS), 1))}",
+                remedy=f"use at least {span_text(max(-(-widest // MOST_SEGMENTS), 1))}",
             )
 
 

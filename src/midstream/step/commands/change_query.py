@@ -47,8 +47,8 @@ class ChangeQuery(QueryText, StepCommand):
         known = draft.manifest.queries.keys() | draft.manifest.streams.keys()
         if not known.issuperset([*parts, *statement.parts.unions]):
             raise QueryError(
-                f"the new text of query {self.query!r} has other subqueries, joins below others or static tables: "
-                "these are queries of their own",
+                f"the new text of query {self.query!r} has a subquery, a join below another join or a static table "
+                "that the job lacks: each is a query of its own",
                 place=f"query {self.query}",
                 remedy="drop it and add it again",
             )

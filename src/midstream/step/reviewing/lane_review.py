@@ -134,7 +134,7 @@ def answer_proposal(draft: Draft, lanes: int, state: ProposalState) -> None:
         raise QueryError(
             f"{lanes} lanes are not proposed, but {proposal.lanes}",
             place="lanes",
-            remedy=f"name {proposal.lanes}; {anew}",
+            remedy=f"use {proposal.lanes}; {anew}",
         )
     _keep(draft, _closed(draft, kept, proposal, state, ""))
 

@@ -80,7 +80,7 @@ def declared(
     count = DEFAULT_NODES if nodes in (None, AUTO_NODES) else nodes
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_NODES:
         raise PlanError(
-            f"{count!r} nodes are not possible", place=place, remedy=f"name 1 to {MOST_NODES}, or {AUTO_NODES}"
+            f"{count!r} nodes are not possible", place=place, remedy=f"use 1 to {MOST_NODES}, or {AUTO_NODES}"
         )
     _, options = relocation_of(options, place)
     objective, options = _objective(options, nodes, place)
@@ -202,7 +202,7 @@ def _master(query: Query, options: Mapping[str, Any], place: str) -> str:
 def _copies(options: Mapping[str, Any], nodes: int, place: str) -> int:
     given = options.get("copies", min(2, nodes))
     if not isinstance(given, int) or isinstance(given, bool):
-        raise PlanError(f"{given!r} copies are not possible", place=place, remedy=f"name 1 to {nodes}")
+        raise PlanError(f"{given!r} copies are not possible", place=place, remedy=f"use 1 to {nodes}")
     return given
 
 
@@ -228,7 +228,7 @@ def _count_bound(options: Mapping[str, Any], place: str) -> int | str:
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise PlanError(
             f"a slice of at most {given!r} rows is not possible", place=place,
-            remedy=f"name 1 or more, or {AUTO}, or leave it out: then only time ends slices",
+            remedy=f"use 1 or more, or {AUTO}; without it only time ends slices",
         )  # fmt: skip
     return given
 
