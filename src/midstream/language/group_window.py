@@ -131,7 +131,7 @@ def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -
     if len(calls) > 1:
         raise error_at(found.text, calls[1], "two windows in GROUP BY", "group by one window")
     if found.every is not None:
-        remedy = "leave EVERY out: the answer comes once the watermark passes the window's end"
+        remedy = "leave EVERY out: the answer comes when the watermark passes the window's end"
         what = f"EVERY together with {_shown(calls[0])}"
         raise LanguageError(what, place=place(found.text, found.every[1]), remedy=remedy)
     if len(sources) > 1:

@@ -46,7 +46,7 @@ def over_rows(
     Raises LanguageError.
     """
     if found.every is not None:
-        remedy = "leave EVERY out: each row has an answer once the watermark passes the end of its frame"
+        remedy = "leave EVERY out: each row has an answer when the watermark passes the end of its frame"
         raise LanguageError("EVERY together with OVER", place=place(found.text, found.every[1]), remedy=remedy)
     for key, word in (("group", "GROUP BY"), ("having", "HAVING")):
         if (clause := tree.args.get(key)) is not None:

@@ -65,7 +65,9 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         remedy = f"{instead}select the window_end of windows to group by in each: equal rows are then known"
         raise LanguageError(f"{operation.upper()} of answers without an end", place=spot, remedy=remedy)
     if distinct.args.get("on") is not None or any(item.is_star for item in tree.expressions):
-        raise LanguageError("DISTINCT ON, or of *", place=spot, remedy="list the columns: SELECT DISTINCT a, b")
+        raise LanguageError(
+            "DISTINCT does not take ON or *", place=spot, remedy="list the columns: SELECT DISTINCT a, b"
+        )
     group = tree.args.get("group")
     windows = [] if group is None else [node for node in group.expressions if is_window_call(node)]
     grouped_otherwise = group is not None and len(windows) < len(group.expressions)

@@ -39,7 +39,7 @@ MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES")
 class DeltaSink(Sink):
     """Rows appended to a Delta table, which the sink creates with the results' columns if it does not exist.
 
-    `path` is a folder or a URL such as `s3://bucket/pairs`; the store's other settings (keys, region, endpoint) are in
+    `path` is a folder or a URL such as `s3://bucket/pairs`. The store's other settings (keys, region, endpoint) are in
     the environment, under their usual names. A job that goes back restores the table's version of that step, if no
     other writer has written since.
 

@@ -149,7 +149,7 @@ class FileSink(Sink):
         return next((stamp for stamp in stamps if stamp is not None), None)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Remove the files of later steps, by their names, which no other time line has.
+        """Remove the files of later steps; no other time line has files of these names.
 
         The merged rows of these steps are removed first.
         """

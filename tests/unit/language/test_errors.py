@@ -325,7 +325,12 @@ CASES = [
     ("SELECT k FROM A WHERE k = ?", "a parameter", "line 1, column", "the language has"),
     ("SELECT * EXCLUDE (k) FROM A", "EXCLUDE", "line 1, column", "list the columns"),
     ("SELECT DISTINCT k FROM A", "DISTINCT over a stream needs EVERY, or", "line 1, column", "EVERY 10 SECONDS"),
-    ("SELECT DISTINCT k, * FROM A [ROWS 3] EVERY 1 DAY", "DISTINCT ON, or of *", "line 1, column", "list the columns"),
+    (
+        "SELECT DISTINCT k, * FROM A [ROWS 3] EVERY 1 DAY",
+        "DISTINCT does not take ON",
+        "line 1, column",
+        "list the columns",
+    ),
     (
         "SELECT DISTINCT COUNT(*) FROM A [ROWS 3] EVERY 1 DAY",
         "together with GROUP BY",
