@@ -130,6 +130,26 @@ def test_a_partition_that_comes_while_the_job_runs_is_read_from_its_beginning(
     assert keys() == [1, 2]
 
 
+def test_a_paused_partition_is_read_on_after_the_topic_gets_another(
+    kafka: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = kafka.topic("orders", 3)
+    for partition in range(2):
+        kafka.send(topic, [row(k) for k in range(20)], partition)
+    text = job_text({"A": stream(kafka, topic, options={"maxOffsetsPerTrigger": 4})}, ALL, {"path": "out"})
+    source, read = KafkaSource.of("A", parse_job(text).streams["A"]), list[str]()
+    # The first partition that is fetched has two shares of the step before the other has any message.
+    monkeypatch.setattr(kafka_source, "_AT_ONCE", 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(KafkaSource, "_partitions", lambda self: [0, 1])
+        read += source.waiting(read)
+    assert source._paused, "what this test is about"
+    while ranges := source.waiting(read):
+        read += ranges
+    source.close()
+    assert {f"{topic}[{partition}]@18-20" for partition in range(2)} <= set(read)
+
+
 def test_latest_is_the_end_when_the_job_began_first(kafka: Broker) -> None:
     topic = kafka.topic("orders", 2)
     kafka.send(topic, [row(0)])

@@ -488,8 +488,10 @@ class KafkaSource(FileSource):
         """Have the consumer stand where the job does, with what is fetched ahead."""
         if self._at == positions:
             return
+        # `assign` leaves paused partitions paused. A resume after it could discard its offsets (librdkafka issue 2190).
+        self._pause((), self._paused)
         self._ahead = {one: {kind: [] for kind in self._kinds} for one in positions}
-        self._at, self._ends, self._paused = dict(positions), {}, set()
+        self._at, self._ends = dict(positions), {}
         self._consumer.assign([self._of(one, offset) for one, offset in positions.items()])
 
     def _fill(self, behind: Collection[int], positions: Mapping[int, int], rows: int, size: int) -> None:
