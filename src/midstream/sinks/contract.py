@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from midstream.model.errors import ReadError, SinkError
 from midstream.model.time_line import Stamp, TimeLine
@@ -139,9 +138,8 @@ class StagedStep:
         return [self.staging.storage.place(file) for file in self.files]
 
     def table(self) -> pa.Table:
-        """Read the results, from staged Parquet files, as an Arrow table."""
-        files = [pa.BufferReader(self.staging.storage.read(file)) for file in self.files]
-        return pa.concat_tables([pyarrow.parquet.read_table(file) for file in files])
+        """Read the results, from staged Parquet or Arrow files, as an Arrow table."""
+        return pa.concat_tables([formats.read_back(self.staging.storage.read(file), file) for file in self.files])
 
     def frame(self) -> Any:
         """Read the results, from staged Parquet files, as functions take them: an Arrow table, or on Spark a

@@ -21,12 +21,26 @@ import pyarrow.types as pt
 from midstream.model.errors import SinkError
 from midstream.model.python_values import python_values
 
+ARROW = "arrow"
+"""The format of staged files that nothing but a sink reads: it takes less than half the time of Parquet."""
+
 
 def written(table: pa.Table, format: str) -> pa.Buffer:
-    """Write a table as the bytes of a file in one of `FORMATS`."""
+    """Write a table as the bytes of a file in one of `FORMATS`, or as `arrow`."""
     sink = pa.BufferOutputStream()
-    FORMATS[format](table, sink)
+    (_arrow if format == ARROW else FORMATS[format])(table, sink)
     return sink.getvalue()
+
+
+def read_back(data: pa.Buffer | bytes, file: str) -> pa.Table:
+    """Read what `written` gave as `parquet`, or as `arrow` if the name of the `file` ends so."""
+    source = pa.BufferReader(data)
+    return pa.ipc.open_file(source).read_all() if file.endswith(f".{ARROW}") else pq.read_table(source)
+
+
+def _arrow(table: pa.Table, file: pa.NativeFile) -> None:
+    with pa.ipc.new_file(file, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(table)
 
 
 def check_types(columns: pa.Schema, format: str, place: str) -> None:

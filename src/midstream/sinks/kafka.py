@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
@@ -19,9 +19,10 @@ import pyarrow.types as pt
 from midstream.model.errors import SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks import formats
-from midstream.sinks.contract import Sink, StagedStep, anything
+from midstream.sinks.contract import Sink, StagedStep, Staging, anything
 from midstream.sinks.kafka_client import ANSWER, SERVERS, client_settings, failed, failures, kafka
 from midstream.sinks.kafka_registry import Registry, avro_schema, avro_values
+from midstream.state.store.storage import Storage
 
 HEADER = "midstream.row"
 """The header of each message: `job/epoch/step/ordinal`, the last of which says which row of the step it is.
@@ -86,6 +87,10 @@ class KafkaSink(Sink):
     def target(self) -> str:
         """The topic, which no other query writes."""
         return f"kafka://{self.servers}/{self.topic}"
+
+    def staging(self, scratch: Storage) -> Staging:
+        """Return a staging of Arrow files, which only this sink reads."""
+        return replace(super().staging(scratch), format=formats.ARROW)
 
     def open(self) -> None:
         """Check that the topic exists. This does not disturb other writers: only a first step fences them."""
