@@ -71,7 +71,7 @@ class Liveness:
         if self.state == "running":
             return f"running{f' for {span}' if span else ''}{by}"
         if self.state == "unknown":
-            silent = f"no step has ended for {span}" if span else "it has told nothing of its steps"
+            silent = f"no step has ended for {span}" if span else "it has reported no step"
             return f"may be running on another machine, but {silent}{by}"
         reason = f": {self.reason}" if self.reason else ""
         return f"{self.state}{f' {span} ago' if span else ''}{reason}{by}"

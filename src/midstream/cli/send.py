@@ -36,7 +36,7 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
         told = {"outcome": outcome.state, "event": outcome.event, "job": life.state}
         print_json({"id": number, **encode(command), **told})
     elif outcome.state != "refused":
-        not_running = "" if life.takes_commands else f"is {life.sentence(time.time())}"
+        not_running = "" if life.takes_commands else life.sentence(time.time())
         say(_sentence(number, command, outcome, not_running, _under_way(checkpoint, command), _next_step(checkpoint)))
     if outcome.state == "refused" and outcome.event is not None:
         raise Failed(
@@ -45,7 +45,7 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
             remedy="the job continues without a change; read the reason and send another command",
         )
     if wait is not None and outcome.state == "sent":
-        remedy = f"start the job again: it is {life.sentence(time.time())}"
+        remedy = f"start the job again. State of the job: {life.sentence(time.time())}"
         if life.takes_commands:
             remedy = f"wait longer; the job runs and takes the command with {_next_step(checkpoint)}"
         raise Failed(
@@ -88,10 +88,10 @@ def _sentence(
     if outcome.event is None:
         sent = f"is in the log; the job takes it with {next_step}"
         if not_running:
-            sent = f"is in the log; the job takes it when you start it again. The job {not_running}"
+            sent = f"is in the log; the job takes it when you start it again. State of the job: {not_running}"
         taken = f"was taken: {under_way or 'under way'}"
         if not_running:
-            taken += f"; the job goes on with it when you start it again. The job {not_running}"
+            taken += f"; the job goes on with it when you start it again. State of the job: {not_running}"
         became = {"sent": sent, "taken": taken}
         return f"command {number} ({command.kind}) {became.get(outcome.state, 'was done: it was so already')}"
     event = decode(Event, outcome.event)

@@ -85,7 +85,7 @@ def test_every_state_has_a_sentence() -> None:
         "failed 16.7 min ago: it was killed, or its machine was",
         "failed 6.67 min ago: WriteError: no space",
         "failed 8.33 min ago: it was killed, or its machine was",
-        "may be running on another machine, but it has told nothing of its steps",
+        "may be running on another machine, but it has reported no step",
         "may be running on another machine, but no step has ended for 8.33 min",
         "running for 16.7 min",
         "stopped 6.67 min ago",
@@ -143,7 +143,7 @@ def test_a_process_that_was_killed(tmp_path: Path) -> None:
 def test_a_command_to_a_job_that_does_not_run_waits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     opened(tmp_path / "ckpt").close()
     assert main(["rescale", str(tmp_path / "ckpt"), "--lanes", "3"]) == 0
-    assert "the job takes it when you start it again. The job is stopped" in capsys.readouterr().out
+    assert "the job takes it when you start it again. State of the job: stopped" in capsys.readouterr().out
     assert main(["rescale", str(tmp_path / "ckpt"), "--lanes", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["job"] == "stopped"
     with ms.Engine(checkpoint=tmp_path / "ckpt") as engine:
