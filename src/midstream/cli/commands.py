@@ -70,7 +70,7 @@ def _function_of(verb: str, kind: type[StepCommand], inputs: tuple[Input, ...]) 
     def give(path: str, wait: float | None, as_json: bool, **given: Any) -> None:
         meant = [one for flag, one in others.items() if given[flag]]
         if len(meant) > 1:
-            raise typer.BadParameter(f"NAME can be only one of:  {', '.join(f'--{flag}' for flag in others)}")
+            raise typer.BadParameter(f"NAME can be only one of: {', '.join(f'--{flag}' for flag in others)}")
         read = {one.name: _read(one, given) for one in inputs}
         values = {name: value for name, value in read.items() if value is not None}
         command = meant[0](*values.values()) if meant else kind(**values)

@@ -31,7 +31,7 @@ class FileSource(ABC):
     """What the stream declares."""
 
     on_spark: ClassVar[str | None] = None
-    """How a job on Spark reads such a stream, as `module:function`; None where Spark's own readers do.
+    """The function that reads such a stream on Spark, as `module:function`; None if Spark's own reader does.
 
     The function takes the session, the stream's name, its declaration and the job's patience in microseconds.
     """

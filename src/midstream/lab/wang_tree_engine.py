@@ -26,7 +26,7 @@ FILTERS = ("{0}.v < 0.25", "{0}.v > 0.05 AND {0}.v < 0.3")
 
 @dataclass(frozen=True)
 class TreeTally:
-    """What was counted: pairs examined, rows and results held against filters and windows, rows purged.
+    """Counts of a run: pairs examined, rows and results held against filters and windows, rows purged.
 
     `tuples` is the mean of the tuples in the states of the joins; a pair is two, as in M_t of §6.3.
     """

@@ -87,7 +87,7 @@ class Expression(OwnForm):
 
     @property
     def depth(self) -> int:
-        """How many calls are nested."""
+        """The depth of nested calls."""
         return 0
 
     def columns(self) -> frozenset[Column]:

@@ -74,7 +74,7 @@ def equal_pairs(left: Codes, right: Codes) -> Iterable[tuple[Indices, Indices]]:
     if len(left) > len(right):
         return ((b, a) for a, b in equal_pairs(right, left))
     if 0 < len(left) <= HANDFUL and not _meets(left, right):
-        return ()  # Most often a handful meets none of a chunk, of which one search tells.
+        return ()  # Most often a few codes meet none of a chunk. One search shows it.
     return equal_ranges(left, right).blocks()
 
 

@@ -104,7 +104,7 @@ GRID = 2048
 
 
 Density = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
-"""How many rows are of each age, in any unit."""
+"""The number of rows of each age, in any unit."""
 
 
 def even_ages(

@@ -1,4 +1,4 @@
-"""How many rows slices take, from what has come: bounds by count that are set from statistics (Wang §14.1).
+"""Bounds of the rows of a slice, set from the rates at which rows came (Wang §14.1).
 
 Where rows stay where they came, a slice takes its share of what comes in a window on average, so that a burst lies in
 more slices. Where rows move on with age, slices end where each has as many rows of the window as the others.

@@ -148,7 +148,7 @@ class StagedStep:
 
 
 Frames = Callable[[StagedStep], Any]
-"""How a host makes what functions take of a step's results, where that is not an Arrow table."""
+"""Makes a step's results into the argument of a user's function, on a host where that is not an Arrow table."""
 
 
 def anything(stamp: Stamp) -> bool:

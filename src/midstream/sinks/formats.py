@@ -34,8 +34,7 @@ def written(table: pa.Table, format: str) -> pa.Buffer:
 
 def read_back(data: pa.Buffer | bytes, file: str) -> pa.Table:
     """Read what `written` gave as `parquet`, or as `arrow` if the name of the `file` ends so."""
-    source = pa.BufferReader(data)
-    return pa.ipc.open_file(source).read_all() if file.endswith(f".{ARROW}") else pq.read_table(source)
+    return pa.ipc.open_file(data).read_all() if file.endswith(f".{ARROW}") else parquet_rows(data, file)
 
 
 def _arrow(table: pa.Table, file: pa.NativeFile) -> None:

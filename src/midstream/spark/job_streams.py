@@ -74,7 +74,7 @@ class JobStream:
 
     @cached_property
     def beside(self) -> dict[str, SparkColumn]:
-        """What a dead letter shows besides the columns: the line that is not JSON, and the file, if there are any."""
+        """The columns that a dead letter has in addition: the line that is not JSON, and the file, if there are any."""
         found = {name: named(name) for name in (CORRUPT, FILE) if name in self.frame.columns}
         if FILE not in found and _is_of_files(self.frame):
             found[FILE] = F.col("_metadata.file_path")

@@ -69,7 +69,7 @@ def _extracted(shown: Callable[[Any], str | None]) -> Callable[..., Datum]:
 
 
 extract_string = _extracted(_as_text)
-"""What a JSON text has at a path, a string without its quotes; NULL where it has nothing, or is not JSON."""
+"""Read the value at a path of a JSON text, a string without its quotes; NULL if there is none, or no JSON."""
 
 extract = _extracted(_as_json)
 """The same as JSON, strings in quotes and null as it is written."""

@@ -36,7 +36,7 @@ from midstream.state.store.chunk_store import ChunkStore
 Word = TypeVar("Word", bound=np.generic)
 
 Columns = tuple[pa.RecordBatch, Words, Sequence[tuple[Words, Mask]]]
-"""What is read of rows, their numbers, and by class the codes of their keys."""
+"""The columns that are read of rows, the numbers of the rows, and by class the codes of their keys."""
 
 SMALL = 1 << 14
 """Neighbouring chunks that have no more rows than this in all are read together, and as a whole."""
