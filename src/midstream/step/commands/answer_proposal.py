@@ -15,7 +15,7 @@ from midstream.step.commands.base import StepCommand
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
 from midstream.step.draft import Draft
-from midstream.step.reviewing.lane_review import answer_proposal
+from midstream.step.reviewing.lane_proposal import answer_proposal
 from midstream.step.reviewing.proposals import close, waiting
 
 

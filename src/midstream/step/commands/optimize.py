@@ -12,7 +12,7 @@ from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 from midstream.step.reviewing.group_settings import settings_of
-from midstream.step.reviewing.lane_review import withdraw_lanes
+from midstream.step.reviewing.lane_proposal import withdraw_lanes
 from midstream.step.reviewing.proposals import withdraw, withdraw_without_own_settings
 from midstream.step.reviewing.settings import (
     check_allowed,

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from midstream.model.errors import QueryError
-from midstream.model.events import LanesProposalClosed, LanesReviewed
+from midstream.model.events import LanesReviewed
 from midstream.model.lane_choice import LaneLoad, LaneOptimization, LaneProposal
 from midstream.model.manifest import Manifest
-from midstream.model.optimization import ProposalState
 from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.optimizer.lane_advice import GroupLoad, LaneDecision, LaneFigures, changed, decided
 from midstream.runtime.lane_key import is_single
@@ -17,6 +15,7 @@ from midstream.step.commands.rescale import Rescale
 from midstream.step.draft import Draft
 from midstream.step.lane_load import UNITS, is_watched, state_rows
 from midstream.step.reviewing.carry_out import DECIDED, INSISTS
+from midstream.step.reviewing.lane_proposal import closed_lanes, keep_lanes
 from midstream.step.reviewing.plan_group import is_quiet
 
 
@@ -29,7 +28,7 @@ def review_lanes(draft: Draft, lanes_before: int) -> None:
     if now is None:
         return
     if kept.reviewed is None:
-        _keep(draft, replace(kept, reviewed=now))
+        keep_lanes(draft, replace(kept, reviewed=now))
         return
     moving = bool(draft.migrations) or any(entry.migrations for entry in manifest.queries.values())
     if moving or now - kept.reviewed < settings.review or is_quiet(settings, now):
@@ -79,10 +78,10 @@ def _review(draft: Draft, figures: LaneFigures, now: int) -> None:
     )
     load: LaneLoad = replace(kept.load, steps=0, work={})
     kept = replace(kept, reviewed=now, load=load, trend=trend, decision=does, reason=decision.reason)
-    _keep(draft, _proposed(draft, kept, decision, figures, mode))
+    keep_lanes(draft, _proposed(draft, kept, decision, figures, mode))
     if does == "switch" and decision.lanes is not None:
         kept = draft.manifest.lane_optimization
-        _keep(draft, replace(kept, trend=changed(figures, trend, decision.lanes)))
+        keep_lanes(draft, replace(kept, trend=changed(figures, trend, decision.lanes)))
         Rescale(decision.lanes).apply(draft)
 
 
@@ -109,49 +108,11 @@ def _proposed(
         if proposes and (before.lanes, before.old) == (decision.lanes, figures.lanes):
             since = before.step
         else:
-            kept = _closed(draft, kept, before, "withdrawn", decision.reason)
+            kept = closed_lanes(draft, kept, before, "withdrawn", decision.reason)
     if not proposes or decision.lanes is None:
         return kept
     gain = round(1 - figures.shortened(decision.lanes), 6)
     return replace(kept, proposal=LaneProposal(figures.lanes, decision.lanes, gain, since))
-
-
-def answer_proposal(draft: Draft, lanes: int, state: ProposalState) -> None:
-    """Approve or reject the number of lanes that is proposed; raises where it is not the one that waits."""
-    manifest = draft.manifest
-    kept, proposal = manifest.lane_optimization, manifest.lane_optimization.proposal
-    anew = "the next review proposes what pays then; see midstream status CKPT"
-    if proposal is None:
-        raise QueryError("no other number of lanes is proposed", place="lanes", remedy=anew)
-    if proposal.state != "waits":
-        why = f": {proposal.reason}" if proposal.reason else ""
-        said = f"{proposal.lanes} lanes are proposed no longer: that was {proposal.state} in step {proposal.step}{why}"
-        raise QueryError(said, place="lanes", remedy=anew)
-    if proposal.old != manifest.lanes:
-        said = f"the job has {manifest.lanes} lanes instead of {proposal.old} since {proposal.lanes} were proposed"
-        raise QueryError(said, place="lanes", remedy=anew)
-    if proposal.lanes != lanes:
-        raise QueryError(
-            f"{lanes} lanes are not proposed, but {proposal.lanes}",
-            place="lanes",
-            remedy=f"use {proposal.lanes}; {anew}",
-        )
-    _keep(draft, _closed(draft, kept, proposal, state, ""))
-
-
-def withdraw_lanes(draft: Draft, reason: str) -> None:
-    """Withdraw the number of lanes that is proposed, if one waits for an answer."""
-    kept = draft.manifest.lane_optimization
-    if kept.proposal is not None and kept.proposal.state == "waits":
-        _keep(draft, _closed(draft, kept, kept.proposal, "withdrawn", reason))
-
-
-def _closed(
-    draft: Draft, kept: LaneOptimization, proposal: LaneProposal, state: ProposalState, reason: str
-) -> LaneOptimization:
-    step = draft.manifest.step
-    draft.events.append(LanesProposalClosed(step, proposal.lanes, state, reason))
-    return replace(kept, proposal=replace(proposal, state=state, step=step, reason=reason))
 
 
 def answer_text(lanes: int | None, decided: str) -> str:
@@ -174,7 +135,3 @@ def shown(figures: LaneFigures) -> dict[str, Any]:
         "work": round(figures.work),
         "state": round(figures.state),
     }
-
-
-def _keep(draft: Draft, kept: LaneOptimization) -> None:
-    draft.manifest = replace(draft.manifest, lane_optimization=kept)
