@@ -20,7 +20,7 @@ from midstream.language.from_clause import (
     difference_of,
     event_times,
 )
-from midstream.language.functions import CATALOGUE, always, call, function_of
+from midstream.language.functions import CATALOGUE, always, asks_user, call, function_of
 from midstream.language.group_window import GroupWindow, group_window
 from midstream.language.grouping import grouped
 from midstream.language.implied_windows import with_implied_windows
@@ -44,6 +44,7 @@ from midstream.language.table_join import LookedUp, keys_of_streams, looked_up
 from midstream.language.top_n_clause import ranked
 from midstream.language.types import BOOLEAN
 from midstream.model.errors import LanguageError, QueryError
+from midstream.model.frozen import kept_with
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema, TableSchema
 
@@ -66,9 +67,17 @@ def parse_query(
     >>> [(s.alias, s.window.size) for s in query.sources], len(query.predicates)
     ([('a', 5000000), ('b', 9000000)], 1)
     """
-    query = Statement.of(text) if isinstance(text, str) else text
-    with not_too_deep(query.text):
-        return replace(_parse(query, streams, tables, registered), text=query.sql)
+    statement = Statement.of(text) if isinstance(text, str) else text
+    # A command is bound when it is given, and again by the step that takes it: most often over the same streams.
+    over, bound = (dict(streams), dict(tables), registered), statement.__dict__.get("bound")
+    if bound is not None and bound[0] == over:
+        known: Query = bound[1]
+        return known
+    with not_too_deep(statement.text):
+        query = replace(_parse(statement, streams, tables, registered), text=statement.sql)
+    if not any(map(asks_user, query.expressions())):  # What users have registered may change.
+        statement.__dict__["bound"] = (over, query)
+    return query
 
 
 def bind_query(manifest: Manifest, sql: Statement) -> Query:
@@ -100,7 +109,8 @@ def derived_parts(manifest: Manifest, query: Statement) -> tuple[EnrichedStream 
     """The parts of a query that stand in no brackets, each before those that read its answers: they look rows up in
     static tables, or join for joins and aggregates above. Raises LanguageError.
     """
-    if not any(name.lower() in query.sql.lower() for name in manifest.tables) and not may_join(query.parts.whole):
+    text, joins = query.sql.lower(), kept_with(query, "may_join", lambda it: may_join(it.parts.whole))
+    if not joins and not any(name.lower() in text for name in manifest.tables):
         return ()
     with not_too_deep(query.text):
         return clauses_of(query, manifest.streams, manifest.table_schemas, Scope((), registered=False)).parts

@@ -13,7 +13,7 @@ from midstream.language.query import query_of
 from midstream.migration.strategy_contract import Strategy
 from midstream.model.ids import OperatorId, StateId
 from midstream.model.manifest import Manifest
-from midstream.model.sharing import Demands
+from midstream.model.sharing import Chain, Demands
 from midstream.operators.binding import Binding
 from midstream.operators.compile import compile_plan
 from midstream.operators.project import ProjectOperator
@@ -168,9 +168,14 @@ def _chain_unit(
     partitioned = chosen.partitions and can_partition(parse_plan(chain.plan, query))
     joins = partition_joins(members, lineages) if partitioned else ()
     answers = ChainAnswers(name, rows, lineages, members, chosen.delivery, joins if len(joins) > 1 else ())
-    plan = chain.split_from if chain.since == manifest.step and chain.split_from else chain.plan
+    plan = plan_in_step(chain, manifest.step)
     labels = {member: shape.names for member, shape in shapes.items()}
     return ChainUnit(name, plan, chain.since, chain.group, query, binding, answers, labels, formerly=chain.former_name)
+
+
+def plan_in_step(chain: Chain, step: int) -> str:
+    """Return the plan that a chain runs by in a step: in its first one that of the chain it was split from."""
+    return chain.split_from if chain.since == step and chain.split_from else chain.plan
 
 
 def _demands(manifest: Manifest, name: str) -> Demands:

@@ -23,7 +23,7 @@ from midstream.runtime.distribution import Stage
 from midstream.runtime.lane_key import is_ordered, is_single
 from midstream.runtime.result_operator import ResultOperator
 from midstream.sharing.shape import canonical_plan
-from midstream.step.chain_unit import chain_units
+from midstream.step.chain_unit import chain_units, plan_in_step
 from midstream.step.draft import MigrationStart
 from midstream.step.query_unit import QueryUnit
 from midstream.step.ring_unit import ring_unit
@@ -114,7 +114,7 @@ def _shared(manifest: Manifest, group: str) -> tuple[str, ...]:
     return (
         str(manifest.reshared),
         *[f"{name} {manifest.shared_sources[name].text}" for name in sorted(used)],
-        *[f"{name} {chain.text} {chain.since == manifest.step}" for name, chain in chains.items()],
+        *[f"{name} {chain.text} {plan_in_step(chain, manifest.step)}" for name, chain in chains.items()],
     )
 
 
