@@ -28,6 +28,12 @@ def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert "payments refunds by payments.id: 1 row" in shown
 
 
+def test_the_input_that_the_first_job_shows_is_the_example() -> None:
+    page, example = ROOT / "docs" / "start" / "quickstart.md", ROOT / "examples" / "job_files.py"
+    shown = re.search(r"```python\n(from pathlib.*?)```", page.read_text(), re.DOTALL)
+    assert shown is not None and example.read_text().endswith("\n\n" + shown[1])
+
+
 def test_the_quickstart_shows_that_the_migration_pays(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "quickstart.py"))
     work = [int(m.replace(",", "")) for m in re.findall(r"([\d,]+) comparisons", capsys.readouterr().out)]

@@ -86,6 +86,14 @@ def test_folders_that_are_no_partitions_are_named(tmp_path: Path, engine: str) -
     assert "does not read 1 folder in" in said and "old" in said and "_hidden" not in said
 
 
+@pytest.mark.parametrize("engine", ["embedded", "spark"])
+def test_a_link_that_leads_nowhere_is_named(tmp_path: Path, engine: str) -> None:
+    job = write(tmp_path, folders=FOLDERS)
+    (tmp_path / "A" / "lost.json").symlink_to(tmp_path / "gone.json")
+    said = tell("check", str(job), "--engine", engine)
+    assert "does not read 1 link in" in said and "lost.json" in said and "folder in" not in said
+
+
 def test_the_run_names_them_too(tmp_path: Path) -> None:
     assert "does not read 1 folder in" in run(write(tmp_path, folders=("old", *FOLDERS)))
     assert results(tmp_path) == EXPECTED

@@ -182,18 +182,25 @@ def test_a_change_to_columns_that_the_running_union_lacks(spark: SparkSession, t
     assert found and all(n is not None and n > 1 for n in found)
 
 
-def test_it_is_stopped_by_a_command_to_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+def test_it_is_stopped_by_a_command_to_its_checkpoint(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     place = Place(tmp_path)
     feed_step(place, 0)
     run = job(spark, place, STREAMS, {"pairs": PAIRS}).start({"processingTime": "0 seconds"})
     until(run, 0)
     assert Checkpoint.open(place.checkpoint).liveness().state == "running"
+    run.rescale(3)
     assert main(["stop", str(place.checkpoint)]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "1 command not taken: 1 (rescale)", "start the job again: its first batch of data takes it"
+    ]  # fmt: skip
     assert run.await_termination(30) and run.state == "stopped"
     assert Checkpoint.open(place.checkpoint).liveness().state == "stopped"
     feed_step(place, 1)
     later = finish(job(spark, place, STREAMS, {"pairs": PAIRS}))
     assert not later.stop_requested and later.status()["step"] > run.status()["step"]
+    assert place.manifest().lanes == 3, "the command waited"
 
 
 def test_a_step_that_takes_the_request_ends_the_job_by_itself(

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from midstream.checkpoint.epochs import EpochClaim, Epochs
 from midstream.checkpoint.manifest_file import ManifestReading, ManifestWriting
+from midstream.checkpoint.savepoints import Savepoints
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch, TimeLine
@@ -61,11 +62,13 @@ class Rewinding:
     def publish(self) -> Manifest:
         """Make the target the newest manifest, in the epoch of the claim, and return it."""
         step, kept = self.target.step, self.log.steps()
-        newest = max(kept)
+        # Without a whole manifest it is not known which files count: then all of them are given up.
+        newest = max(kept or self.log.listed_steps(), default=step)
         known = {epoch.number: epoch for one in (self.target, *self.later) for epoch in one.epochs}
         target = replace(self.target, epochs=tuple(known[number] for number in sorted(known)))
         abandoned = newest if newest > step else None
-        begun = target.in_epoch(Epoch(self.claim.number, self.claim.token, step + 1, abandoned, min(kept)))
+        oldest = min(kept, default=step)
+        begun = target.in_epoch(Epoch(self.claim.number, self.claim.token, step + 1, abandoned, oldest))
         self.log.add(begun)
         self.log.epochs.check(self.claim.number)
         self.log.forget_older(begun)
@@ -214,6 +217,18 @@ class ManifestLog:
 
         return self._settled(lambda: tuple(entry.step for entry in kept()))
 
+    def listed_steps(self) -> tuple[int, ...]:
+        """List the steps of all files, of any epoch, also of damaged files."""
+        return self._settled(lambda: tuple(entry.step for entry in self._everything()))
+
+    def last_epoch(self) -> int:
+        """Return the newest epoch of any file, also of a damaged one; 0 without a file."""
+        return self._settled(lambda: max((entry.epoch for entry in self._everything()), default=0))
+
+    def newest_whole(self) -> Manifest | None:
+        """Read the newest manifest that is not damaged, or None."""
+        return self._settled(lambda: next(self._readable(reversed(self._everything())), None))
+
     def kept(self) -> tuple[Manifest, ...]:
         """Read all kept manifests, in order of step, for the sweep; those this object has read or published cost
         little.
@@ -324,13 +339,15 @@ class ManifestLog:
         return self._reading.manifest(data.to_pybytes(), entry.name)
 
     def _way_out(self, older: list[_Entry]) -> str:
+        checkpoint = self.storage.url.rpartition("/")[0] or self.storage.url
         for entry in reversed(older):
             try:
                 self._parse(entry)
             except (MidstreamError, FileNotFoundError):
                 continue
-            checkpoint = self.storage.url.rpartition("/")[0] or self.storage.url
             return f"restore the file, or go back to step {entry.step} with: midstream rewind {checkpoint} {entry.step}"
+        for name in Savepoints(storage_at(checkpoint)).names():
+            return f"restore the file, or go back to a savepoint with: midstream rewind {checkpoint} {name}"
         return "restore the file, or begin with another checkpoint: no older step is whole"
 
     def _settled(self, look: Callable[[], _T]) -> _T:

@@ -179,7 +179,7 @@ class QueryReport(ReportValue):
     def __repr__(self) -> str:
         moving = "" if self.migration is None else f", moving to {self.migration.plan} by {self.migration.strategy}"
         done = f"{counted(self.counters.rows_out, 'row')} out, {counted(self.state_rows, 'row')} in state"
-        return f"<Query {self.name} by {self.plan} since step {self.since:,}: {done}{moving}>"
+        return f"<Query {self.name} since step {self.since:,}, by {self.plan}: {done}{moving}>"
 
     @property
     def migration(self) -> MigrationReport | None:
@@ -293,7 +293,7 @@ class Report(ReportValue):
             for one in self.streams.values()
         ]
         queries = [
-            (one.name, one.plan, one.since, one.counters.rows_out, one.counters.comparisons, one.state_rows)
+            (one.name, one.since, one.plan, one.counters.rows_out, one.counters.comparisons, one.state_rows)
             for one in self.queries.values()
         ]
         moving = [
@@ -302,8 +302,8 @@ class Report(ReportValue):
         ]
         return (
             html_fields("", head)
-            + html_table("streams", ("stream", "rows", "late", "rejected", "greatest time", "watermark"), streams)
-            + html_table("queries", ("query", "plan", "since step", "rows out", "comparisons", "state rows"), queries)
+            + html_table("streams", ("stream", "rows", "late", "dead", "greatest time", "watermark"), streams)
+            + html_table("queries", ("query", "since step", "plan", "rows out", "comparisons", "state rows"), queries)
             + html_table("migrations", ("queries", "strategy", "to plan", "since step", "phase", "done"), moving)
         )
 

@@ -149,9 +149,10 @@ def _run_on_spark(
 
     settings = {"spark.ui.enabled": "true", **job.spark} | ({"spark.master": master} if master else {})
     checkpoint = Checkpoint(Folders(job.checkpoint))
-    with RunConsole(quiet, "starting Spark", starting=True) as console, warnings.catch_warnings():
+    with RunConsole(quiet, "starting Spark") as console, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # What they say of lost rows is printed.
         console.lost(before)
+        console.begin("starting Spark")
         # Spark takes the interrupt for itself when it starts, so ours is set after.
         session = spark_session(
             "midstream",
@@ -161,7 +162,9 @@ def _run_on_spark(
             otherwise="run the job with --engine embedded",
         )
         with session as spark, _signals() as interrupted:
+            console.begin("Spark runs; opening the streams and the checkpoint")
             running = job_of(spark, job).start(trigger, take_over=take_over)
+            console.begin("the job runs; waiting for rows")
             while not running.await_termination(POLL_SECONDS):
                 if interrupted:
                     running.stop()

@@ -21,27 +21,34 @@ PLAIN_EVERY = 10.0
 class RunConsole:
     """Report on a running job on standard output; use it as a context manager. `quiet` prints nothing.
 
-    On a terminal it renews the last line. Elsewhere it prints a line every 10 seconds in which a step ran. The `first`
-    line comes before, if it says that the job is `starting`.
+    On a terminal it renews the last line. Elsewhere it prints a line every 10 seconds in which a step ran. Until the
+    first step begins, the line on a terminal says what the job is `doing`.
     """
 
-    def __init__(self, quiet: bool, first: str, starting: bool = False) -> None:
-        self._quiet, self._first = quiet, first if starting else ""
+    def __init__(self, quiet: bool, doing: str) -> None:
+        self._quiet, self._doing = quiet, doing
         self._line = progress_line(quiet)
-        self._task = self._line.add_task(first, total=None)
+        self._task = self._line.add_task(doing, total=None)
         self._in_place = not quiet and sys.stdout.isatty()
         self._newest: Event | None = None
         self._lost: LostRowsWatch | None = None
+        self._begun = -1
         self._shown, self._due = -1, time.monotonic() + PLAIN_EVERY
 
     def __enter__(self) -> Self:
         self._line.start()
-        if self._first and not self._quiet and not self._in_place:
-            say(self._first)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._line.stop()
+
+    def begin(self, doing: str) -> None:
+        """Print what the job does from now on, until its first step is done."""
+        self._doing, self._due = doing, time.monotonic() + PLAIN_EVERY
+        if self._in_place:
+            self._line.update(self._task, description=doing)
+        elif not self._quiet:
+            say(doing)
 
     def lost(self, before: Mapping[Source, LostRows]) -> None:
         """Report lost rows that were not reported before."""
@@ -68,8 +75,11 @@ class RunConsole:
             for line in self._lost.news(running.report()):
                 say(line)
         under_way = running.under_way
+        if under_way is not None and not running.times and under_way.step != self._begun:
+            self._begun = under_way.step
+            self.begin(f"step {under_way.step:,} begins")
         waits = "" if delayed is None else event_sentence(delayed)
-        line = life_line(running.times) if delayed is None else f"step {delayed.step:,} {waits}"
+        line = (life_line(running.times) or self._doing) if delayed is None else f"step {delayed.step:,} {waits}"
         if under_way is not None and delayed is None:
             so_far = under_way.sentence(time.time())
             line = f"{line} · {so_far}" if running.times else so_far

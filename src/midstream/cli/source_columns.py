@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from midstream.cli.spark_job import SELF_DESCRIBING, check_spec
 from midstream.engine.file_source import MOST_FILES, FileSource
-from midstream.engine.folder_source import FolderSource, passed_over
+from midstream.engine.folder_source import FolderSource, broken_links, passed_over
 from midstream.engine.sources import source_kind, source_of
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import SourceSpec
@@ -149,18 +149,23 @@ def header_warnings(name: str, spec: SourceSpec) -> list[str]:
 
 
 def folder_warnings(name: str, spec: SourceSpec) -> list[str]:
-    """Return a warning for folders within the folder of a stream that neither host reads."""
+    """Return a warning for what neither host reads: folders within the folder of a stream, and broken links."""
     path = _path_here(spec.path) if spec.format in SELF_DESCRIBING else None
     options = {key.lower() for key in spec.options}
     if path is None or not os.path.isdir(path) or "recursivefilelookup" in options:
         return []
+    warnings = []
+    if broken := broken_links(path):
+        links = f"{counted(len(broken), 'link')} in {path} whose target is missing: {some(broken)}"
+        warnings.append(f"stream {name} does not read {links}. Restore the target, or remove the link")
     found = passed_over(path)
     if not found:
-        return []
+        return warnings
     folders = f"{counted(len(found), 'folder')} in {path}: {some(found)}"
     return [
+        *warnings,
         f"stream {name} does not read {folders}; only partitions such as k=5 are read. To read such folders write "
-        f'path = "{path.rstrip("/")}/*"'
+        f'path = "{path.rstrip("/")}/*"',
     ]
 
 

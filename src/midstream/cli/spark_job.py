@@ -13,7 +13,7 @@ from midstream.engine.folder_source import FolderSource
 from midstream.engine.sources import source_kind
 from midstream.model.columns_of_files import own_names
 from midstream.model.errors import InputError
-from midstream.model.spark_cause import spark_cause
+from midstream.model.spark_cause import stream_error
 
 if TYPE_CHECKING:
     from midstream.language.job_file import JobFile
@@ -129,11 +129,7 @@ def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
     try:
         return reader.load(spec.path) if spec.path else reader.load()
     except Exception as error:  # Spark has no common class for what its sources raise.
-        raise InputError(
-            f"Spark cannot read stream {name!r}: {_cause(error)}",
-            place=f"[streams.{name}]",
-            remedy="correct its format, path, schema or options",
-        ) from error
+        raise stream_error(name, error, "correct its format, path, schema or options") from error
 
 
 def _given(session: Any, spec: SourceSpec, declared: Any, options: dict[str, str]) -> Any:
@@ -187,14 +183,6 @@ def _inferred(session: Any, name: str, spec: SourceSpec) -> Any:
         session.conf.set(_TYPE_OF_TIMES, "TIMESTAMP_NTZ")
         return session.read.format(spec.format).options(**options).load(spec.path).schema
     except Exception as error:  # Spark has no common class for what its sources raise.
-        raise InputError(
-            f"the schema of stream {name!r} cannot be read from its files: {_cause(error)}",
-            place=f"[streams.{name}]",
-            remedy='declare the columns: schema = "k BIGINT, ts TIMESTAMP"',
-        ) from error
+        raise stream_error(name, error, 'declare the columns: schema = "k BIGINT, ts TIMESTAMP"') from error
     finally:
         session.conf.set(_TYPE_OF_TIMES, before)
-
-
-def _cause(error: Exception) -> str:
-    return spark_cause(str(error)) or type(error).__name__

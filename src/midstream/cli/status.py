@@ -164,4 +164,4 @@ def _line(checkpoint: Checkpoint) -> None:
     times = checkpoint.step_times()
     under_way = checkpoint.under_way(times[-1].step if times else -1)
     so_far = "" if under_way is None else f" · {under_way.sentence(time.time())}"
-    say(f"{checkpoint.liveness().sentence(time.time())} · {life_line(times)}{so_far}")
+    say(f"{checkpoint.liveness().sentence(time.time())} · {life_line(times) or 'no step yet'}{so_far}")

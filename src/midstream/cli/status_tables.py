@@ -12,11 +12,20 @@ if TYPE_CHECKING:
     from midstream.checkpoint.report_values import LanesReport, MigrationReport, QueryReport, Report, StreamReport
     from midstream.model.node_spread import NodeSpread
 
-STREAMS = ("stream", "rows", "late", "rejected", "greatest time", "watermark", "holds back")
-TABLES = ("table", "version", "rows", "size", "since step")
+STREAMS = ("stream", "rows", "late", "dead", "greatest time", "watermark", "holds back")
+TABLES = ("table", "version", "since step", "rows", "size")
 QUERIES = (
-    "query", "plan", "since step", "sees", "rows out", "rejected", "comparisons", "state rows", "optimizer", "results",
-)  # fmt: skip
+    "query",
+    "since step",
+    "plan",
+    "sees",
+    "rows out",
+    "dead",
+    "comparisons",
+    "state rows",
+    "optimizer",
+    "results",
+)
 REFUSED = ("query", "step", "why")
 PROPOSALS = ("query", "from", "to plan", "by", "saves", "since step")
 SPREADS = (
@@ -53,7 +62,7 @@ def _print_inputs(report: Report) -> None:
         if s.name not in parts
     ]
     print_table("streams", STREAMS, streams)
-    tables = [(t.name, t.version, t.rows, size_text(t.bytes), t.since) for t in report.tables.values()]
+    tables = [(t.name, t.version, t.since, t.rows, size_text(t.bytes)) for t in report.tables.values()]
     print_table("static tables", TABLES, tables)
 
 
@@ -96,7 +105,7 @@ def _query_row(query: QueryReport, parts: Sequence[QueryReport]) -> tuple[Any, .
     done = (counters.rows_out, sum(one.rejected for one in whole), comparisons, rows)
     name = f"{query.name} (with {counted(len(parts), 'part')})" if parts else query.name
     mode = "pinned" if query.optimizer.pinned else query.optimizer.mode
-    return (name, query.plan, query.since, seen, *done, mode, query.sink.get("path"))
+    return (name, query.since, query.plan, seen, *done, mode, query.sink.get("path"))
 
 
 def _spread_row(query: QueryReport, spread: NodeSpread) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ import typer
 from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, placed
 from midstream.cli.exit_codes import Failed
 from midstream.cli.output import print_json, progress_bar, say
+from midstream.model.words import counted
 
 POLL_SECONDS = 0.2
 
@@ -24,10 +25,12 @@ def stop(
 ) -> None:
     """Stop a running job after its next step; it continues from there when you start it again.
 
-    The request is a command in the job's log, so it works across machines and on object stores. It does not stop a
-    program that pushes into an engine of its own: such a loop can check `Engine.stop_requested`.
+    The request is a command in the job's log, so it works across machines and on object stores. A job on Spark without
+    new rows stops without a step. Commands that still wait are named then, and the next start takes them. The request
+    does not stop a program that pushes into an engine of its own: such a loop can check `Engine.stop_requested`.
     """
     from midstream.checkpoint.reader import Checkpoint
+    from midstream.model.codec import encode
     from midstream.step.commands.stop import Stop
 
     checkpoint = Checkpoint.open(path)
@@ -46,10 +49,18 @@ def stop(
         while (life := checkpoint.liveness()).takes_commands and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
     ended = not life.takes_commands
+    manifest = checkpoint.manifest()
+    left = checkpoint.waiting(manifest) if ended else ()
     if as_json:
-        print_json(life.to_json() | {"stopped": ended})
+        waiting = [{"id": number, **encode(command)} for number, command in left]
+        print_json(life.to_json() | {"stopped": ended, "waiting_commands": waiting})
     elif ended:
-        say(f"{life.sentence(time.time())}; newest step {checkpoint.manifest().step:,}")
+        say(f"{life.sentence(time.time())}; newest step {manifest.step:,}")
+        if left:
+            names = ", ".join(f"{number} ({command.kind})" for number, command in left)
+            say(f"{counted(len(left), 'command')} not taken: {names}")
+            taken = "first batch of data" if manifest.is_on_spark else "first step"
+            say(f"start the job again: its {taken} takes {'it' if len(left) == 1 else 'them'}")
     if not ended:
         raise Failed(
             f"the job has not ended after {wait:g} seconds: {life.sentence(time.time())}",

@@ -219,8 +219,17 @@ def passed_over(path: str) -> list[str]:
     if patterns:
         return []
     storage = storage_at(located(base))
-    files = {name for _, name in storage.changed()}
-    return sorted(name for name in storage.names() if name not in files and name[0] not in "_." and "=" not in name)
+    known = {*broken_links(path), *(name for _, name in storage.changed())}
+    return sorted(name for name in storage.names() if name not in known and name[0] not in "_." and "=" not in name)
+
+
+def broken_links(path: str) -> list[str]:
+    """Return the symbolic links in a folder of this machine that lead nowhere, so that no step reads them."""
+    base, _ = _split(path)
+    if not os.path.isdir(base):
+        return []
+    with os.scandir(base) as entries:
+        return sorted(one.name for one in entries if one.is_symlink() and not os.path.exists(one.path))
 
 
 def _check_separator(options: Mapping[str, str], place: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from midstream.model.step_time import MINUTE, StepTime, against_interval, rows_per_second
-from midstream.model.words import brief_text, rough_span_text
+from midstream.model.words import brief_text, counted, rough_span_text
 
 DAY = 86_400.0
 
@@ -28,7 +28,7 @@ def life_line(times: Sequence[StepTime]) -> str:
     """Describe steps, oldest first, on one line.
 
     It has the newest step, and of the minute before it the rows and results a second of work, how far results are
-    behind, late and unreadable rows, and what waits at the sources.
+    behind, late rows and dead letters, and what waits at the sources. Without a step it is empty.
 
     >>> before = StepTime(8, 100.0, 0.2, rows={"A": 500}, results=20)
     >>> newest = StepTime(9, 101.0, 0.3, rows={"A": 700}, results=40, late=3, newest=98_000_000, watermark=96_000_000)
@@ -36,7 +36,7 @@ def life_line(times: Sequence[StepTime]) -> str:
     'step 9 · 300 ms · 2,400 rows/s · 120 results/s · newest event 3 s ago · watermark 2 s behind it · 3 late'
     """
     if not times:
-        return "the first step"
+        return ""
     last = times[-1]
     lately = [one for one in times if one.ended >= last.ended - MINUTE]
     busy = sum(one.seconds for one in lately)
@@ -48,7 +48,7 @@ def life_line(times: Sequence[StepTime]) -> str:
     if busy > 0:
         parts.append(f"{sum(one.results for one in lately) / busy:,.0f} results/s")
     parts += lags(last.behind, last.watermark_lag)
-    late, unread = sum(one.late for one in lately), sum(one.rejected for one in lately)
-    parts += [f"{late:,} late"] * bool(late) + [f"{unread:,} unreadable"] * bool(unread)
+    late, dead = sum(one.late for one in lately), sum(one.rejected for one in lately)
+    parts += [f"{late:,} late"] * bool(late) + [counted(dead, "dead letter")] * bool(dead)
     waiting = sum(last.backlog.values())
     return " · ".join([*parts, *([f"{waiting:,} waiting at the sources"] if waiting else [])])

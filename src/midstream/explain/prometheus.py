@@ -101,14 +101,20 @@ METRICS = (
     Metric("midstream_steps_total", COUNTER, "Steps that are done.", (), _whole(lambda r: r.step + 1)),
     Metric("midstream_rows_total", COUNTER, "Rows admitted.", ("stream",), _streams("rows")),
     Metric("midstream_late_rows_total", COUNTER, "Rows that came too late.", ("stream",), _streams("late")),
-    Metric("midstream_rejected_rows_total", COUNTER, "Rows that could not be read.", ("stream",), _streams("rejected")),
+    Metric(
+        "midstream_rejected_rows_total",
+        COUNTER,
+        "Dead letters of a stream: rows that could not be read.",
+        ("stream",),
+        _streams("rejected"),
+    ),
     Metric(
         "midstream_results_total", COUNTER, "Results of a query.", ("query",), _queries(lambda q: q.counters.rows_out)
     ),
     Metric(
         "midstream_rejected_results_total",
         COUNTER,
-        "Rows and results of a query for which something could not be evaluated.",
+        "Dead letters of a query: rows and results for which an expression failed.",
         ("query",),
         _whole_queries(lambda q: q.rejected),
     ),

@@ -137,11 +137,11 @@ class OpenCheckpoint:
         """
         savepoint = self.manifest(step) if isinstance(step, str) else None
         number = savepoint.step if savepoint is not None else int(step)
-        if savepoint is not None and not self.checkpoint.manifest().time_line.has(savepoint.time_line.stamp(number)):
+        if savepoint is not None and (reason := self._other_time_line(savepoint)):
             raise CheckpointError(
-                f"the step of savepoint {step!r} was given up when the job went back before it",
+                f"cannot go back to savepoint {step!r}: {reason}",
                 place=self.url,
-                remedy="fork it: midstream fork CKPT NAME NEW",
+                remedy=f"fork it: midstream fork {self.url} {step} NEW",
             )
         outputs = Outputs(self._folders, {})
         # What refuses now need not take the checkpoint from a driver; only once it is taken nobody writes any more.
@@ -150,6 +150,16 @@ class OpenCheckpoint:
             outputs.check_forget(rewinding.target, rewinding.later)
             functions = outputs.forget_after(rewinding.publish(), rewinding.later)
         return WentBack(number, tuple(one.step for one in rewinding.later), functions)
+
+    def _other_time_line(self, savepoint: Manifest) -> str:
+        # Empty if the job can go back to the savepoint.
+        newest = self._manifests.newest_whole()
+        if newest is not None:
+            stamp = savepoint.time_line.stamp(savepoint.step)
+            return "" if newest.time_line.has(stamp) else "its step was given up when the job went back before it"
+        if self._manifests.last_epoch() > savepoint.epochs[-1].number:
+            return "all manifests are damaged, and the job was started again since, so its time line is lost"
+        return ""
 
     def fork(self, step: Step, new: str | os.PathLike[str], sinks: Mapping[str, Any] | None = None) -> str:
         """Start another job from a step of this job, in a checkpoint of its own. Return the new job's id.

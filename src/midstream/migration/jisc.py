@@ -20,6 +20,7 @@ from midstream.migration.under_way.running import MigratingBox
 from midstream.migration.under_way.transition import Transition, inner
 from midstream.model.errors import CheckpointError
 from midstream.model.ids import StateId
+from midstream.model.words import counted
 from midstream.operators.window_join import WindowJoin
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.signature import ViewKind, ViewName
@@ -182,7 +183,8 @@ class JISCTransition(Transition):
     @override
     def phase(self, lane: Lane) -> str:
         counters = self.counters(lane)
-        return f"{len(counters)} of {len(self.probed_states)} states incomplete, {sum(counters.values())} keys left"
+        of, keys = len(self.probed_states), counted(sum(counters.values()), "key")
+        return f"{len(counters)} of {of} states incomplete, {keys} left; goes on with the next rows"
 
     @override
     def serves(self) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from midstream.model.errors import MidstreamError
+from midstream.model.errors import InputError, MidstreamError
 
 _CODE = r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s+"
 _CODED = re.compile(rf"{_CODE}((?:(?!{_CODE.replace('(', '(?:', 1)})[^\n])+)")
@@ -41,6 +41,16 @@ def spark_cause(text: str) -> str:
     root = _sentence(causes[-1], short=bool(own)) if causes else ""
     said = f"{own}: {root}" if own and root and root not in own else own or root
     return (said or next((line.strip() for line in text.splitlines() if line.strip()), ""))[:LONGEST]
+
+
+def stream_error(name: str, error: Exception, remedy: str) -> InputError:
+    """Translate an exception that Spark raised when it opened a stream of a job file.
+
+    >>> stream_error("A", ValueError("no such folder"), "correct its path")
+    InputError("Spark cannot read stream 'A': no such folder (at [streams.A]). Remedy: correct its path")
+    """
+    cause = spark_cause(str(error)) or type(error).__name__
+    return InputError(f"Spark cannot read stream {name!r}: {cause}", place=f"[streams.{name}]", remedy=remedy)
 
 
 def own_error(text: str, kinds: Iterable[type[MidstreamError]]) -> MidstreamError | None:

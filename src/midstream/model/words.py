@@ -103,10 +103,10 @@ def some(names: Sequence[str], count: int | None = None) -> str:
 def counted(number: int, noun: str) -> str:
     """Format a number of things.
 
-    >>> counted(1, "query"), counted(1000, "query"), counted(0, "row")
-    ('1 query', '1,000 queries', '0 rows')
+    >>> counted(1, "query"), counted(1000, "query"), counted(0, "row"), counted(2, "key")
+    ('1 query', '1,000 queries', '0 rows', '2 keys')
     """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") and not noun.endswith("ey") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from midstream.engine.kafka_source import KafkaSource
 from midstream.language.job_specs import KAFKA_COLUMNS, SourceSpec
 from midstream.model.errors import InputError
-from midstream.model.spark_cause import spark_cause
+from midstream.model.spark_cause import stream_error
 from midstream.spark.declared import as_read, as_text, declared_schema
 from midstream.spark.topic import topic_stream
 from midstream.spark.whole_files import WholeFiles
@@ -38,11 +38,8 @@ def frame_of(session: SparkSession, name: str, spec: SourceSpec, patience: int) 
     try:
         frame = session.readStream.format(spec.format).options(**lossy, **spec.options).load()
     except Exception as error:  # Spark has no common class for what its sources raise.
-        raise InputError(
-            f"Spark cannot read stream {name!r} from Kafka: {spark_cause(str(error)) or type(error).__name__}",
-            place=place,
-            remedy="correct its options, and have Spark's Kafka package on the class path: docs/kafka.md",
-        ) from error
+        remedy = "correct its options, and put Spark's Kafka package on the class path: docs/kafka.md"
+        raise stream_error(name, error, remedy) from error
     if spec.schema is None:
         return frame
     declared = as_read(declared_schema(spec.schema, place))

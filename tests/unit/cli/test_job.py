@@ -114,7 +114,7 @@ def test_without_a_schema_kafkas_own_columns_are_the_streams() -> None:
 def test_an_error_of_sparks_connector_names_its_place() -> None:
     session = MagicMock()
     reader(session).load.side_effect = RuntimeError("cannot\n\tat some.java.Class")
-    with pytest.raises(InputError, match="from Kafka: cannot") as error:
+    with pytest.raises(InputError, match="Spark cannot read stream 'A': cannot") as error:
         frame_of(session, "A", BY_CONNECTOR, 0)
     assert error.value.place == "[streams.A]" and "Spark's Kafka package" in error.value.remedy
 

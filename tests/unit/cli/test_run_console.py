@@ -40,7 +40,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_all_that_happens_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     engine = opened()
-    with RunConsole(quiet=False, first="waiting for files") as shown:
+    with RunConsole(quiet=False, doing="waiting for files") as shown:
         shown.report(engine)
         assert lines(capsys) == ["step 0: query pairs begins by plan (A B) and sees all rows"]
         engine.migrate("pairs", "(B A)", "moving_state")
@@ -58,7 +58,7 @@ def test_all_that_happens_is_told_once(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_change_of_lanes_is_told_in_two_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     engine = opened(tmp_path / "ckpt")
     engine.rescale(4)
-    with RunConsole(quiet=False, first="waiting for files") as shown:
+    with RunConsole(quiet=False, doing="waiting for files") as shown:
         shown.report(engine)
         lines(capsys)
         engine.push({"A": table([3], k=[9])})
@@ -73,7 +73,7 @@ def test_a_line_of_life_where_nothing_is_renewed_in_place(
 ) -> None:
     monkeypatch.setattr(run_console, "PLAIN_EVERY", 0.0)
     engine = opened()
-    with RunConsole(quiet=False, first="waiting for files") as shown:
+    with RunConsole(quiet=False, doing="waiting for files") as shown:
         shown.report(engine)
         shown.report(engine)
         _, life = lines(capsys)
@@ -86,18 +86,23 @@ def test_a_line_of_life_where_nothing_is_renewed_in_place(
 def test_a_start_and_a_step_under_way_are_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_console, "PLAIN_EVERY", 0.0)
     engine = ms.Engine()
-    with RunConsole(quiet=False, first="starting Spark", starting=True) as shown:
+    with RunConsole(quiet=False, doing="starting Spark") as shown:
+        shown.begin("starting Spark")
         assert lines(capsys) == ["starting Spark"]
+        shown.report(engine)
+        assert lines(capsys) == [], "no step has begun"
         engine._times.begin(0, 1_036_222)
+        shown.report(engine)
+        assert lines(capsys) == ["step 0 begins"]
+        monkeypatch.setattr(shown, "_due", 0.0)
         shown.report(engine)
         assert re.fullmatch(r"step 0: 1,036,222 rows, .* so far", *lines(capsys))
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_console, "PLAIN_EVERY", 0.0)
-    with RunConsole(quiet=True, first="waiting for files") as shown:
+    with RunConsole(quiet=True, doing="waiting for files") as shown:
         shown.report(opened())
     assert lines(capsys) == []
 

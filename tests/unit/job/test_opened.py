@@ -161,6 +161,42 @@ def test_a_savepoint_of_steps_that_were_given_up_is_not_gone_back_to(tmp_path: P
     assert ms.open(tmp_path / "new").manifest().step == 5
 
 
+def damage_manifests(ckpt: Path) -> None:
+    for path in (ckpt / "manifests").glob("*.json"):
+        path.write_text("junk")
+
+
+def test_a_savepoint_is_gone_back_to_when_all_manifests_are_damaged(tmp_path: Path, answers: list[pa.Table]) -> None:
+    ckpt, sink = tmp_path / "ckpt", tmp_path / "sink"
+    with start(ckpt, sink) as engine:
+        for step in range(6):
+            engine.push(rows(step))
+            if step == 2:
+                ms.open(ckpt).savepoint("early")
+    damage_manifests(ckpt)
+    with pytest.raises(ms.CheckpointError, match=f"go back to a savepoint with: midstream rewind {ckpt} early"):
+        ms.open(ckpt).manifest()
+    assert ms.open(ckpt).rewind("early").step == 2
+    assert in_sink(sink) == counted(answers[:3]), "later results are taken back"
+    run(ckpt, range(3, 8), sink)
+    assert in_sink(sink) == counted(answers[:8])
+    assert ms.open(ckpt).steps == tuple(range(2, 8)), "no damaged file is left"
+
+
+def test_a_savepoint_of_an_earlier_start_is_forked_when_all_manifests_are_damaged(tmp_path: Path) -> None:
+    ckpt = tmp_path / "ckpt"
+    run(ckpt, range(3))
+    ms.open(ckpt).savepoint("early")
+    run(ckpt, range(3, 6))
+    damage_manifests(ckpt)
+    before = content(ckpt)
+    with pytest.raises(ms.CheckpointError, match=f"time line is lost.*midstream fork {ckpt} early NEW"):
+        ms.open(ckpt).rewind("early")
+    assert content(ckpt) == before
+    ms.open(ckpt).fork("early", tmp_path / "new")
+    assert ms.open(tmp_path / "new").manifest().step == 2
+
+
 def test_states_are_tables(tmp_path: Path) -> None:
     ckpt = tmp_path / "ckpt"
     run(ckpt, range(4))

@@ -91,7 +91,7 @@ class TestTheRule:
         made, found = single("((A B) C)", [*old, ("A", 3), ("A", 3), ("A", 9)], {10: ("(A (B C))", "jisc")})
         assert found == Counter({(10, 3, 8): 1, (11, 3, 8): 1})
         steps = [e for e in made.events if isinstance(e, MigrationProgressed)]
-        assert [e.phase for e in steps] == ["1 of 1 states incomplete, 4 keys left"] * 3
+        assert [e.phase for e in steps] == ["1 of 1 states incomplete, 4 keys left; goes on with the next rows"] * 3
         assert [e.detail["comparisons"] for e in steps] == [1, 1, 1]
 
 
@@ -127,7 +127,7 @@ class TestOverlap:
         (ended,) = [e for e in made.events if isinstance(e, MigrationEnded)]
         last = [e for e in made.events if isinstance(e, MigrationProgressed)][-1]
         assert (ended.plan, ended.comparisons) == (self.plans[1], 1)
-        assert (last.step, last.phase) == (5, "1 of 2 states incomplete, 1 keys left")
+        assert (last.step, last.phase) == (5, "1 of 2 states incomplete, 1 key left; goes on with the next rows")
         assert last.detail["comparisons"] == 0
 
 
@@ -198,11 +198,11 @@ class TestBackground:
         made.migrate("q", "(A (B C))", "jisc", background=3)
         made.push({})
         assert made.migration("q")["comparisons"] == 3
-        assert made.migration("q")["phase"] == "1 of 1 states incomplete, 5 keys left"
+        assert made.migration("q")["phase"] == "1 of 1 states incomplete, 5 keys left; goes on with the next rows"
         answer = made.push({"A": table([20] * 4, k=[7, 6, 5, 4], v=[20] * 4)})["q"]
         assert answer.num_rows == 4
         # The next three of the background were 2, 3 and 4; nothing but those that arrived was left.
-        assert made.migration("q")["phase"] == "1 of 1 states incomplete, 2 keys left"
+        assert made.migration("q")["phase"] == "1 of 1 states incomplete, 2 keys left; goes on with the next rows"
 
 
 class TestStates:
