@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -12,17 +13,13 @@ from midstream.spark.session import local_session
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
 from tests.crash_case import PLANS, STREAMS, crash_case
-from tests.spark.drive import SHORT_LIVED, Place, finish, giving, job
+from tests.spark.drive import SHORT_LIVED, Place, feed_steps, finish, giving, job
 
 CASE = crash_case(25, 50, 75)
 
 
-def feed(root: Path) -> None:
-    """The input, and the commands that the job takes with the steps 1 and 2."""
-    place = Place(root)
-    for step, tables in enumerate(CASE.steps):
-        for spec in STREAMS:
-            place.feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
+feed = partial(feed_steps, STREAMS, CASE.steps)
+"""Put the input in a folder in place."""
 
 
 def the_job(spark: SparkSession, root: Path) -> ms.Job:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -14,7 +15,7 @@ from midstream.step.spreading import length
 from tests.embedded import cut_by_load_engine
 from tests.embedded.cut_by_load_engine import NODES, ROWS, STREAMS, scheme_of
 from tests.property.rows import cut
-from tests.spark.drive import SHORT_LIVED, Place, finish, job
+from tests.spark.drive import SHORT_LIVED, Place, feed_steps, finish, job
 
 BETWEEN = 2
 """After so many steps the work of nodes is looked at here, where it is 16: steps of Spark take long."""
@@ -22,11 +23,8 @@ BETWEEN = 2
 CASE = replace(cut_by_load_engine.CASE, steps=cut(STREAMS, ROWS, tuple(range(10, 100, 10))))
 
 
-def feed(root: Path) -> None:
-    """The input."""
-    for step, tables in enumerate(CASE.steps):
-        for spec in STREAMS:
-            Place(root).feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
+feed = partial(feed_steps, STREAMS, CASE.steps)
+"""Put the input in a folder in place."""
 
 
 def the_job(spark: SparkSession, root: Path) -> ms.Job:

@@ -104,6 +104,13 @@ class Place:
         return [read_folder(self.answers(query) / f"step={step:08d}") for step in range(steps)]
 
 
+def feed_steps(streams: Sequence[StreamSpec], steps: Sequence[Mapping[str, pa.Table]], root: Path) -> None:
+    """Put the input of a job in place, a file of each stream for each step."""
+    for step, tables in enumerate(steps):
+        for spec in streams:
+            Place(root).feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
+
+
 def read_folder(folder: Path) -> pa.Table | None:
     if not folder.is_dir():
         return None

@@ -36,11 +36,12 @@ JOBS = (
     "cut_by_load_job",
     "decide_job",
     "decide_lanes_job",
+    "every_spread_job",
     "migration_job",
     "nexmark_job",
     "sharing_job",
 )
-JOBS += ("cut_by_load_job", "pieces_job", "spread_job", "spread_levels_job", "topic_job")
+JOBS += ("pieces_job", "spread_job", "spread_levels_job", "topic_job")
 NEEDED = (*(f"tests.spark.{name}" for name in JOBS), "midstream.cli.run")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
 from midstream.migration.strategy_contract import discovered
+from midstream.optimizer.chooser import OBJECTIVES
 from midstream.spark.session import local_session
 from midstream.step.commands.migrate import Migrate
 from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.drive import Case
 from tests.property.rows import Shape, cut, draw_rows
-from tests.spark.drive import SHORT_LIVED, Place, finish, job
+from tests.spark.drive import SHORT_LIVED, Place, feed_steps, finish, job
 
 BEGIN = 1
 """The step with which all migrations begin; rows that are old then live for some steps more."""
@@ -52,6 +54,7 @@ MOVES = {
     "ghm": MigrationRequest("ghm", options={"budget": 40}),
     "held": MigrationRequest("parallel_track", options={"hold_new": True}),
     "completed": MigrationRequest("hybmig", options={"background": 2}),
+    **{f"auto_{of}": MigrationRequest("auto", options={"objective": of}) for of in OBJECTIVES},
     "just_in_time": MigrationRequest("jisc", options={"background": 0, "decompose": False}),
 }
 """A query of each strategy, by its name, and some with options."""
@@ -62,11 +65,8 @@ CASE = Case(
 )
 
 
-def feed(root: Path) -> None:
-    """The input, a file of each stream for each step."""
-    for step, tables in enumerate(CASE.steps):
-        for spec in STREAMS:
-            Place(root).feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
+feed = partial(feed_steps, STREAMS, CASE.steps)
+"""Put the input in a folder in place."""
 
 
 def the_job(spark: SparkSession, root: Path) -> ms.Job:

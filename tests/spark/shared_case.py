@@ -19,13 +19,6 @@ from tests.sharing.case import Add, Case, Change, Drop, Move
 from tests.spark.drive import Place, finish, job
 
 
-def feed(root: Path, case: Case) -> None:
-    """The input, a file of each stream for each step."""
-    for step, tables in enumerate(case.steps):
-        for spec in case.streams:
-            Place(root).feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
-
-
 def job_of(spark: SparkSession, root: Path, case: Case, lanes: int) -> ms.Job:
     """The job, the same whenever it is started."""
     first = [action for action in case.actions if isinstance(action, Add) and action.step == 0]

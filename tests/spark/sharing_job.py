@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from midstream.spark.session import local_session
@@ -11,7 +12,7 @@ from tests.property.drive import Rescale as RescaleAction
 from tests.property.rows import Shape, cut, draw_rows
 from tests.sharing.case import Action, Add, Case, Change, Drop, Move
 from tests.sharing.plain import asked
-from tests.spark.drive import SHORT_LIVED
+from tests.spark.drive import SHORT_LIVED, feed_steps
 from tests.spark.shared_case import run_alone
 
 LEFT, RIGHT = "((A B) C)", "(A (B C))"
@@ -34,6 +35,9 @@ ACTIONS: tuple[Action, ...] = (
 )
 STREAMS, ROWS = draw_rows(Shape(seed=29, sizes=(60, 60, 60), span=18, keys=4, disorder=2, slack=1))
 CASE = Case(STREAMS, cut(STREAMS, ROWS, (20, 40, 60, 80)), ACTIONS, lanes=2)
+
+feed = partial(feed_steps, STREAMS, CASE.steps)
+"""Put the input in a folder in place."""
 
 
 def case(sharing: str) -> Case:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -16,7 +17,7 @@ from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.drive import Case
 from tests.property.rows import Shape, cut, draw_rows
-from tests.spark.drive import SHORT_LIVED, Place, finish, job
+from tests.spark.drive import SHORT_LIVED, Place, feed_steps, finish, job
 
 STREAMS, ROWS = draw_rows(Shape(seed=7, sizes=(90, 90, 90), span=24, keys=6, disorder=2, slack=1))
 
@@ -34,6 +35,12 @@ THETA = _join(2, ("A.n < B.n", "AB"), ("B.k <> C.k", "BC"))
 WIDE_BAND = _join(5, ("A.k - B.k BETWEEN -1 AND 1", "AB"), ("B.k - C.k BETWEEN 0 AND 1", "BC"), ("B.n > 1", "B"))
 ONE_KEY = _join(3, ("A.k = B.k", "AB"), ("B.k = C.k", "BC"))
 
+JOINS = {
+    "one_lane": THETA, "lanes": ONE_KEY, "hash_hops": TWO_KEYS, "psp": BAND, "psp_i": THETA, "psp_d": BAND,
+    "atr": THETA, "ctr": TWO_KEYS,
+}  # fmt: skip
+"""A join for each way."""
+
 
 def spread_case(specs: Mapping[str, QuerySpec], *cuts: int) -> Case:
     """Queries over the rows, in steps that are cut at these percentages of them."""
@@ -43,11 +50,8 @@ def spread_case(specs: Mapping[str, QuerySpec], *cuts: int) -> Case:
 KILLED = spread_case({"ring": BAND, "keys": TWO_KEYS, "near": NEAR_KEYS, "lane": ONE_KEY}, 35, 60, 80)
 
 
-def feed(root: Path) -> None:
-    """The input."""
-    for step, tables in enumerate(KILLED.steps):
-        for spec in STREAMS:
-            Place(root).feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
+feed = partial(feed_steps, STREAMS, KILLED.steps)
+"""Put the input in a folder in place."""
 
 
 def the_job(spark: SparkSession, root: Path) -> ms.Job:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +21,7 @@ from tests.oracle.arrival import Lifetime, arrive
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.rows import Shape, cut, draw_rows
 from tests.property.test_answers_as_streams import TIMED, Expected, equal
-from tests.spark.drive import SHORT_LIVED, Place, finish, job
+from tests.spark.drive import SHORT_LIVED, Place, feed_steps, finish, job
 
 STREAMS, ROWS = draw_rows(Shape(seed=3, sizes=(50, 50, 40), span=12, keys=3, disorder=2, slack=1))
 STEPS = cut(STREAMS, ROWS, (40, 60, 80, 95))
@@ -73,11 +74,8 @@ def expected() -> dict[str, Answer]:
     return {life.name: oracle.of(life) for life in lives}
 
 
-def feed(root: Path) -> None:
-    """The input."""
-    for step, tables in enumerate(STEPS):
-        for spec in STREAMS:
-            Place(root).feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
+feed = partial(feed_steps, STREAMS, STEPS)
+"""Put the input in a folder in place."""
 
 
 def the_job(spark: SparkSession, root: Path) -> ms.Job:

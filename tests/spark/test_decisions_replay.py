@@ -8,6 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.job.crash_points import POINTS
+from midstream.model.optimization import OptimizerSettings
+from midstream.optimizer.cost.units import PLAN_OBJECTIVES
 from midstream.optimizer.policies.policy_contract import policies
 from tests.embedded import decide_lanes_engine
 from tests.embedded.decide_engine import answers, main, policy_file
@@ -43,6 +45,7 @@ def test_it_decides_the_same_wherever_it_is_killed(spark: SparkSession, drivers:
     assert answers(Place(killed).answers("q")) == answers(undisturbed / "answers") != []
 
 
+OBJECTIVES = [f"adaptive objective={one}" for one in PLAN_OBJECTIVES if one != OptimizerSettings().objective]
 CHARTS = [name for name, one in policies().items() if "estimates" in one.options]
 
 KILLS = (("before_manifest", 0), ("amid_tasks", 0), ("after_manifest", 0), ("amid_tasks", 1))
@@ -50,7 +53,7 @@ KILLS = (("before_manifest", 0), ("amid_tasks", 0), ("after_manifest", 0), ("ami
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("policy", [*policies(), *(f"{name} estimates=om cost=om" for name in CHARTS)])
+@pytest.mark.parametrize("policy", [*policies(), *(f"{name} estimates=om cost=om" for name in CHARTS), *OBJECTIVES])
 def test_every_policy_decides_the_same_wherever_it_is_killed(
     spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path, policy: str
 ) -> None:

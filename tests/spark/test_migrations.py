@@ -8,6 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.migration.strategy_contract import discovered
+from midstream.optimizer.chooser import OBJECTIVES
+from midstream.step.choose import AUTO
 from tests.oracle.compare import assert_each_step_same, assert_same
 from tests.spark.drive import Place, finish, read_all
 from tests.spark.forked_drivers import ForkedDrivers
@@ -18,6 +20,7 @@ KILLS = (("before_manifest", BEGIN), ("amid_tasks", BEGIN + 1), ("after_manifest
 """As all begin: the state is written, yet not committed. Then twice in the step after: before and after it counts."""
 
 LASTING = {"parallel_track", "hybmig", "gpt", "ghm", "jisc", "jisc_stairs", "held", "completed", "just_in_time"}
+LASTING |= {f"auto_{of}" for of in OBJECTIVES}
 """The queries whose migrations outlast their first step; all others ended in it."""
 
 
@@ -29,7 +32,8 @@ def under_way(place: Place) -> set[str]:
 def test_the_driver_is_killed_amid_every_migration(spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path) -> None:
     feed(tmp_path)
     place = Place(tmp_path)
-    assert {move.strategy for move in MOVES.values()} == discovered().keys()
+    assert {move.strategy for move in MOVES.values()} == {AUTO, *discovered()}
+    assert {move.options.get("objective") for move in MOVES.values()} >= OBJECTIVES.keys()
     for point, step in KILLS:
         drivers.kill("tests.spark.migration_job", tmp_path, f"{point}:{step}")
         committed = point == "after_manifest"

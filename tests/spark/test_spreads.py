@@ -26,14 +26,8 @@ from tests.oracle.spec import SECOND
 from tests.property.drive import Case, start
 from tests.property.keyed import keyed, pair, stream
 from tests.spark.drive import Hooks, Place, finish, job
-from tests.spark.spread_job import BAND, ONE_KEY, STREAMS, THETA, TWO_KEYS, WIDE_BAND, parcels_below, spread_case
+from tests.spark.spread_job import BAND, JOINS, ONE_KEY, STREAMS, THETA, TWO_KEYS, WIDE_BAND, parcels_below, spread_case
 from tests.spark.test_job_counts import done
-
-JOINS = {
-    "one_lane": THETA, "lanes": ONE_KEY, "hash_hops": TWO_KEYS, "psp": BAND, "psp_i": THETA, "psp_d": BAND,
-    "atr": THETA, "ctr": TWO_KEYS,
-}  # fmt: skip
-"""A join for each way."""
 
 
 def run(

@@ -1,0 +1,66 @@
+"""The job with a query of every spreading, bound and objective that is killed: `python -m tests.spark.every_spread_job
+FOLDER`.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import midstream as ms
+from midstream.ring.spreading import spreadings
+from midstream.spark.session import local_session
+from midstream.step.spreading import length
+from midstream.step.spreading.length import OBJECTIVES
+from tests.spark.drive import SHORT_LIVED, Place, feed_steps, finish, job
+from tests.spark.spread_job import BAND, JOINS, STREAMS, THETA, WIDE_BAND, spread_case
+
+BOUNDED = [name for name, one in spreadings().items() if "count_bound" in one.options]
+AUTO_BOUND = {"nodes": 3, "spread_options": {"count_bound": "auto"}}
+ASKED: dict[str, dict[str, Any]] = {
+    **{name: {"spread": name, "nodes": 3} for name in spreadings()},
+    **{f"{name} {join}": {"spread": name, **AUTO_BOUND} for name in BOUNDED for join in ("bounded", "wide")},
+    **{of: {"spread": "psp", "nodes": "auto", "spread_options": {"objective": of}} for of in OBJECTIVES},
+}
+"""How each query is spread. Two share each ring whose slices take as many rows as its statistics say."""
+
+CASE = spread_case(
+    {
+        **{name: JOINS[name] for name in spreadings()},
+        **{f"{name} {join}": spec for name in BOUNDED for join, spec in (("bounded", BAND), ("wide", WIDE_BAND))},
+        **dict.fromkeys(OBJECTIVES, THETA),
+    },
+    20,
+    40,
+    60,
+    80,
+)
+BETWEEN = 2
+"""After so many steps the cost model chooses the number of nodes anew here, where it is 16."""
+
+feed = partial(feed_steps, STREAMS, CASE.steps)
+"""Put the input in a folder in place."""
+
+
+def the_job(spark: SparkSession, root: Path) -> ms.Job:
+    """The job, the same whenever it is started."""
+    place = Place(root)
+    made = job(spark, place, STREAMS, {}, lanes=2)
+    for life in CASE.queries:
+        sink = ms.sinks.files(place.answers(life.name))
+        made.query(life.name, life.spec.cql(), None, sink, **ASKED[life.name])
+    return made
+
+
+def main(root: Path) -> None:
+    """Run the job to its end."""
+    length.STEPS_BETWEEN = BETWEEN
+    finish(the_job(local_session("spreads", settings=SHORT_LIVED), root))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
