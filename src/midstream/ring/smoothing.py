@@ -33,7 +33,8 @@ def with_arrivals(known: SourceRows, ts: Words, window: int, moment: int, before
     (128.0, 128, 128)
     """
     width = max(window // BINS, 1)
-    oldest = (moment - window) // width
+    # The first rows of a step look for rows that are older, at its end, than the window.
+    oldest = ((moment if before is None else before) - window) // width
     begin, rows = known.begin, np.array(known.rows, np.int64)
     places = (ts // width)[ts // width >= oldest]
     rows, begin = rows[max(oldest - begin, 0) :], max(begin, oldest)
