@@ -47,7 +47,8 @@ def holds(expression: Expression, column: Columns, rows: int) -> Mask:
     >>> holds(call("gt", k, literal(1)), lambda _: pa.array([1, None, 2]), 3)
     array([False, False,  True])
     """
-    return np.ascontiguousarray(np.broadcast_to(_holds(expression, column), rows))
+    found = _holds(expression, column)
+    return found if found.ndim else np.full(rows, found)
 
 
 def all_hold(conditions: Iterable[Expression], batch: pa.RecordBatch) -> Mask:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import pyarrow as pa
@@ -35,22 +34,23 @@ NEVER_CAST: dict[str, frozenset[str]] = {
 }
 """By family to which others no value of it can be cast."""
 
-_TESTS: tuple[tuple[Family, Callable[[pa.DataType], bool]], ...] = (
-    ("null", is_.is_null),
-    ("boolean", is_.is_boolean),
-    ("integer", is_.is_integer),
-    ("decimal", is_.is_decimal),
-    ("float", is_.is_floating),
-    ("text", lambda t: is_.is_string(t) or is_.is_large_string(t) or is_.is_string_view(t)),
-    (
-        "binary",
-        lambda t: is_.is_binary(t) or is_.is_large_binary(t) or is_.is_fixed_size_binary(t) or is_.is_binary_view(t),
+_KINDS: dict[Family, tuple[pa.DataType, ...]] = {
+    "null": (pa.null(),),
+    "boolean": (BOOLEAN,),
+    "integer": (
+        *(pa.int8(), pa.int16(), pa.int32(), INT64),
+        *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
     ),
-    ("date", is_.is_date),
-    ("time", is_.is_time),
-    ("timestamp", is_.is_timestamp),
-    ("duration", is_.is_duration),
-)
+    "decimal": (pa.decimal32(1), pa.decimal64(1), pa.decimal128(1), pa.decimal256(1)),
+    "float": (pa.float16(), pa.float32(), DOUBLE),
+    "text": (TEXT, pa.large_string(), pa.string_view()),
+    "binary": (pa.binary(), pa.large_binary(), pa.binary(1), pa.binary_view()),
+    "date": (pa.date32(), pa.date64()),
+    "time": (pa.time32("s"), pa.time64("us")),
+    "timestamp": (TIMESTAMP,),
+    "duration": (DURATION,),
+}
+_FAMILIES: dict[int, Family] = {kind.id: name for name, kinds in _KINDS.items() for kind in kinds}
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 _UNITS = ("s", "ms", "us", "ns")
 
@@ -61,8 +61,10 @@ def family(type: pa.DataType) -> Family:
     >>> family(pa.int16()), family(pa.dictionary(pa.int8(), pa.string())), family(pa.list_(pa.int8()))
     ('integer', 'text', 'other')
     """
-    plain = type.value_type if is_.is_dictionary(type) else type
-    return next((name for name, test in _TESTS if test(plain)), "other")
+    known = _FAMILIES.get(type.id)
+    if known is None:
+        return family(type.value_type) if is_.is_dictionary(type) else "other"
+    return known
 
 
 def working_type(type: pa.DataType) -> pa.DataType:

@@ -23,8 +23,9 @@ def revised(value: Value, **changes: Any) -> Value:
     fields: dict[str, Any] = type(value).__dataclass_fields__  # type: ignore[attr-defined]
     own = {**value.__dict__, **changes}
     # What a value remembers beside its fields is of the value as it was.
-    for name in own.keys() - fields.keys():
-        del own[name]
+    if len(own) > len(fields):
+        for name in own.keys() - fields.keys():
+            del own[name]
     object.__setattr__(made, "__dict__", own)
     return made
 

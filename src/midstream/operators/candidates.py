@@ -33,18 +33,18 @@ DENSE, FEW = 4, 8
 
 @dataclass(frozen=True)
 class Ranges:
-    """For each left row a half-open range of right rows."""
+    """For each left row a half-open range of right rows; no range ends before its start."""
 
     start: Indices
     end: Indices
 
     def count(self) -> int:
         """How many pairs there are, without making them."""
-        return int(np.maximum(self.end - self.start, 0).sum())
+        return int((self.end - self.start).sum())
 
     def blocks(self) -> Iterable[tuple[Indices, Indices]]:
         """The pairs (left index, right index) in ascending order of the left index, in blocks."""
-        counts = np.maximum(self.end - self.start, 0)
+        counts = self.end - self.start
         total = counts.cumsum()
         pairs = int(total[-1]) if len(total) else 0
         if pairs > BLOCK:
@@ -73,8 +73,6 @@ def equal_pairs(left: Codes, right: Codes) -> Iterable[tuple[Indices, Indices]]:
     """The pairs of equal code of two ascending columns; the shorter one is searched for in the longer one."""
     if len(left) > len(right):
         return ((b, a) for a, b in equal_pairs(right, left))
-    if 0 < len(left) <= HANDFUL and not _meets(left, right):
-        return ()  # Most often a few codes meet none of a chunk. One search shows it.
     return equal_ranges(left, right).blocks()
 
 
@@ -82,11 +80,6 @@ def count_equal_pairs(left: Codes, right: Codes) -> int:
     """How many pairs of equal code there are."""
     needles, haystack = (left, right) if len(left) <= len(right) else (right, left)
     return equal_ranges(needles, haystack).count() if len(needles) else 0
-
-
-def _meets(needles: Codes, haystack: Codes) -> bool:
-    found = haystack.take(haystack.searchsorted(needles), mode="clip")
-    return bool(np.count_nonzero(found == needles))
 
 
 def few_equal_pairs(left: Codes, right: Codes) -> Sequence[tuple[Indices, Indices]]:
@@ -146,7 +139,7 @@ def band_ranges(left: Codes, right: Codes, low: float | None, high: float | None
         start[np.isnan(a)], end[np.isnan(a)] = 0, len(b)
         if numbers < len(b):
             yield Ranges(np.maximum(end, numbers), np.full(len(a), len(b)))
-    yield Ranges(start, end)
+    yield Ranges(start, np.maximum(start, end))
 
 
 def all_pairs(left: int, right: int) -> Iterator[tuple[Indices, Indices]]:
@@ -180,7 +173,7 @@ def _integer_ranges(left: Codes, right: Codes, low: float | None, high: float | 
         start = np.searchsorted(right, _shifted(left, math.ceil(high)), "left")
     if low is not None and abs(low) < MOST:
         end = np.searchsorted(right, _shifted(left, math.floor(low)), "right")
-    return Ranges(start, end)
+    return Ranges(start, np.maximum(start, end))
 
 
 def _shifted(values: Codes, bound: int) -> Codes:

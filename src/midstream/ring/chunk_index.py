@@ -77,7 +77,8 @@ class ChunkIndex:
         # Each of these visits may meet a row of the chunk by its times.
         first, last = self._span
         if on.index == "scan":
-            found = Ranges(self.ts.searchsorted(low, "left"), self.ts.searchsorted(high, "right"))
+            start, end = self.ts.searchsorted(low, "left"), self.ts.searchsorted(high, "right")
+            found = Ranges(start, np.maximum(start, end))
         elif on.index == "hash":
             found = equal_ranges(codes, self.codes)
             if int((found.end - found.start).sum()) > OFTEN * (len(codes) + len(self.order)):
@@ -97,7 +98,7 @@ class ChunkIndex:
         base = self._rank[np.minimum(found.start, len(self.order) - 1)] * (len(moments) + 1)
         start = words.searchsorted(base + moments.searchsorted(low, "left"), "left")
         end = words.searchsorted(base + moments.searchsorted(high, "right"), "left")
-        return Ranges(start, np.where(found.start < found.end, end, start))
+        return Ranges(start, np.where(found.start < found.end, np.maximum(start, end), start))
 
     @cached_property
     def _span(self) -> tuple[int, int]:

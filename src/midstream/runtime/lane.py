@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.language.expression import Column
-from midstream.model.counters import Counters
+from midstream.model.counters import NOTHING, Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
 from midstream.model.ids import LaneId, OperatorId, StateId
@@ -173,7 +173,7 @@ class Lane:
         if self._checked:
             require(not self._finished, "nothing is counted once the lane is finished")
         known = self._counters.get(operator)
-        self._counters[operator] = counters if known is None else known + counters
+        self._counters[operator] = counters if known is None or known is NOTHING else known + counters
 
     def counted(self, operator: OperatorId) -> Counters:
         """Return the counters of an operator in this step so far."""

@@ -188,7 +188,7 @@ def born_in(run: SortedRun, clock: Clock) -> tuple[int, int]:
     """Return the least and the greatest time of a run's rows, of which it has some."""
     if run.ref is not None and run.ref.born is not None:
         return run.ref.born
-    return extremes(run.combinations.valid_from[clock])
+    return extremes(run.combinations.begins_on(clock))
 
 
 def slice_of(born: tuple[int, int], cuts: Sequence[int], now: int) -> int:

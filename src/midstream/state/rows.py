@@ -49,7 +49,7 @@ class RowRun:
         """The lifetimes of the rows, if they are known."""
         return self.lifetimes if self.ref is None else self.ref.lifetimes
 
-    @property
+    @cached_property
     def end(self) -> int:
         """One past the number of its last row, where the numbers are consecutive."""
         return self.first + int(self.batch.num_rows)
@@ -61,7 +61,7 @@ class RowRun:
             found = self._columns[name] = self.batch.column(name)
         return found
 
-    @property
+    @cached_property
     def is_numbered(self) -> bool:
         """Whether the batch has the numbers in a column."""
         return bool(self.batch.schema.get_field_index(NUMBER) >= 0)
@@ -117,7 +117,9 @@ def united(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.Record
 
 def one_batch(table: pa.Table, place: str) -> pa.RecordBatch:
     """Combine a table into one batch; raises an `InputError` of this place where Arrow would make several."""
-    batches = table.combine_chunks().to_batches()
+    batches = table.to_batches()
+    if len(batches) > 1:
+        batches = table.combine_chunks().to_batches()
     if len(batches) > 1:
         raise InputError(TOO_LARGE, place=place, remedy=FEWER)
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

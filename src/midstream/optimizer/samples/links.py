@@ -63,7 +63,7 @@ class BandLink:
         sums = np.concatenate([np.zeros(1), np.cumsum(values[self.orders[other]])])
         found = np.zeros(self.rows[alias])
         for one in self.ranges[alias]:
-            found[self.orders[alias]] += sums[np.maximum(one.end, one.start)] - sums[one.start]
+            found[self.orders[alias]] += sums[one.end] - sums[one.start]
         return found * self.accepted
 
 
@@ -133,7 +133,7 @@ def _accepted(
 ) -> float:
     # A regular sample of the pairs within the ranges is evaluated.
     begin = np.concatenate([one.start for one in wide.ranges[left]])
-    counts = np.maximum(np.concatenate([one.end for one in wide.ranges[left]]) - begin, 0)
+    counts = np.concatenate([one.end for one in wide.ranges[left]]) - begin
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     if not total:

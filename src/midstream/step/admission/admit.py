@@ -16,6 +16,7 @@ from midstream.model.frozen import make_room
 from midstream.model.schema import StreamSchema, plain_type, without_runs
 from midstream.runtime.watermark import BEGINNING, FIRST_TIME, LAST_TIME, Seen
 from midstream.state.base_state import TIME
+from midstream.state.gather import extremes
 from midstream.state.rows import one_batch
 from midstream.step.admission.mixed import with_texts
 from midstream.step.admission.reading import Reading, Way, far_time, read_in, ways_of
@@ -47,9 +48,11 @@ def judge(times: pa.Array, watermark: int, ceiling: int = LAST_TIME) -> Judged:
     least = watermark if watermark > FIRST_TIME else FIRST_TIME
     words = times.to_numpy() if dead is None else times.fill_null(least).to_numpy()
     if dead is None:
-        greatest = int(np.maximum.reduce(words)) if words.size else None
-        if greatest is None or (greatest <= ceiling and np.minimum.reduce(words) >= least):
-            return Judged(None, None, None, Seen(greatest, words.size))
+        if not words.size:
+            return Judged(None, None, None, Seen())
+        earliest, latest = extremes(words)
+        if earliest >= least and latest <= ceiling:
+            return Judged(None, None, None, Seen(latest, words.size))
     far = (words < FIRST_TIME) | (words > ceiling)
     dead, late = far if dead is None else dead | far, (words < least) & ~far
     entering = ~(late | dead)
@@ -81,7 +84,7 @@ def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING, cei
     reading = read_in(schema, one_batch(given, f"stream {schema.name}"), form.ways)
     judged = judge(reading.times, watermark, ceiling)
     seen = judged.seen
-    if PARTITION in table.column_names:
+    if form.partitioned:
         seen = replace(seen, parts=greatest_by_partition(table.column(PARTITION), reading.times, judged.entering))
     read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=form.names)
     nothing = _nothing(schema)
@@ -107,12 +110,13 @@ def greatest_by_partition(
 
 @dataclass(frozen=True)
 class _Form:
-    """How tables of a schema are read: whether they have the stream's columns `alone`, in its order, the way of each,
-    and the `names` of the columns that are read.
+    """How tables of a schema are read: whether they have the stream's columns `alone`, in its order, and whether also
+    the partition of each row; the way of each column, and the `names` of the columns that are read.
     """
 
     given: pa.Schema
     alone: bool
+    partitioned: bool
     ways: tuple[Way, ...]
     names: list[str]
 
@@ -125,7 +129,7 @@ def _form(schema: StreamSchema, given: pa.Schema) -> _Form:
         names = schema.columns.names
         ways = ways_of(schema, pa.schema([given.field(name) for name in names]))
         make_room(_FORMS, _MOST_FORMS)
-        known = _FORMS[schema] = _Form(given, given.names == names, ways, [*names, TIME])
+        known = _FORMS[schema] = _Form(given, given.names == names, PARTITION in given.names, ways, [*names, TIME])
     return known
 
 
