@@ -164,7 +164,7 @@ def test_a_registry_that_does_not_answer_or_is_not_named(monkeypatch: pytest.Mon
     monkeypatch.setenv(REGISTRY, "http://127.0.0.1:9")
     read = decoder("avro", "orders", "[streams.A]")
     with pytest.raises(ReadError, match="does not answer"):
-        read([avro(1, order(1))], pa.schema([("k", pa.int64())]))
+        read(pa.array([avro(1, order(1))], pa.large_binary()), pa.schema([("k", pa.int64())]))
 
 
 def test_protobuf_by_a_registry(registry: Schemas) -> None:
@@ -180,7 +180,7 @@ def test_protobuf_by_a_registry(registry: Schemas) -> None:
     value = made(k=2**60, v="x", ts="2024-01-01T00:00:00Z").SerializeToString()
     read = decoder("protobuf", "orders", "[streams.A]")
     rows = read(
-        [b"\0\0\0\0\4" + b"\2\2" + value, b"\0\0\0\0\4" + b"\2\2\xff"],
+        pa.array([b"\0\0\0\0\4\2\2" + value, b"\0\0\0\0\4\2\2\xff"], pa.large_binary()),
         pa.schema([("k", pa.int64()), ("v", pa.string())]),
     )
     assert rows.column("v").to_pylist()[0] == "x"

@@ -475,14 +475,19 @@ def _read_by_arrow(kind: pa.DataType) -> pa.DataType | None:
     return None if pt.is_nested(kind) or pt.is_binary(kind) else pa.string()
 
 
-def json_rows(values: Sequence[bytes | None], columns: pa.Schema) -> pa.Table:
-    """Read values each of which is one JSON object, such as those of messages."""
-    text = None if None in values else b"\n".join(values)  # type: ignore[arg-type]
-    if text is not None and text.count(b"\n") == len(values) - 1:
-        found = _plain_lines(pa.py_buffer(text), columns)
+_LINE_BREAK = pa.scalar(b"\n", pa.large_binary())
+
+
+def json_rows(values: pa.LargeBinaryArray, columns: pa.Schema) -> pa.Table:
+    """Read binary values each of which is one JSON object, such as those of messages."""
+    if len(values) and not values.null_count:
+        together = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+        text = pc.binary_join(together, _LINE_BREAK).buffers()[2]
+        # As many lines as values are one of each, unless the last value is empty and another one has two.
+        found = None if text[-1:] == b"\n" else _plain_lines(text, columns)
         if found is not None and found.num_rows == len(values):
             return found
-    return _one_by_one([b"" if value is None else value for value in values], columns, NO_OBJECT_OF_MESSAGE)
+    return _one_by_one([value or b"" for value in values.to_pylist()], columns, NO_OBJECT_OF_MESSAGE)
 
 
 def _lines_one_by_one(data: pa.Buffer, columns: pa.Schema) -> pa.Table:

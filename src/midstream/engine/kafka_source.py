@@ -11,8 +11,6 @@ import json
 import re
 import sys
 import time
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -23,6 +21,7 @@ import pyarrow as pa
 
 from midstream.engine.file_formats import unread_file
 from midstream.engine.file_source import FileSource
+from midstream.engine.kafka_messages import Pile
 from midstream.engine.kafka_values import Decoder, Registered, decoder, texts
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_specs import KAFKA_COLUMNS, SourceSpec
@@ -88,18 +87,11 @@ class Range(NamedTuple):
         return Range(found[1], *map(int, found.groups()[1:]))
 
 
-Messages = Mapping[str, list[Any]]
-"""Messages of a partition by columns, each named by the client's method that gives its values.
-
-An object for each message would keep the garbage collector busy for as long as a step waits for others.
-"""
-
-
 class _Fetched(NamedTuple):
     """The messages of a range; `lost` is why offsets at its beginning are not among them, or empty."""
 
     range: Range
-    messages: Messages
+    messages: pa.RecordBatch
     lost: str
 
 
@@ -146,7 +138,7 @@ class KafkaSource(FileSource):
         self._bytes = int(options.get("maxbytespertrigger", MOST_BYTES))
         self._skips = options.get("failondataloss", "true").lower() == "false"
         self._client: Any = None
-        self._ahead: dict[int, Messages] = {}
+        self._ahead: dict[int, Pile] = {}
         self._at: dict[int, int] = {}
         self._ends: dict[int, int] = {}
         self._paused: set[int] = set()
@@ -325,7 +317,7 @@ class KafkaSource(FileSource):
             self._partitions()
         if isinstance(self._decode, Registered):
             self._decode.check(self._of_values)
-        self._decode([], self._of_values)
+        self._decode(pa.array([], pa.large_binary()), self._of_values)
 
     def interrupt(self) -> None:
         """Have no more messages awaited."""
@@ -386,7 +378,7 @@ class KafkaSource(FileSource):
         found = self._find(known)
         positions = found.positions
         self._take_from(positions)
-        behind = [one for one in positions if positions[one] < self._high[one] or self._ahead[one]["offset"]]
+        behind = [one for one in positions if positions[one] < self._high[one] or self._ahead[one].rows]
         rows, size = self._shares(behind)
         if behind:
             self._fill(behind, positions, rows, size)
@@ -402,11 +394,8 @@ class KafkaSource(FileSource):
             self._high = {partition: range.end}
             if first < range.end:
                 self._fill([partition], {partition: first}, range.end - first, sys.maxsize)
-        ahead = self._ahead[partition]
-        taken = bisect_left(ahead["offset"], range.end)
-        messages = {kind: column[:taken] for kind, column in ahead.items()}
         self._at = {}  # What was fetched beyond the range is left.
-        return _Fetched(range, messages, lost)
+        return _Fetched(range, self._ahead[partition].take_to(range.end), lost)
 
     def _find(self, known: Mapping[int, int]) -> _Places:
         """Find up to which offset the job has read each partition, and the end of each."""
@@ -490,21 +479,19 @@ class KafkaSource(FileSource):
             return
         # `assign` leaves paused partitions paused. A resume after it could discard its offsets (librdkafka issue 2190).
         self._pause((), self._paused)
-        self._ahead = {one: {kind: [] for kind in self._kinds} for one in positions}
+        self._ahead = {one: Pile(self._kinds) for one in positions}
         self._at, self._ends = dict(positions), {}
         self._consumer.assign([self._of(one, offset) for one, offset in positions.items()])
 
     def _fill(self, behind: Collection[int], positions: Mapping[int, int], rows: int, size: int) -> None:
         """Consume until of each partition there are `rows` messages or `size` bytes, or all up to its end."""
-        sizes = {one: sum(_sizes(self._ahead[one]["value"])) for one in self._at}
 
         def has_shares(one: int, count: int = 1) -> bool:
-            return len(self._ahead[one]["offset"]) >= count * rows or sizes[one] >= count * size
+            return self._ahead[one].rows >= count * rows or self._ahead[one].size >= count * size
 
         def is_due(one: int) -> bool:
-            offsets, high = self._ahead[one]["offset"], self._high[one]
-            reached = (offsets[-1] + 1 if offsets else positions[one], self._ends.get(one, -1))
-            return not has_shares(one) and max(reached) < high
+            reached = max(positions[one], self._ahead[one].end, self._ends.get(one, -1))
+            return not has_shares(one) and reached < self._high[one]
 
         due = {one for one in behind if is_due(one)}
         spoke = time.monotonic()
@@ -513,8 +500,7 @@ class KafkaSource(FileSource):
             self._pause({one for one in self._at if has_shares(one, 2)}, due)
             first = self._consumer.poll(0.1)
             messages = [] if first is None else [first, *self._consumer.consume(_AT_ONCE, 0)]
-            for one, more in self._sorted(messages).items():
-                sizes[one] += more
+            if self._sorted(messages):
                 spoke = time.monotonic()
             due = {one for one in due if is_due(one)}
             if due and (self._interrupted or time.monotonic() - spoke > _SILENCE):
@@ -524,19 +510,15 @@ class KafkaSource(FileSource):
                     remedy="check that the broker runs, and that no transaction on the topic is still open",
                 )
 
-    def _sorted(self, messages: Sequence[Any]) -> Counter[int]:
-        """Append messages to those of their partitions; return how many bytes each partition got."""
-        found, kind = Counter[int](), kafka().Message
+    def _sorted(self, messages: Sequence[Any]) -> bool:
+        """Add messages to those of their partitions; return whether there were any."""
+        kind = kafka().Message
         if any(map(kind.error, messages)):
             self._ended([one for one in messages if one.error() is not None])
             messages = [one for one in messages if one.error() is None]
-        # Methods of the class, called by `map`: a loop over the messages takes longer than to fetch them.
         for partition, together in groupby(messages, kind.partition):
-            run = list(together)
-            found[partition] += sum(map(len, run))
-            for name, column in self._ahead[partition].items():
-                column.extend(map(getattr(kind, name), run))
-        return found
+            self._ahead[partition].add(list(together))
+        return bool(messages)
 
     def _ended(self, messages: Iterable[Any]) -> None:
         """Note which partitions have ended; raise where something else is wrong with one."""
@@ -562,14 +544,9 @@ class KafkaSource(FileSource):
 
     def _cut(self, partition: int, first: int, rows: int, size: int, lost: str) -> _Fetched:
         """Take a step's share of a partition off what was fetched ahead."""
-        ahead = self._ahead[partition]
-        sizes = _sizes(ahead["value"][:rows])
-        taken = len(sizes) if sum(sizes) <= size else int(np.searchsorted(np.cumsum(sizes), size)) + 1
-        whole = taken == len(ahead["offset"])
-        messages = ahead if whole else {kind: column[:taken] for kind, column in ahead.items()}
-        self._ahead[partition] = {kind: [] if whole else column[taken:] for kind, column in ahead.items()}
-        end = messages["offset"][-1] + 1 if taken else self._at[partition]
-        if whole and self._ends.get(partition, -1) >= end:
+        messages = self._ahead[partition].take(rows, size)
+        end = messages.column("offset")[-1].as_py() + 1 if len(messages) else self._at[partition]
+        if not self._ahead[partition].rows and self._ends.get(partition, -1) >= end:
             end = self._ends[partition]  # Behind the last message are marks of transactions.
         self._at[partition] = end
         return _Fetched(Range(self.topic, partition, first, end), messages, lost)
@@ -577,22 +554,24 @@ class KafkaSource(FileSource):
     def _tables(self, fetched: _Fetched) -> list[pa.Table]:
         found = []
         if fetched.lost:
-            found.append(self._named(unread_file(self.columns, fetched.lost), fetched.range, [fetched.range.first]))
-        for at in range(0, len(fetched.messages["offset"]), _PIECE):
-            piece = {kind: column[at : at + _PIECE] for kind, column in fetched.messages.items()}
+            found.append(
+                self._named(unread_file(self.columns, fetched.lost), fetched.range, pa.array([fetched.range.first]))
+            )
+        for at in range(0, len(fetched.messages), _PIECE):
+            piece = fetched.messages.slice(at, _PIECE)
             rows = self._decoded(piece, fetched.range.partition)
-            found.append(self._named(rows, fetched.range, piece["offset"]))
+            found.append(self._named(rows, fetched.range, piece.column("offset")))
         return found
 
-    def _named(self, rows: pa.Table, range: Range, offsets: list[int]) -> pa.Table:
+    def _named(self, rows: pa.Table, range: Range, offsets: pa.Array) -> pa.Table:
         alike = pa.array(np.zeros(rows.num_rows, np.int8))
         rows = rows.append_column(TOPIC, pa.DictionaryArray.from_arrays(alike, pa.array([self.topic])))
         rows = rows.append_column(PARTITION, pa.array(np.full(rows.num_rows, range.partition, np.int32)))
-        return rows.append_column(OFFSET, pa.array(offsets, pa.int64()))
+        return rows.append_column(OFFSET, offsets)
 
-    def _decoded(self, messages: Messages, partition: int) -> pa.Table:
+    def _decoded(self, messages: pa.RecordBatch, partition: int) -> pa.Table:
         others = self._of_values
-        rows = self._decode(messages["value"], others) if others else None
+        rows = self._decode(messages.column("value"), others) if others else None
         found = {} if rows is None else {name: rows.column(name) for name in rows.column_names}
         for name, kind in self._own_names.items():
             found[name] = self._own(kind, self.columns.field(name), messages, partition)
@@ -603,9 +582,8 @@ class KafkaSource(FileSource):
 
     @cached_property
     def _kinds(self) -> set[str]:
-        """What is kept of messages."""
-        asked = {kind.removesuffix("Type") for kind in self._own_names.values()}
-        return {"offset", "value"} | (asked & {"key", "timestamp"})
+        """What is kept of messages with their offsets and values."""
+        return {kind.removesuffix("Type") for kind in self._own_names.values()} & {"key", "timestamp"}
 
     @cached_property
     def _own_names(self) -> dict[str, str]:
@@ -618,30 +596,18 @@ class KafkaSource(FileSource):
         """The columns that are in the values."""
         return pa.schema([field for field in self.columns if field.name not in self._own_names])
 
-    def _own(self, kind: str, field: pa.Field, messages: Messages, partition: int) -> pa.Array:
+    def _own(self, kind: str, field: pa.Field, messages: pa.RecordBatch, partition: int) -> pa.Array:
         """The column of what Kafka itself says of messages."""
-        count = len(messages["offset"])
-        if kind == "offset":
-            return pa.array(messages["offset"], pa.int64())
-        if kind == "value":
-            return pa.array(messages["value"], pa.binary())
         if kind == "topic":
-            return pa.repeat(self.topic, count)
+            return pa.repeat(self.topic, len(messages))
         if kind == "partition":
-            return pa.array(np.full(count, partition, np.int32))
-        if kind == "key":
-            return texts(messages["key"], field)
-        types, times = np.array(messages["timestamp"], np.int64).reshape(count, 2).T
+            return pa.array(np.full(len(messages), partition, np.int32))
+        column = messages.column(kind)
+        if kind in ("key", "value"):
+            return texts(column, field)
         if kind == "timestamp":
-            return pa.array(times * 1000, pa.timestamp("us", "UTC"))
-        return pa.array(types.astype(np.int32) - 1)
-
-
-def _sizes(values: Sequence[bytes | None]) -> list[int]:
-    try:
-        return list(map(len, values))  # type: ignore[arg-type]
-    except TypeError:  # Of messages without a value.
-        return [0 if one is None else len(one) for one in values]
+            return pa.array(column.to_numpy() * 1000, pa.timestamp("us", "UTC"))
+        return pa.array(column.to_numpy().astype(np.int32) - 1) if kind == "timestampType" else column
 
 
 def _transport() -> set[int]:

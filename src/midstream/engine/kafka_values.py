@@ -1,6 +1,6 @@
 """Values of messages as rows: JSON, Avro and Protobuf by a schema registry, Debezium's insertions, text, bytes.
 
-In: the bytes of values, None where a message has none. Out: a table of the declared columns; what cannot be decoded is
+In: an array of values, NULL where a message has none. Out: a table of the declared columns; what cannot be decoded is
 a row that becomes a dead letter.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -28,8 +28,7 @@ from midstream.model.words import suggest
 from midstream.sinks.kafka_registry import MAGIC, Registry
 from midstream.step.admission.given import column_of, with_reasons
 
-Values = Sequence[bytes | None]
-Decoder = Callable[[Values, pa.Schema], pa.Table]
+Decoder = Callable[[pa.LargeBinaryArray, pa.Schema], pa.Table]
 
 _NOT_INSERTED = {"u": "an update", "d": "a deletion", "t": "a truncation"}
 
@@ -75,16 +74,16 @@ class Registered:
                 remedy=suggest(missing[0], names or ["(none)"]),
             )
 
-    def __call__(self, values: Values, columns: pa.Schema) -> pa.Table:
+    def __call__(self, values: pa.LargeBinaryArray, columns: pa.Schema) -> pa.Table:
         """The rows of values."""
         objects, reasons = list[Mapping[str, Any] | None](), dict[int, str]()
-        for at, value in enumerate(values):
+        given = values.to_pylist()
+        for at, value in enumerate(given):
             found = self._read(value)
             objects.append(None if isinstance(found, str) else found)
             if isinstance(found, str):
                 reasons[at] = found
-        given = [value or b"" for value in values]
-        return rows_of_objects(objects, columns, reasons, given, column_of)
+        return rows_of_objects(objects, columns, reasons, [value or b"" for value in given], column_of)
 
     def _read(self, value: bytes | None) -> Mapping[str, Any] | str:
         if value is None or len(value) < 5 or value[0] != MAGIC:
@@ -168,10 +167,10 @@ def _message_indexes(value: bytes) -> tuple[list[int], bytes]:
     return [number() for _ in range(count)] or [0], value[at:]
 
 
-def _inserted(values: Values, columns: pa.Schema) -> pa.Table:
+def _inserted(values: pa.LargeBinaryArray, columns: pa.Schema) -> pa.Table:
     """The rows that Debezium says were inserted, or were there when it began; everything else is a dead letter."""
     objects, reasons = list[Mapping[str, Any] | None](), dict[int, str]()
-    given = [value or b"" for value in values]
+    given = [value or b"" for value in values.to_pylist()]
     for at, value in enumerate(given):
         found = json_object(value)
         envelope = found.get("payload", found) if found is not None else None
@@ -191,7 +190,7 @@ def _inserted(values: Values, columns: pa.Schema) -> pa.Table:
 
 
 def _single(kind: str, place: str) -> Decoder:
-    def read(values: Values, columns: pa.Schema) -> pa.Table:
+    def read(values: pa.LargeBinaryArray, columns: pa.Schema) -> pa.Table:
         if len(columns) != 1:
             raise InputError(
                 f"a value of {kind} is one column, and the schema has {', '.join(columns.names) or 'none'}",
@@ -199,25 +198,24 @@ def _single(kind: str, place: str) -> Decoder:
                 remedy="declare one column in addition to Kafka's own, whose names begin with kafka_",
             )
         field = columns.field(0)
-        column = pa.array(values, pa.binary()) if kind == "bytes" else texts(values, field)
-        return pa.table({field.name: column})
+        return pa.table({field.name: values.cast(pa.binary()) if kind == "bytes" else texts(values, field)})
 
     return read
 
 
-def texts(values: Values, field: pa.Field) -> pa.Array:
+def texts(values: pa.LargeBinaryArray, field: pa.Field) -> pa.Array:
     """Bytes as texts, to be read as declared; those that are none are dead letters.
 
-    >>> texts([b"a", None], pa.field("k", pa.string())).to_pylist()
+    >>> texts(pa.array([b"a", None], pa.large_binary()), pa.field("k", pa.string())).to_pylist()
     ['a', None]
     """
     if pt.is_binary(field.type):
-        return pa.array(values, pa.binary())
+        return values.cast(pa.binary())
     try:
-        return pa.array([None if one is None else one.decode() for one in values], pa.string())
-    except UnicodeDecodeError:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
         found, reasons = list[str | None](), dict[int, str]()
-        for at, one in enumerate(values):
+        for at, one in enumerate(values.to_pylist()):
             try:
                 found.append(None if one is None else one.decode())
             except UnicodeDecodeError:
