@@ -8,7 +8,7 @@ it hold no row too many (Wang Theorem 6).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -121,20 +121,31 @@ class ProbeRange:
         self._reaches: dict[bool, Words] = {}
         self._chosen: dict[tuple[bool, int], SortedRun] = {}
 
-    def probing(self, other: SortedRun) -> SortedRun | None:
-        """Select what some query joins with a run of the other side, as far as ages say; None for nothing."""
+    def probing(self, other: SortedRun) -> Iterator[tuple[SortedRun, SortedRun]]:
+        """Select what some query joins with a run of the other side, as far as ages say: parts of both, side by side.
+
+        A run that is searched by a loop is cut where a window ends: each pair costs as much as a cut row.
+        """
         if not len(self.run) or not len(other):
-            return None
+            return
         (least, greatest), (first, last) = self._born, born_in(other, EVENT_TIME)
-        age = max(least - last, first - greatest, 0)
         # Of results with older rows only, the windows on this side are decided within the row or combination.
         older = last <= least
         classes, sizes = self._need.classes(self.run.combinations.labels, older)
-        if age <= sizes[0]:
-            return self.run
-        if age > sizes[-1]:
-            return None
-        return self._within(classes, older, next(size for size in sizes if size >= age))
+        if other.codes is None and older and any(first < least - size <= last for size in sizes):
+            places = np.searchsorted(sizes, least - other.combinations.valid_from[EVENT_TIME], "left")
+            parts = [other.take(places == place) for place in range(len(sizes))]
+        else:
+            parts = [other]
+        for part in parts:
+            if not len(part):
+                continue
+            first, last = born_in(part, EVENT_TIME)
+            age = max(least - last, first - greatest, 0)
+            if age <= sizes[0]:
+                yield self.run, part
+            elif age <= sizes[-1]:
+                yield self._within(classes, older, next(size for size in sizes if size >= age)), part
 
     def _within(self, classes: Sequence[ProbeClass], older: bool, size: int) -> SortedRun:
         if older not in self._reaches:

@@ -139,11 +139,9 @@ class WindowJoin(Operator):
         kept: list[RunPair] = []
         for one, other in pairs:
             if one is new_left:
-                probing = left.probing(other)
-                kept += [] if probing is None else [(probing, other)]
+                kept += left.probing(other)
             else:
-                probing = right.probing(one)
-                kept += [] if probing is None else [(one, probing)]
+                kept += [(part, probing) for probing, part in right.probing(one)]
         return kept
 
     @cached_property
