@@ -7,10 +7,11 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.api import Api
@@ -126,6 +127,45 @@ def test_faults_are_shown_with_their_text(browser: Browser, tmp_path: Path) -> N
         job.push(3)
         engine.push({"A": [{"k": "no number", "v": 1.0, "ts": 4_000_000}]})
         expect(page.locator(".faults")).to_contain_text("stream A: 1 row could not be read")
+        for second in (5, 6):
+            engine.push({"A": [{"k": "no number", "v": 1.0, "ts": second * 1_000_000}]})
+        expect(page.locator(".faults li")).to_have_count(1)
+        expect(page.locator(".faults")).to_contain_text("step 5")
+        expect(page.locator(".faults")).to_contain_text("(and 2 times before, since step 3)")
+        expect(page.locator("main")).to_contain_text("not of today")
+
+
+def _hold(held: list[Route], route: Route) -> None:
+    held.append(route)
+
+
+@pytest.mark.verify
+def test_a_slow_answer_is_never_drawn_in_another_view(browser: Browser, tmp_path: Path) -> None:
+    job = played(tmp_path / "ckpt")
+    with job.engine as engine, engine.dashboard(port=0) as dashboard, opened(browser, dashboard, "") as page:
+        job.push(3)
+        expect(page.locator("main")).to_contain_text("rows a second")
+        held: list[Route] = []
+        page.route("**/api/0/views/**", partial(_hold, held))
+        page.evaluate("location.hash = '#/0/steps'")
+        page.wait_for_timeout(500)
+        page.evaluate("location.hash = '#/0/plan'")
+        expect(page.locator("main")).to_have_attribute("aria-busy", "true")
+        page.wait_for_timeout(500)
+        expect(page.locator("#view-plan")).to_have_attribute("aria-current", "page")
+        late = [one for one in held if "/views/plan" not in one.request.url]
+        assert late and len(late) < len(held)
+        for one in held:
+            if one not in late:
+                one.continue_()
+        expect(page.locator(".plan-graph")).to_be_visible()
+        expect(page.locator("main")).not_to_have_attribute("aria-busy", "true")
+        for one in late:
+            one.continue_()
+        page.wait_for_timeout(500)
+        page.unroute("**/api/0/views/**")
+        expect(page.locator(".plan-graph")).to_be_visible()
+        expect(page.get_by_role("alert")).to_have_count(0)
 
 
 @pytest.mark.verify

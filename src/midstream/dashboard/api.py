@@ -13,6 +13,7 @@ from typing import Any
 from zlib import crc32
 
 from midstream.checkpoint.reader import Checkpoint, outcome_of
+from midstream.checkpoint.time_log import TIMES_KEPT
 from midstream.dashboard.job_reading import ANSWERS_KEPT, JobReading, JobReadings
 from midstream.dashboard.trial import answer, moved, planned
 from midstream.dashboard.view import nothing_else
@@ -26,8 +27,8 @@ from midstream.step.commands.base import StepCommand, command_of, offered
 
 JsonObject = dict[str, Any]
 
-CLOCKS = 200
-"""Of so many of the newest steps the page knows the clock time."""
+CLOCKS = TIMES_KEPT
+"""Of so many of the newest steps the page knows the clock time: of all that the checkpoint has."""
 
 
 class Api:

@@ -49,7 +49,7 @@ def event_sentence(event: Event) -> str:
     >>> event_sentence(MigrationBegun(7, "q", "gms", "((A B) C)", "(A (B C))"))
     'query q begins to move from ((A B) C) to (A (B C)) by gms'
     >>> event_sentence(RowsLate(7, "A", 2, 1357023600000000))
-    'stream A: 2 rows came after the watermark of 2013-01-01 07:00:00 and are in the late output'
+    'stream A: 2 rows came after the watermark of 2013-01-01 07:00:00 and went to the late output'
     """
     return _of_rows(event) or _of_queries(event) or _of_decisions(event) or event.kind.replace("_", " ")
 
@@ -84,12 +84,12 @@ def _of_rows(event: Event) -> str:
         case ChunksFetched(hits=hits, misses=misses, cache_bytes=size):
             return f"{counted(misses, 'chunk')} fetched, {hits:,} found in caches of up to {size_text(size)}"
         case RowsLate(stream=stream, rows=rows, watermark=mark):
-            came = f"came after the watermark of {time_text(mark)} and are in the late output"
+            came = f"came after the watermark of {time_text(mark)} and went to the late output"
             return f"stream {stream}: {counted(rows, 'row')} {came}"
         case TimesDoubtful(stream=stream, reason=reason):
             return f"the times of stream {stream} may be wrong: {reason}"
         case RowsRejected(stream=stream, rows=rows):
-            return f"stream {stream}: {counted(rows, 'row')} could not be read and are among the dead letters"
+            return f"stream {stream}: {counted(rows, 'row')} could not be read and went to the dead letters"
         case ResultsRejected(query=query, rows=rows):
             return f"query {query}: {counted(rows, 'dead letter')}, for something in it cannot be evaluated"
         case StateRebuilt(lane=lane, state=state, rows=rows):

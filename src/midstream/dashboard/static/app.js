@@ -16,6 +16,7 @@ let drawn = "";
 let timer = 0;
 let pressed = false;
 let pulled = 0;
+let turn = 0;
 
 function readPlace() {
   const [path, options] = location.hash.replace(/^#\/?/, "").split("?");
@@ -54,11 +55,17 @@ function context() {
 
 async function refresh() {
   window.clearTimeout(timer);
+  const mine = (turn += 1);
+  const asked = location.hash;
+  // What was asked for another place must not be drawn in this one.
+  const isElsewhere = () => location.hash !== asked;
   try {
     const step = place.options.get("step");
-    overview = await api.get(`/api/${place.index}${step ? `?step=${encodeURIComponent(step)}` : ""}`);
     const glance = place.view === "overview";
-    jobs = glance ? (await api.get("/api/jobs")).jobs : [];
+    const found = await api.get(`/api/${place.index}${step ? `?step=${encodeURIComponent(step)}` : ""}`);
+    const listed = glance ? (await api.get("/api/jobs")).jobs : [];
+    if (isElsewhere()) return;
+    [overview, jobs] = [found, listed];
     if (overview.pending) {
       $("standing").replaceChildren(badge(overview.life), ` ${overview.pending}`);
       drawLists();
@@ -70,16 +77,18 @@ async function refresh() {
     keepClocks(overview.clock);
     drawFrame();
     const data = await api.get(`/api/${place.index}/views/${place.view}?${place.options}`);
+    if (isElsewhere()) return;
     const key = JSON.stringify([place.index, place.view, place.options.toString(), server.control, data, overview.clock.at(-1), overview.life.word, jobs, glance && Math.floor(Date.now() / 60_000)]);
     if (key !== drawn && !busy()) await drawView(data, key);
     $("standing").classList.remove("failed");
   } catch (error) {
+    if (isElsewhere()) return;
     $("standing").textContent = error.message;
     $("standing").classList.add("failed");
     if (!error.lost) { $("main").replaceChildren(problem(error)); drawn = ""; }
   } finally {
-    window.clearTimeout(timer);
-    timer = window.setTimeout(refresh, document.hidden ? HIDDEN_POLL : POLL);
+    if (!isElsewhere()) $("main").removeAttribute("aria-busy");
+    if (mine === turn) timer = window.setTimeout(refresh, document.hidden ? HIDDEN_POLL : POLL);
   }
 }
 
@@ -227,7 +236,7 @@ function listen() {
   $("main").addEventListener("pointerdown", () => { pressed = true; });
   window.addEventListener("pointerup", () => window.setTimeout(() => { pressed = false; }, 50));
   window.addEventListener("pointercancel", () => { pressed = false; });
-  window.addEventListener("hashchange", () => { readPlace(); void refresh(); });
+  window.addEventListener("hashchange", () => { readPlace(); drawLists(); $("main").setAttribute("aria-busy", "true"); void refresh(); });
   document.addEventListener("visibilitychange", () => { if (!document.hidden) void refresh(); });
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;

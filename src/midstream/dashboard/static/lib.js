@@ -56,6 +56,16 @@ export function duration(microseconds) {
 /** A span in seconds. */
 export const seconds = (value) => (value === null || value === undefined ? "–" : duration(value * 1e6));
 
+/** How far an event is behind the clock; of events of another day the distance says nothing. */
+export const behind = (value) => (Math.abs(value) >= 86_400 ? "not of today" : seconds(value));
+
+/** Rows a second, of a summary of times. */
+export const rate = (times) => number(times?.rows_per_second && Math.round(times.rows_per_second));
+
+/** A column of numbers. */
+export const counter = (title, name = title) => ({ title, number: true, value: (one) => one[name] });
+export const DEAD = counter("dead letters", "rejected");
+
 /** An event time, microseconds since 1970, in UTC. */
 export function time(microseconds) {
   if (microseconds === null || microseconds === undefined) return "–";

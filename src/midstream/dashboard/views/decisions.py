@@ -62,7 +62,10 @@ def decisions(reading: JobReading, options: Mapping[str, str]) -> JsonObject:
 
 
 def _concerns(event: JsonObject, queries: set[str]) -> bool:
-    # The event may name no query, and so may the command that it refuses.
+    # A review of the lanes that keeps them is no change. The event may name no query, and so may the command that it
+    # refuses.
+    if event["event"] == "lanes_reviewed" and event["decision"] == "stay":
+        return False
     named = event.get("command", event).get("query", "")
     return not named or named in queries
 

@@ -265,8 +265,10 @@ def _why(plan: str, reviewing: Reviewing, decision: Decision) -> str:
     if weighed is not None and weighed.cost >= running.cost:
         return "costs no less than the running plan"
     best = reviewing.alternatives[0]
-    if plan == best.plan or decision.plan is None:
+    if decision.plan is None:
         return decision.reason
+    if plan == best.plan:
+        return "costs least in this review, but the policy chose another plan"
     return f"costs more than {best.plan}"
 
 

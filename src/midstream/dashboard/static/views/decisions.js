@@ -2,7 +2,7 @@
 
 import { about, choice, controls, proposal, question } from "../controls.js";
 import { chartPanels } from "../chart_panels.js";
-import { bytes, chart, commandButton, duration, facts, h, number, percent, redraw, table } from "../lib.js";
+import { bytes, chart, commandButton, counter, duration, facts, h, number, percent, redraw, table } from "../lib.js";
 import { timeLine } from "../time_line.js";
 
 const SHOWN = 60;
@@ -109,5 +109,5 @@ const reviews = (data, context) => table([
 ], [...data.reviews].reverse(), { caption: "Reviews, the newest first", most: SHOWN });
 
 const others = (data) => table([
-  { title: "step", number: true, value: (one) => one.step }, { title: "what happened", value: said },
+  counter("step"), { title: "what happened", value: said },
 ], [...data.others].reverse(), { caption: "What else happened, the newest first", most: SHOWN });

@@ -1,6 +1,6 @@
 // How each job stands, and of the chosen one what its steps take and bring, its streams, its queries and its faults.
 
-import { badge, chart, compact, count, facts, h, number, percent, redraw, seconds, since, stepText, table, time } from "../lib.js";
+import { DEAD, badge, behind, chart, compact, count, counter, facts, h, number, percent, rate, redraw, seconds, since, stepText, table, time } from "../lib.js";
 
 export function render(element, data, context) {
   const charts = h("div", { class: "charts" });
@@ -19,13 +19,12 @@ const jobs = (context) => table([
   { title: "job", value: (job) => h("button", { type: "button", title: job.url, "aria-current": job.index === context.index ? "true" : null, onclick: () => context.go({ index: job.index }) }, job.name) },
   { title: "state", value: (job) => badge(job.life) },
   { title: "since", brief: true, value: (job) => since(job.life?.since) },
-  { title: "step", number: true, value: (job) => job.step },
+  counter("step"),
   { title: "a step takes", brief: true, value: (job) => pace(job.time) },
-  { title: "rows a second", number: true, value: (job) => number(job.time?.rows_per_second && Math.round(job.time.rows_per_second)) },
-  { title: "behind the clock", number: true, value: (job) => seconds(job.time?.behind) },
+  { title: "rows a second", number: true, value: (job) => rate(job.time) },
+  { title: "behind the clock", number: true, value: (job) => behind(job.time?.behind) },
   { title: "watermark lag", number: true, value: (job) => seconds(job.time?.watermark_lag) },
-  { title: "late rows", number: true, value: (job) => job.late }, { title: "dead letters", number: true, value: (job) => job.rejected },
-  { title: "queries", number: true, value: (job) => job.queries },
+  counter("late rows", "late"), DEAD, counter("queries"),
   { title: "to do", value: (job) => [job.error, job.life?.reason, job.proposals ? `${number(job.proposals)} to decide` : "", job.migrating ? `${number(job.migrating)} migrating` : ""].filter(Boolean).join("; ") },
 ], context.jobs.map((job, index) => ({ ...job, index })), { caption: "Jobs" });
 
@@ -42,13 +41,11 @@ function one(data, context, charts) {
       { title: "query", value: plan }, { title: "plan", value: (query) => h("code", {}, query.plan) },
       { title: "optimizer", value: (query) => query.mode },
       { title: "what it says", long: true, value: (query) => [query.waits ? h("strong", {}, "waits for your answer. ") : null, query.migrating ? h("strong", {}, "is migrating. ") : null, query.says || "nothing yet"] },
-      { title: "rows out", number: true, value: (query) => query.rows_out }, { title: "rows held", number: true, value: (query) => query.state_rows },
-      { title: "dead letters", number: true, value: (query) => query.rejected },
+      counter("rows out", "rows_out"), counter("rows held", "state_rows"), DEAD,
     ], data.queries, { caption: "Queries", empty: "This job has no query yet." }),
     data.queries_left_out ? h("p", { class: "empty" }, `${number(data.queries_left_out)} more are in the view of queries.`) : null,
     table([
-      { title: "stream", value: (stream) => stream.name }, { title: "rows", number: true, value: (stream) => stream.rows },
-      { title: "late", number: true, value: (stream) => stream.late }, { title: "dead letters", number: true, value: (stream) => stream.rejected },
+      { title: "stream", value: (stream) => stream.name }, counter("rows"), counter("late"), DEAD,
       { title: "newest event", brief: true, value: (stream) => time(stream.greatest) }, { title: "watermark", brief: true, value: (stream) => time(stream.watermark) },
       { title: "holds back", value: (stream) => (stream.holds_back.length ? `${stream.holds_back.join(", ")}: ${stream.since}` : "") },
     ], data.streams, { caption: "Streams", empty: "This job reads no stream yet." }),
@@ -56,8 +53,8 @@ function one(data, context, charts) {
 }
 
 const freshness = (data, context) => facts([
-  ["a step takes", pace(data.summary)], ["rows a second", number(data.summary.rows_per_second && Math.round(data.summary.rows_per_second))],
-  ["newest event is behind the clock", seconds(data.summary.behind)], ["watermark lag", seconds(data.summary.watermark_lag)],
+  ["a step takes", pace(data.summary)], ["rows a second", rate(data.summary)],
+  ["newest event is behind the clock", behind(data.summary.behind)], ["watermark lag", seconds(data.summary.watermark_lag)],
   ["last step", data.times.length ? stepText(data.times.at(-1).step) : stepText(context.overview.step)],
   ["waits at the sources", Object.entries(data.summary.backlog || {}).map(([stream, waiting]) => `${stream}: ${number(waiting)}`).join(", ") || "not known"],
 ]);
@@ -65,7 +62,7 @@ const freshness = (data, context) => facts([
 function faults(data) {
   const found = [...data.refused.map((query) => ({ text: `query ${query.name} is refused: ${query.reason}` })), ...data.faults];
   return h("section", { "aria-labelledby": "faults" }, h("h3", { id: "faults" }, found.length ? `What went wrong lately: ${count(found.length, "report")}` : "Nothing has gone wrong lately"),
-    found.length ? h("ul", { class: "faults" }, found.map((each) => h("li", {}, each.step === undefined ? each.text : `${stepText(each.step)}: ${each.text}`))) : null);
+    found.length ? h("ul", { class: "faults" }, found.map((each) => h("li", {}, each.step === undefined ? each.text : `${stepText(each.step)}: ${each.text}${each.before ? ` (and ${number(each.before)} times before, since step ${number(each.since)})` : ""}`))) : null);
 }
 
 function lines(element, times) {

@@ -1,6 +1,6 @@
 // The running plan as a graph; during a migration both plans, what they share, and how far it has come.
 
-import { bytes, chart, compact, count, duration, facts, h, meter, number, percent, redraw, stepText, table, time } from "../lib.js";
+import { bytes, chart, compact, count, counter, duration, facts, h, meter, number, percent, redraw, stepText, table, time } from "../lib.js";
 import { graph } from "../graph.js";
 import { about, controls, proposal } from "../controls.js";
 
@@ -91,7 +91,7 @@ const operators = (data) => table([
   { title: "rows in", number: true, value: (one) => one.figures.rows_in },
   { title: "comparisons", number: true, value: (one) => one.figures.comparisons },
   { title: "rows out", number: true, value: (one) => one.figures.rows_out },
-  { title: "out per row in", number: true, value: (one) => one.selectivity },
+  counter("out per row in", "selectivity"),
   { title: "share of comparisons", number: true, value: (one) => percent(one.share) },
   { title: "a step, about", number: true, value: (one) => (one.work === null ? "–" : duration(one.work / 1000 / Math.max(1, data.graph.steps))) },
   { title: "held", number: true, value: (one) => bytes(one.states.reduce((sum, state) => sum + state.bytes, 0)) },
@@ -101,7 +101,7 @@ function states(data) {
   const all = new Map();
   for (const node of data.graph.nodes) for (const state of node.states) all.set(state.id, state);
   return table([
-    { title: "state", value: (one) => one.name }, { title: "rows", number: true, value: (one) => one.rows },
+    { title: "state", value: (one) => one.name }, counter("rows"),
     { title: "bytes", number: true, value: (one) => bytes(one.bytes) }, { title: "read by", value: (one) => side(one.plans) }, { title: "complete", value: (one) => (one.complete ? "yes" : "not yet") },
     { title: "rows by lane", value: (one) => (one.lanes.length > 12 ? `${one.lanes.length} lanes` : one.lanes.map(number).join(", ")) },
   ], [...all.values()], { caption: "States" });

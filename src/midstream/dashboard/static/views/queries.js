@@ -1,7 +1,7 @@
 // All queries of a job, searched by name, text or plan.
 
 import { choice } from "../controls.js";
-import { h, number, redraw, table } from "../lib.js";
+import { counter, h, number, redraw, table } from "../lib.js";
 
 const PAUSE = 200;
 let typing = 0;
@@ -24,8 +24,8 @@ export function render(element, data, context) {
     table([
       { title: "query", value: (one) => [plan(one.name), folded(one)] },
       { title: "", value: (one) => [one.waits ? "to decide" : "", one.migrating ? "migrating" : ""].filter(Boolean).join(", ") },
-      { title: "plan", value: (one) => h("code", {}, one.plan) }, { title: "rows out", number: true, value: (one) => one.rows_out },
-      { title: "comparisons", number: true, value: (one) => one.comparisons }, { title: "rows held", number: true, value: (one) => one.state_rows },
+      { title: "plan", value: (one) => h("code", {}, one.plan) }, counter("rows out", "rows_out"),
+      counter("comparisons"), counter("rows held", "state_rows"),
       { title: "shares", value: (one) => (one.chain === null ? "–" : `chain ${one.chain}`) }, { title: "spread", value: (one) => one.spread },
       { title: "optimizer", value: (one) => one.mode }, { title: "text", value: (one) => one.sql },
     ], data.queries, { caption: "Queries", empty: "No query has all these words." }),

@@ -1,6 +1,6 @@
 // Samples of kept rows and results, and the rows that did not enter. Values are set as texts.
 
-import { chart, compact, count, duration, h, number, redraw, table, time } from "../lib.js";
+import { DEAD, chart, compact, count, counter, duration, h, number, redraw, table, time } from "../lib.js";
 
 const WORDS = { late: "Late rows of", dead_letters: "Dead letters of", rejected: "Dead letters of query" };
 
@@ -9,8 +9,8 @@ export function render(element, data, context) {
   redraw(element, [
     h("h2", {}, "Rows that came, and those that did not enter"),
     table([
-      { title: "stream", value: (one) => one.name }, { title: "rows", number: true, value: (one) => one.rows },
-      { title: "late", number: true, value: (one) => one.late }, { title: "dead letters", number: true, value: (one) => one.rejected },
+      { title: "stream", value: (one) => one.name }, counter("rows"),
+      counter("late"), DEAD,
       { title: "newest event", value: (one) => time(one.greatest) }, { title: "watermark", value: (one) => time(one.watermark) },
       { title: "holds back", value: (one) => (one.holds_back.length ? `${one.holds_back.join(", ")}: ${one.since}` : "") },
       { title: "lateness allowed", number: true, value: (one) => duration(one.lateness) },
@@ -40,7 +40,7 @@ function sample(one) {
   return h("section", {}, h("h3", {}, title),
     one.common.length ? h("ul", { class: "reasons" }, one.common.map((each) => h("li", {}, `${count(each.count, "row")}: ${each.reason}`))) : null,
     table([
-      { title: "step", number: true, value: (row) => row.step }, { title: one.kind === "late" ? "how late" : "why", value: (row) => row.why },
+      counter("step"), { title: one.kind === "late" ? "how late" : "why", value: (row) => row.why },
       ...one.columns.map((name, at) => ({ title: name, value: (row) => row.values[at] ?? h("span", { class: "null" }, "NULL") })),
     ], one.rows.map((values, at) => ({ values, step: one.steps[at], why: why(one, at) })), { caption: `The newest of ${count(one.read, "row")} looked at` }));
 }

@@ -1,7 +1,7 @@
 // What queries share: chains, the slices of one, who reads how far, and what rows must pass to be kept.
 
 import { age, chainDrawing, filterText } from "../chain.js";
-import { count, facts, h, number, redraw, table, time } from "../lib.js";
+import { count, counter, facts, h, number, redraw, table, time } from "../lib.js";
 
 const WAYS = { slice: "by the slices they read", router: "by a router", parts: "by a join for each choice of parts", come: "as they come" };
 
@@ -19,8 +19,8 @@ const some = (list) => list.first.slice(0, 6).join(", ") + (list.count > 6 ? " â
 
 const chains = (data, context) => table([
   { title: "chain", value: (one) => h("button", { type: "button", onclick: () => context.go({ chain: one.name }) }, one.name) },
-  { title: "queries", number: true, value: (one) => one.queries }, { title: "such as", value: (one) => some({ first: one.first, count: one.queries }) },
-  { title: "plan", value: (one) => one.plan }, { title: "slices", number: true, value: (one) => one.slices }, { title: "rows held", number: true, value: (one) => one.state_rows },
+  counter("queries"), { title: "such as", value: (one) => some({ first: one.first, count: one.queries }) },
+  { title: "plan", value: (one) => one.plan }, counter("slices"), counter("rows held", "state_rows"),
 ], data.chains, { caption: "Chains, those of most queries first" });
 
 function chosen(chain, context) {
@@ -35,14 +35,14 @@ function chosen(chain, context) {
     chainDrawing(chain),
     chain.slices_left_out ? h("p", { class: "empty" }, `${number(chain.slices_left_out)} more slices.`) : null,
     table([
-      { title: "ages", value: (one) => `${age(one.from, timed)} to ${age(one.to, timed)}` }, { title: "queries that read it", number: true, value: (one) => one.queries },
+      { title: "ages", value: (one) => `${age(one.from, timed)} to ${age(one.to, timed)}` }, counter("queries that read it", "queries"),
       { title: "whose windows end in it", value: (one) => `${number(one.ends)}${one.ends ? `: ${some({ first: one.ending, count: one.ends })}` : ""}` },
       { title: "rows", value: (one) => Object.entries(one.rows).map(([label, held]) => `${label}: ${number(held)}`).join(", ") },
-      { title: "comparisons", number: true, value: (one) => one.comparisons }, { title: "rows this old are kept if", value: (one) => filterText(one.filter) || "always" },
+      counter("comparisons"), { title: "rows this old are kept if", value: (one) => filterText(one.filter) || "always" },
     ], chain.slices, { caption: "Slices" }),
     table([
       { title: "stream", value: (one) => `${one.label}${one.label === one.stream ? "" : ` (${one.stream})`}` }, { title: "filter", value: (one) => one.filter ?? "none: every row" },
-      { title: "queries", number: true, value: (one) => one.queries }, { title: "widest window", number: true, value: (one) => age(one.window, timed) }, { title: "since step", number: true, value: (one) => one.since },
+      counter("queries"), { title: "widest window", number: true, value: (one) => age(one.window, timed) }, counter("since step", "since"),
     ], filters, { caption: "Filters, each tested once a row" }),
     chain.joins.length ? table([
       { title: "rows of", value: (one) => Object.entries(one.parts).map(([label, part]) => `${label}: ${partText(part)}`).join("; ") },

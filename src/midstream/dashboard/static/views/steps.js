@@ -1,7 +1,7 @@
 // What steps take by the clock, phase by phase, against the trigger; what waits; rows and results a second.
 
 import { stepBars } from "../step_bars.js";
-import { chart, compact, count, facts, h, number, percent, redraw, seconds, table } from "../lib.js";
+import { DEAD, behind, chart, compact, count, counter, facts, h, number, percent, redraw, seconds, table } from "../lib.js";
 
 const SLOWEST = 10;
 
@@ -15,7 +15,7 @@ export function render(element, data, context) {
       ["trigger", summary.interval === null ? "none: steps come as they are asked for" : `every ${seconds(summary.interval)}`],
       summary.interval ? ["against the trigger", summary.seconds > summary.interval ? `${number(summary.seconds / summary.interval)} times its interval` : `${percent(summary.seconds / summary.interval)} of its interval`] : null,
       ["rows a second", number(summary.rows_per_second)], ["watermark behind the newest event", seconds(summary.watermark_lag)],
-      ["newest event behind the clock", seconds(summary.behind)], ["waits at the sources", waits(summary.backlog)],
+      ["newest event behind the clock", behind(summary.behind)], ["waits at the sources", waits(summary.backlog)],
     ]) : h("p", { class: "empty" }, "The times of these steps are not known: a job writes those of its newest steps, within seconds."),
     times.length ? stepBars(times, data.phases) : null,
     charts,
@@ -27,10 +27,10 @@ export function render(element, data, context) {
 const waits = (backlog) => Object.entries(backlog).map(([stream, waiting]) => `${stream}: ${number(waiting)}`).join(", ") || "not known";
 
 const slowest = (data) => table([
-  { title: "step", number: true, value: (one) => one.step }, { title: "took", number: true, value: (one) => seconds(one.seconds) },
+  counter("step"), { title: "took", number: true, value: (one) => seconds(one.seconds) },
   ...data.phases.map((name) => ({ title: name, number: true, value: (one) => seconds(one.phases[name]) })),
-  { title: "rows", number: true, value: (one) => one.rows }, { title: "results", number: true, value: (one) => one.results },
-  { title: "late", number: true, value: (one) => one.late }, { title: "dead letters", number: true, value: (one) => one.rejected },
+  counter("rows"), counter("results"),
+  counter("late"), DEAD,
 ], [...data.times].sort((one, other) => other.seconds - one.seconds), { caption: "Steps, the slowest first", most: SLOWEST });
 
 function lines(element, data) {

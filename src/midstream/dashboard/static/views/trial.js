@@ -2,7 +2,7 @@
 
 import { api } from "../api.js";
 import { graph } from "../graph.js";
-import { count, facts, h, number, redraw, table } from "../lib.js";
+import { count, counter, facts, h, number, redraw, table } from "../lib.js";
 
 export function render(element, data, context) {
   const rows = Math.min(16, Math.max(6, data.sql.split("\n").length + 1));
@@ -22,7 +22,7 @@ export function render(element, data, context) {
     h("p", { class: "quiet" }, "Nothing here changes the job. Run DuckDB's SQL over the rows that the job keeps now, a table for each stream. Or write a query as you would add it, with its WINDOW, and see its plan."),
     box, h("p", { class: "buttons" }, attempt("rows", answer), attempt("plan", planned)), out,
     table([
-      { title: "stream", value: (one) => one.name }, { title: "rows kept", number: true, value: (one) => one.rows },
+      { title: "stream", value: (one) => one.name }, counter("rows kept", "rows"),
       { title: "columns", value: (one) => one.columns.join(", ") },
     ], data.tables, { caption: "Tables", empty: "This job reads no stream yet." }),
   ], String(context.index));
