@@ -96,9 +96,11 @@ class Course:
     def __init__(self, case: Case, way: str, rng: Random) -> None:
         self.case, self.way, self.rng = case, way, rng
         self.nodes = rng.choice((1, 2, 3, 5))
+        bounded = "count_bound" in spreadings()[way].options and rng.random() < 0.5
+        self.options = {"count_bound": rng.choice((2, "auto", "auto"))} if bounded else {}
         self.engine = start(case.streams)
         self.outputs: dict[str, list[pa.Table]] = {life.name: [] for life in case.queries}
-        note(f"{self.way} over {self.nodes} nodes")
+        note(f"{self.way} over {self.nodes} nodes, {self.options}")
 
     def run(self) -> dict[str, list[pa.Table]]:
         """The outputs, by query."""
@@ -125,7 +127,9 @@ class Course:
 
     def add(self, life: Lifetime) -> None:
         try:
-            self.engine.add_query(life.name, life.spec.cql(), spread=self.way, nodes=self.nodes)
+            self.engine.add_query(
+                life.name, life.spec.cql(), spread=self.way, nodes=self.nodes, spread_options=self.options
+            )
         except ms.PlanError:
             assert self.way == "lanes"
             self.way = "psp_d"
@@ -160,6 +164,7 @@ class Course:
         if sharing > 1:
             SEEN["shared"] += 1
             SEEN[f"shared {self.way}"] += 1
+            SEEN["bounded"] += bool(self.options)
             SEEN["found"] += any(outputs[-1].num_rows for outputs in self.outputs.values() if outputs)
 
 
@@ -168,5 +173,6 @@ def test_rings_were_shared() -> None:
     cases = SEEN["cases"]
     assert SEEN["shared"] > cases and SEEN["found"] > cases / 3, SEEN
     assert SEEN["orders"] > cases / 5 and SEEN["left"] > cases / 5, SEEN
+    assert SEEN["bounded"] > cases / 5, SEEN
     if cases > 100:
         assert {name for name in WAYS if name != "lanes" and not SEEN[f"shared {name}"]} == set(), SEEN
