@@ -50,12 +50,15 @@ def lab(
     A claim that does not hold is a finding, not a failure: the command fails only if it cannot draw a figure.
     """
     from midstream.lab.figure import Scale, figure, figures
+    from midstream.lab.figure_files import lacks
 
     chosen = list(figures().values()) if name is None else [figure(name)]
     if list_only:
         _list(chosen, as_json, whole=name is None)
         return
     scale = Scale.QUICK if quick else Scale.FULL
+    missing = {one.name: remedy for one in chosen if name is None and not redraw and (remedy := lacks(one))}
+    chosen = [one for one in chosen if one.name not in missing]
     outcomes, failures = _run(chosen, None if redraw else scale, out, jobs, as_json)
     page = _write_report(outcomes, scale, report_to or out / REPORT) if outcomes and name is None else None
     if as_json:
@@ -64,11 +67,14 @@ def lab(
                 "scale": scale.value,
                 "figures": [_as_json(outcome) for outcome in outcomes],
                 "report": None if page is None else str(page),
+                "left_out": missing,
                 "failed": {failed: str(error) for failed, error in failures.items()},
             }
         )
     elif outcomes:
         _show(outcomes, out, page)
+        for left, remedy in missing.items():
+            say(f"{left} needs Spark and is left out. To measure it, {remedy}.")
     if len(failures) == 1 and name is not None:
         raise failures[name]
     if failures:
@@ -150,7 +156,8 @@ def _list(chosen: list[Figure], as_json: bool, whole: bool) -> None:
     if as_json:
         print_json([_about(figure) for figure in chosen])
     else:
-        rows = [(f.name, f.source, f.title, ", ".join(sorted(f.strategies))) for f in chosen]
+        needs = {f.name: " (needs Spark)" if f.on_spark else "" for f in chosen}
+        rows = [(f.name, f.source, f.title + needs[f.name], ", ".join(sorted(f.strategies))) for f in chosen]
         print_table("", ("figure", "source", "what it shows", "strategies"), rows)
     if whole and not as_json:
         others = [(item, why) for item, why in CONTENTS.items() if not set(why.split(", ")) <= figures().keys()]
@@ -169,7 +176,7 @@ def _show(outcomes: list[FigureOutcome], out: Path, page: Path | None) -> None:
 
 
 def _about(figure: Figure) -> dict[str, Any]:
-    about = {key: getattr(figure, key) for key in ("name", "paper", "source", "title", "setting")}
+    about = {key: getattr(figure, key) for key in ("name", "paper", "source", "title", "setting", "on_spark")}
     return {**about, "strategies": sorted(figure.strategies)}
 
 

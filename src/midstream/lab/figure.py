@@ -110,6 +110,7 @@ class Figure(ABC):
     `source` the place in it. `setting` says in a paragraph what was run, and what differs from the paper and why.
     `strategies` are those whose figure it is: every strategy has at least one. `schemes` are the ways of sharing that
     it compares, `policies` those of the optimizer, `spreadings` those of a ring: every one has a figure too.
+    A figure that is measured `on_spark` is left out of a run of all figures where Spark is not installed.
 
     `measure` is deterministic: equal scale, equal table. Judging and drawing read nothing but that table, so that
     verdict and picture can be made again from the CSV.
@@ -124,6 +125,7 @@ class Figure(ABC):
     schemes: ClassVar[frozenset[str]] = frozenset()
     policies: ClassVar[frozenset[str]] = frozenset()
     spreadings: ClassVar[frozenset[str]] = frozenset()
+    on_spark: ClassVar[bool] = False
 
     @abstractmethod
     def measure(self, scale: Scale) -> pa.Table:

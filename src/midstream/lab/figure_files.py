@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,6 +68,15 @@ def redrawn(figure: Figure, out: Path) -> FigureOutcome:
     data = pa.csv.read_csv(csv)
     picture(figure, data, png)
     return FigureOutcome(figure, data, figure.judge(data), csv, png)
+
+
+def lacks(figure: Figure) -> str:
+    """Say what to install before a figure can be measured; empty if nothing is missing."""
+    if figure.on_spark and importlib.util.find_spec("pyspark") is None:
+        return install("spark")
+    if figure.on_spark and not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        return "install Java 17 or newer, and set JAVA_HOME"
+    return ""
 
 
 def need_matplotlib() -> None:

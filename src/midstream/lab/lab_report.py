@@ -40,7 +40,8 @@ not hold* if the data disagree because of the paper. It is *not put to the test 
 `midstream lab{flag}` makes this page, the pictures and the CSV files. Its numbers are the same on any machine,
 because the engine runs under a *virtual processor*. Each figure states how many comparisons that does in a second of
 virtual time, and nothing else takes time. Arrivals are Poisson processes. A step takes the rows that have arrived, and
-its results come out when its work is done. While the processor is behind, rows wait.
+its results come out when its work is done. While the processor is behind, rows wait. One figure counts what a job on
+Spark does; without Spark the command leaves it out.
 
 As in the papers, "CPU cost" is comparisons: the pairs that joins examine. "Memory" is rows in states. If a paper draws
 a figure from equations, so does the lab.

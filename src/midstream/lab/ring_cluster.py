@@ -44,6 +44,7 @@ class ClusterNode:
 class RingCounts:
     """What a ring did: results with latencies and nodes, and for each row read in the pairs compared and tuples sent.
 
+    `compared_at` has the pairs of each row read in by node, `visits` at how many nodes it or a partial result probed.
     `inserted` and `purged` are how often a row was put into a node's state and taken out of one, `heads` has for each
     row read in how many nodes were the head of a cycle under way. `violations` are the moments at which a lemma or a
     theorem of chapter 12 did not hold, by its name; `finished` is when the last node had nothing to do any more.
@@ -53,6 +54,8 @@ class RingCounts:
     latencies: list[float] = field(default_factory=list)
     nodes: list[int] = field(default_factory=list)
     compared: dict[int, int] = field(default_factory=dict)
+    compared_at: dict[tuple[int, int], int] = field(default_factory=dict)
+    visits: dict[int, int] = field(default_factory=dict)
     sent: dict[int, int] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     state_rows: list[int] = field(default_factory=list)
@@ -61,6 +64,12 @@ class RingCounts:
     heads: list[int] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     finished: float = 0.0
+
+    def met(self, cycle: int, node: int, pairs: int) -> None:
+        """Count a visit at a node, and the pairs that it compares there."""
+        self.visits[cycle] = self.visits.get(cycle, 0) + 1
+        self.compared[cycle] += pairs
+        self.compared_at[cycle, node] = self.compared_at.get((cycle, node), 0) + pairs
 
     def idle(self, costs: RingCosts, nodes: int) -> float:
         """Compute the share of the nodes' time, until the last of them has finished, in which they wait."""
@@ -211,12 +220,12 @@ class RingCluster:
             self.counts.violations.append("Lemma 7")
         if not self.concurrent and (at.high[stream] - at.low[stream]) != high - low:
             self.counts.violations.append("Lemma 7")
+        self.counts.met(message.cycle, node, high - low)
         return self._compared(at, message, (low, high))
 
     def _compared(self, at: ClusterNode, message: Message, span: tuple[int, int]) -> list[tuple[Row, ...]]:
         # Rows are compared by number.
         stream, by = self._orders[message.rows[0][0]][len(message.rows) - 1]
-        self.counts.compared[message.cycle] += span[1] - span[0]
         at.free += self.costs.join * (span[1] - span[0])
         decisive = next(found for found in message.rows if found[0] == by)
         numbers = self.arrivals.matching(decisive, stream, *span).tolist()

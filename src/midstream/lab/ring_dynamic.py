@@ -62,7 +62,9 @@ class DynamicRing(RingCluster):
         row, _ = self._read[message.cycle]
         stream, _ = self._orders[row[0]][len(message.rows) - 1]
         found, kept = list[tuple[Row, ...]](), self._kept[node][stream]
-        for low, high in self._spans_at(node, stream, self._time(row)):
+        spans = self._spans_at(node, stream, self._time(row))
+        self.counts.met(message.cycle, node, sum(high - low for low, high in spans))
+        for low, high in spans:
             if any(number not in kept for number in range(low, high)):
                 self.counts.violations.append("Lemma 7")
             found += self._compared(self._at[node], message, (low, high))

@@ -113,7 +113,7 @@ class RoutedCluster:
         low, high = self._present(stream, probe.rows[0])
         here = self._kept[stream][node, low:high]
         compared = int(here.sum())
-        self.counts.compared[cycle] += compared
+        self.counts.met(cycle, node, compared)
         self._free[node] = max(time, self._free[node]) + self.costs.join * compared
         decisive = next(row for row in probe.rows if row[0] == by)
         found = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +101,30 @@ def test_a_figure_that_cannot_be_drawn_leaves_the_others_theirs(
     assert main(["lab", "--quick", "--out", str(tmp_path), "--jobs", "1"]) == 1
     assert (tmp_path / "zhu_01.png").exists() and (tmp_path / "lab.md").exists()
     assert "zhu_02: it cannot carry this box" in capsys.readouterr().err
+
+
+class OnSpark(Sample):
+    name: ClassVar[str] = "zhu_03"
+    on_spark: ClassVar[bool] = True
+
+
+def test_a_figure_on_spark_is_left_out_where_there_is_none(
+    known: dict[str, Figure], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known["zhu_03"] = OnSpark()
+    missing = ["pyspark"]
+    found = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in missing else found(name))
+    assert main(["lab", "--list"]) == 0
+    assert "(needs Spark)" in capsys.readouterr().out
+    assert main(["lab", "--quick", "--out", str(tmp_path), "--jobs", "1"]) == 0
+    assert "zhu_03 needs Spark and is left out. To measure it, in a clone" in " ".join(capsys.readouterr().out.split())
+    assert (tmp_path / "zhu_01.png").exists() and not (tmp_path / "zhu_03.png").exists()
+    missing.clear()
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert main(["lab", "--quick", "--out", str(tmp_path), "--jobs", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["left_out"] == {"zhu_03": "install Java 17 or newer, and set JAVA_HOME"}
 
 
 def test_several_processes_draw_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
