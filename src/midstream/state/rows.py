@@ -49,7 +49,7 @@ class RowRun:
         """The lifetimes of the rows, if they are known."""
         return self.lifetimes if self.ref is None else self.ref.lifetimes
 
-    @cached_property
+    @property
     def end(self) -> int:
         """One past the number of its last row, where the numbers are consecutive."""
         return self.first + int(self.batch.num_rows)
@@ -61,7 +61,7 @@ class RowRun:
             found = self._columns[name] = self.batch.column(name)
         return found
 
-    @cached_property
+    @property
     def is_numbered(self) -> bool:
         """Whether the batch has the numbers in a column."""
         return bool(self.batch.schema.get_field_index(NUMBER) >= 0)
