@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
+from midstream.language.parse import parse_query
+from midstream.language.parts import Statement
 from midstream.language.query import Aggregate, BandPredicate, Difference, EquiPredicate, Query
 from midstream.model.errors import LanguageError
 from midstream.model.window import Window
-from tests.unit.language.schemas import parsed
+from tests.unit.language.schemas import STREAMS, parsed
 
 SECOND = 1_000_000
 
@@ -300,3 +304,13 @@ def test_using_reads_what_a_subquery_shows() -> None:
     assert [p.expression.text() for p in query.predicates] == ["eq(x.k, y.k)"]
     with pytest.raises(LanguageError, match="'k', which"):
         parsed(f"SELECT x.j FROM {sides} USING (k)")
+
+
+def test_a_statement_is_bound_once_for_as_long_as_its_streams_stay_as_they_are() -> None:
+    statement = Statement.of("SELECT A.k, B.v FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS")
+    found = parse_query(statement, STREAMS)
+    assert parse_query(statement, dict(STREAMS)) is found
+    fields = [field.with_type(pa.int32()) if field.name == "v" else field for field in STREAMS["B"].columns]
+    other = {**STREAMS, "B": replace(STREAMS["B"], columns=pa.schema(fields))}
+    assert parse_query(statement, other).outputs[1].expression.type == pa.int32()
+    assert parse_query(statement, STREAMS) == found

@@ -15,10 +15,13 @@ from midstream.language import user_predicates
 from midstream.language.evaluate import all_hold, holds
 from midstream.language.expression import Expression, infix
 from midstream.language.functions import asks_user
+from midstream.language.parse import parse_query
+from midstream.language.parts import Statement
 from midstream.language.query import EquiPredicate, Predicate
+from midstream.model.errors import MidstreamError
 from midstream.operators.join_condition import join_condition
 from midstream.plan.signature import signature
-from tests.unit.language.schemas import parsed
+from tests.unit.language.schemas import STREAMS, parsed
 
 FROM = "SELECT A.k FROM A [ROWS 9], B [ROWS 9], C [ROWS 9] WHERE"
 
@@ -219,3 +222,11 @@ def test_an_installed_package_offers_predicates_by_entry_points(monkeypatch: pyt
     monkeypatch.setattr(user_predicates, "entry_points", points)
     assert told("similar(k)", k=[1, 2]) == [False, True]
     assert asked == [("midstream.predicates", "similar")]
+
+
+def test_a_statement_that_asks_a_predicate_is_bound_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    statement = Statement.of("SELECT A.k FROM A, B WHERE A.k = B.k AND odd(A.k) WINDOW 5 SECONDS")
+    assert parse_query(statement, STREAMS) == parse_query(statement, STREAMS)
+    monkeypatch.setattr(user_predicates, "_KNOWN", {})
+    with pytest.raises(MidstreamError, match="odd"):
+        parse_query(statement, STREAMS)

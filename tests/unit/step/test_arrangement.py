@@ -8,6 +8,7 @@ import pytest
 
 import midstream as ms
 from midstream.step.arrangement import known_arrangement
+from midstream.step.program import unit_of
 from tests.unit.building import table
 
 JOIN = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS"
@@ -33,6 +34,18 @@ def test_a_step_goes_by_the_arrangement_of_the_one_before_it() -> None:
     before = known_arrangement(made.manifest)
     push(made, 3)
     assert before is not None and known_arrangement(made.manifest) is before
+
+
+def test_the_second_step_of_a_query_runs_what_the_first_one_compiled() -> None:
+    made = ms.Engine(seed=1)
+    for name in "ABC":
+        made.create_stream(name, "k BIGINT, ts TIMESTAMP", timestamp="ts")
+    made.add_query("q", JOIN)
+    units = []
+    for number in range(2):
+        push(made, number)
+        units.append(unit_of(made.manifest, "q"))
+    assert units[0] is units[1]
 
 
 CHANGES: dict[str, Callable[[ms.Engine], object]] = {
