@@ -179,6 +179,14 @@ FAULTS = (
         ("tests/unit/ring/test_exactly_one_meeting.py::test_exactly_one_meeting",),
     ),
     Fault(
+        "ring-tail-is-the-last-node",
+        "ring/spreadings/psp.py",
+        "first[place == len(ends)] = EARLIEST",
+        "first[place == deployment.nodes - 1] = EARLIEST",
+        "the tail of a ring of fewer nodes than there are is not visited for the oldest rows",
+        ("tests/unit/ring/test_exactly_one_meeting.py::test_exactly_one_meeting",),
+    ),
+    Fault(
         "ring-window-edge-excluded",
         "ring/deployment.py",
         "low = newest - self.windows[label]\n",
@@ -290,8 +298,8 @@ FAULTS = (
     Fault(
         "probe-range-edge-excluded",
         "operators/need.py",
-        "if age > sizes[-1]:",
-        "if age >= sizes[-1]:",
+        "elif age <= sizes[-1]:",
+        "elif age < sizes[-1]:",
         "queries that share a join do not meet chunks as old as the widest of their windows",
         ("tests/unit/engine/test_sharing.py::test_rows_go_from_the_middle_of_what_is_held",),
     ),

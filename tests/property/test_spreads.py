@@ -2,15 +2,15 @@
 
 Random joins (equalities of several keys, bands, any condition; ties, NULLs, skew, late rows), beside each other in one
 engine, one for each way. In half of the cases they are spread otherwise while they run, by nodes that come and go at
-once or as rows run out, and by slices of few rows; they go back to lanes, change their probing orders, share with a
-twin before they leave it, and the engine dies and is loaded again.
+once or as rows run out, by the cost model's lengths of each stream's ring, and by slices of few rows; they go back to
+lanes, change their probing orders, share with a twin before they leave it, and the engine dies and is loaded again.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,7 +23,9 @@ from hypothesis import strategies as st
 import midstream as ms
 from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
+from midstream.ring.cost import RingCosts
 from midstream.ring.spreading import spreadings
+from midstream.step.spreading import length
 from tests.conformance.expected import Expected
 from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime
@@ -47,6 +49,15 @@ RINGS = ("psp", "psp_i", "psp_d")
 
 SEEN: Counter[str] = Counter()
 """How many cases each way carried, and what they were like."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lengths_change_often() -> Iterator[None]:
+    """Look at lengths after every step, with costs by which few pairs are worth a node."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(length, "STEPS_BETWEEN", 1)
+        patched.setattr(length, "MEASURED", RingCosts(join=1e-2, send=1e-5, hop=1e-3))
+        yield
 
 
 @st.composite
@@ -98,15 +109,17 @@ class Course:
                 self.disturb(number)
             for name, table in self.engine.push(dict(step)).items():
                 self.outputs[name].append(table)
+            spreads = [entry.nodes for entry in self.engine.manifest.queries.values() if entry.nodes is not None]
+            SEEN["lengths"] += any(len(set(map(len, spread.rings.values()))) > 1 for spread in spreads)
         assert not [event for event in self.engine.events if isinstance(event, CommandRefused)]
         return self.outputs
 
     def add(self, name: str) -> None:
-        nodes = self.rng.choice((1, 2, 3, 3, 5, 8))
+        nodes = self.rng.choice((1, 2, 3, 3, 5, 8, *("auto",) * 3))
         note(f"{name} over {nodes} nodes: {self.spec.cql()}")
         try:
             if name in WAYS:
-                options = self.bound(name)
+                options = {**self.bound(name), **self.objective(nodes)}
                 self.engine.add_query(name, self.spec.cql(), spread=name, nodes=nodes, spread_options=options)
             else:
                 self.engine.add_query(name, self.spec.cql())
@@ -124,8 +137,8 @@ class Course:
             self.tried(number, name, ("orders",), lambda: self.engine.migrate(name, plan))
             return
         to = self.rng.choice((*WAYS, "auto", *(() if spread is None else ("off", "off", *[spread.scheme] * 5))))
-        nodes = None if to == "off" else self.rng.choice((1, 2, 3, 5))
-        options: dict[str, Any] = {} if to == "off" else self.bound(to)
+        nodes = None if to == "off" else self.rng.choice((1, 2, 3, 5, "auto"))
+        options: dict[str, Any] = {} if to == "off" else {**self.bound(to), **self.objective(nodes)}
         if spread is not None and to != "off" and self.rng.random() < 0.5:
             options["relocation"] = "passive"
         way = "passively" if options.get("relocation") else "at once"
@@ -138,6 +151,10 @@ class Course:
         return (
             {"count_bound": self.rng.choice((1, 2, 5, "auto", "auto"))} if bounded and self.rng.random() < 0.5 else {}
         )
+
+    def objective(self, nodes: int | str | None) -> dict[str, Any]:
+        """What the number of nodes is chosen for, where it is left open."""
+        return {"objective": self.rng.choice(("latency", "rate"))} if nodes == "auto" else {}
 
     def tried(self, number: int, name: str, what: tuple[str, ...], do: Callable[[], None]) -> None:
         note(f"step {number}: {name} to {' '.join(what)}")
@@ -176,4 +193,5 @@ def test_every_way_had_cases() -> None:
     assert wanting(asked * 0.05, ["lanes"]) == set()
     assert {name for name in WAYS if SEEN[f"{name} found"] < SEEN[name] / 4} == set()
     assert wanting(asked / 8, [f"to {name}" for name in (*others, "auto", "off", "orders")]) == set()
+    assert wanting(asked / 8, ["lengths"]) == set()
     assert wanting(asked / 8, ["to passively", "to at once", "to ring passively", "to ring at once"]) == set()

@@ -15,7 +15,7 @@ from midstream.model.errors import QueryError
 from midstream.model.html import html_fields, html_table
 from midstream.model.ids import CounterKey, OperatorId
 from midstream.model.lane_choice import LaneProposal
-from midstream.model.node_spread import NodeSpread, NodeWork, SourceSlices
+from midstream.model.node_spread import NodeSpread, NodeWork, RouteWork, SourceRows, SourceSlices
 from midstream.model.optimization import OptimizerSettings, Proposal
 from midstream.model.words import counted, time_text
 
@@ -337,13 +337,18 @@ class Report(ReportValue):
         return {**whole, "queries": queries}
 
 
+_IN_FULL = (
+    OptimizerSettings, Proposal, LaneProposal, NodeSpread, NodeWork, RouteWork, SourceRows, SourceSlices,
+)  # fmt: skip
+
+
 def _json(value: Any) -> Any:
     match value:
         case ReportValue():
             return value.to_json()
         case Command():
             return encode(value)
-        case OptimizerSettings() | Proposal() | LaneProposal() | NodeSpread() | NodeWork() | SourceSlices():
+        case _ if isinstance(value, _IN_FULL):
             # Defaults included, which `encode` leaves out: a reader of a report has nowhere to look them up.
             return {own.name: _json(getattr(value, own.name)) for own in fields(value)}
         case Counters():

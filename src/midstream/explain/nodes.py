@@ -13,7 +13,7 @@ from midstream.ring.columns import Words
 from midstream.ring.spreading import spreading
 from midstream.step.program import unit_of
 from midstream.step.spreading.deploy import deployment_of
-from midstream.step.spreading.length import foreseen
+from midstream.step.spreading.length import foresee
 from midstream.step.spreading.ring_members import mates_of
 
 SLICES_SHOWN = 3
@@ -24,9 +24,10 @@ def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
     """Describe the nodes of a query as JSON values: comparisons and visits are those since the spread began.
 
     `balance` is the comparisons of the busiest node against the mean, `sent` the visits of partial results by hop, and
-    `bytes` the size of their values. `foreseen` are the mean seconds from a step's rows to one of their results by the
-    cost model, with these nodes and with the best number of them. `running_out` are the spreads before whose rows have
-    not run out, and up to which event time those are.
+    `bytes` the size of their values. `routes` has for each source what its new rows did: their `order`, how many came,
+    and comparisons and matches by hop. `foreseen` has the mean seconds from a step's rows to one of their results by
+    the cost model, with these nodes and with the `best` number of them, and the lengths of the sources' rings.
+    `running_out` are the spreads before whose rows have not run out, and up to which event time those are.
     """
     entry = manifest.queries[name]
     assert entry.nodes is not None
@@ -40,7 +41,8 @@ def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
         "balance": spread.balance,
         "sent": list(spread.sent),
         "bytes": list(spread.bytes),
-        "foreseen": None if (found := foreseen(manifest, entry, manifest.step + 1)) is None else asdict(found),
+        "foreseen": _foreseen(manifest, name),
+        "routes": {label: asdict(one) for label, one in spread.routes.items()},
         "moved": spread.moved,
         "running_out": [
             {"until": now.begins, "nodes": one.nodes, "scheme": one.scheme}
@@ -51,6 +53,16 @@ def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
             for number, one in enumerate(work)
         ],
     }
+
+
+def _foreseen(manifest: Manifest, name: str) -> dict[str, Any] | None:
+    found = foresee(manifest, name, manifest.step + 1)
+    if found is None:
+        return None
+    return {
+        "nodes": max(found.lengths.values()), "seconds": found.seconds, "lengths": found.lengths,
+        "best": max(found.best.values()), "best_seconds": found.best_seconds, "best_lengths": found.best,
+    }  # fmt: skip
 
 
 def draw_nodes(value: dict[str, Any]) -> list[str]:
@@ -66,11 +78,17 @@ def draw_nodes(value: dict[str, Any]) -> list[str]:
     if (found := value["foreseen"]) is not None:
         lines.append(
             f"  foreseen: results {1000 * found['seconds']:,.2f} ms after a step's rows; "
-            f"soonest with {counted(found['best'], 'node')}, {1000 * found['best_seconds']:,.2f} ms"
+            f"soonest with {_lengths(found['best_lengths'])}, {1000 * found['best_seconds']:,.2f} ms"
         )
     for one in value["running_out"]:
         lines.append(f"  rows before {time_text(one['until'])} run out on {one['nodes']} nodes by {one['scheme']}")
     return lines
+
+
+def _lengths(lengths: dict[str, int]) -> str:
+    if len(set(lengths.values())) == 1:
+        return counted(max(lengths.values()), "node")
+    return f"rings of {', '.join(f'{nodes} for {label}' for label, nodes in sorted(lengths.items()))}"
 
 
 def _shown(slices: list[str]) -> str:
@@ -86,7 +104,7 @@ def _slices(spread: NodeSpread, ends: Callable[[str], Words], labels: tuple[str,
     found: list[dict[str, list[str]]] = [{} for _ in range(spread.reach)]
     for label in labels if chosen.ages else ():
         bounds = [0, *ends(label).tolist()]
-        for node, begin in zip(spread.rings.get(label, range(spread.nodes)), bounds, strict=True):
+        for node, begin in zip(spread.ring(label), bounds, strict=True):
             found[node][label] = [f"from age {span_text(begin)}"]
     for label, slices in spread.slices.items() if chosen.keeps_slices else ():
         for start, node in zip(slices.starts, slices.nodes, strict=True):

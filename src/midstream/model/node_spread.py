@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import add
 
 AUTO_NODES = "auto"
 """Said in place of a number of nodes: as many as the cost model finds best."""
@@ -49,6 +50,35 @@ class NodeWork:
 
 
 @dataclass(frozen=True)
+class RouteWork:
+    """What new rows of a source did along their probing order since the spread began.
+
+    `rows` of them came, and visited the sources of `order` one after the other. `comparisons` and `matches` are those
+    of each hop; the matches of a hop are the partial results of the next one.
+    """
+
+    order: tuple[str, ...] = ()
+    rows: int = 0
+    comparisons: tuple[int, ...] = ()
+    matches: tuple[int, ...] = ()
+
+    def __add__(self, other: RouteWork) -> RouteWork:
+        """Add up two counts of one order; of another order the latter counts alone.
+
+        >>> RouteWork(("B",), 2, (5,), (1,)) + RouteWork(("B",), 1, (4,), (0,))
+        RouteWork(order=('B',), rows=3, comparisons=(9,), matches=(1,))
+        """
+        if self.order != other.order:
+            return other
+        return RouteWork(
+            self.order,
+            self.rows + other.rows,
+            tuple(map(add, self.comparisons, other.comparisons)),
+            tuple(map(add, self.matches, other.matches)),
+        )
+
+
+@dataclass(frozen=True)
 class NodeSpread:
     """A query spread over so many `nodes` by a `scheme`, since a step.
 
@@ -58,10 +88,11 @@ class NodeSpread:
     are by label those of a scheme whose rows stay where they came, whose nodes have `pieces` of them each. `cuts` are,
     where slices by age were cut anew by load, the parts of the work of an even cut at which they end. `weighed` is what
     each node had compared when that was looked at last. `rings` are by label the nodes of the ring from the head on,
-    where they do not follow one another by number. `moment` is the newest event time that a step has seen, `span` by
-    how much it went on with each moment in flight of the last step. `work` is what each node did, `sent` has for each
-    hop the visits of partial results to nodes and `bytes` the size of their values, `moved` counts rows that were
-    listed at another node. `began` is the first step that had nodes, where the query ran in lanes before.
+    where they do not follow one another by number, or where it has fewer than all (Wang §13.3). `moment` is the newest
+    event time that a step has seen, `span` by how much it went on with each moment in flight of the last step. `work`
+    is what each node did, `sent` has for each hop the visits of partial results to nodes and `bytes` the size of their
+    values, `routes` has by label what new rows did along their probing order, `moved` counts rows that were listed at
+    another node. `began` is the first step that had nodes, where the query ran in lanes before.
 
     Where nodes came or went passively, rows from the event time `begins` on lie so, and older ones as `before` says,
     until they have run out.
@@ -90,12 +121,17 @@ class NodeSpread:
     work: tuple[NodeWork, ...] = ()
     sent: tuple[int, ...] = ()
     bytes: tuple[int, ...] = ()
+    routes: Mapping[str, RouteWork] = field(default_factory=dict)
     moved: int = 0
     began: int | None = None
     begins: int = 0
     before: NodeSpread | None = None
     regrouped: int | None = None
     alone: str = ""
+
+    def ring(self, label: str) -> tuple[int, ...]:
+        """Return the nodes of a source's ring, from the head on."""
+        return self.rings.get(label) or tuple(range(self.nodes))
 
     @property
     def all(self) -> tuple[NodeSpread, ...]:

@@ -66,22 +66,31 @@ class RingLoad:
     @property
     def compared(self) -> float:
         """The pairs compared for one row, over all steps."""
-        return sum(partials * step.rows for partials, step in zip(_partials(self.steps), self.steps, strict=True))
+        return sum(partials * step.rows for partials, step in zip(self.partials, self.steps, strict=True))
 
     @property
     def sent(self) -> float:
         """The rows sent once round the ring for one row: itself, and its partial results except the complete ones."""
-        return sum(_partials(self.steps))
+        return sum(self.partials)
+
+    @property
+    def partials(self) -> list[float]:
+        """The partial results with which each step begins: the row itself, and what it has joined."""
+        return _partials(self.steps)
 
 
-def result_latency(load: RingLoad, costs: RingCosts, nodes: int) -> float:
+def result_latency(load: RingLoad, costs: RingCosts, nodes: int | Sequence[int]) -> float:
     """Estimate the mean time from a row to one of its results, with the load balanced.
 
     A result has come half round the ring for each step of the order (§12.2.2), and has waited for its share of a node's
-    work: all steps before the last, and half of the last one, along which results come out evenly.
+    work: all steps before the last, and half of the last one, along which results come out evenly. `nodes` is the
+    length of the ring, or one for the stream that each step visits.
     """
-    way = (load.ways - 1) * (nodes - 1) / 2 * (costs.hop + costs.send)
-    return way + _before_a_result(load, costs) / nodes + costs.send * sum(_partials_of_a_result(load.steps))
+    lengths = [nodes] * len(load.steps) if isinstance(nodes, int) else nodes
+    way = sum(length - 1 for length in lengths) / 2 * (costs.hop + costs.send)
+    shares = [work / length for work, length in zip(_compared_for_a_result(load), lengths, strict=True)]
+    working = (costs.insert + costs.purge) / max(lengths) + costs.join * sum(shares)
+    return way + working + costs.send * sum(_partials_of_a_result(load.steps))
 
 
 def length(load: RingLoad, costs: RingCosts, most: int) -> int:
@@ -98,33 +107,15 @@ def length(load: RingLoad, costs: RingCosts, most: int) -> int:
     return min(sorted(around), key=lambda nodes: result_latency(load, costs, nodes))
 
 
-def output_rate(load: RingLoad, costs: RingCosts, nodes: int) -> float:
-    """Compute how many rows a second a ring takes in whose nodes are never idle: Eq. 13.3, of N nodes that share L_PSP.
-
-    >>> load = RingLoad.alike(3, 50, 0.1)
-    >>> [round(output_rate(load, RingCosts(join=1e-3, send=1e-3), nodes), 1) for nodes in (1, 10, 100)]
-    [3.3, 27.8, 111.1]
-    """
-    work = costs.insert + costs.purge + costs.join * load.compared
-    return nodes / (work + costs.send * nodes * load.sent)
-
-
-def fastest(load: RingLoad, costs: RingCosts, most: int, worth: float = 1.1) -> int:
-    """Compute the least length at which at most `most` nodes would give less than `worth` times the output rate.
-
-    The rate grows with every node (Eq. 13.4), towards 1 / (T_s times what is sent).
-
-    >>> fastest(RingLoad.alike(3, 50, 0.1), RingCosts(join=1e-3, send=1e-3), most=100)
-    77
-    """
-    wanted = output_rate(load, costs, most) / worth
-    return next(nodes for nodes in range(1, most + 1) if output_rate(load, costs, nodes) >= wanted)
-
-
 def _before_a_result(load: RingLoad, costs: RingCosts) -> float:
     # What one node would do for a row, on average over results, before a result comes out.
+    return costs.insert + costs.purge + costs.join * sum(_compared_for_a_result(load))
+
+
+def _compared_for_a_result(load: RingLoad) -> list[float]:
+    # By step; results come out all along the last one.
     work = [count * step.rows for count, step in zip(_partials_of_a_result(load.steps), load.steps, strict=True)]
-    return costs.insert + costs.purge + costs.join * (sum(work) - work[-1] / 2)
+    return [*work[:-1], work[-1] / 2]
 
 
 def check_network(costs: RingCosts) -> None:

@@ -28,12 +28,12 @@ class Deployment:
     """A join of the sources of `windows` (RANGE, in microseconds) over so many `nodes`.
 
     `moments` are the event times of the steps in flight, ascending; the last is that of the newest. `placed_by` names
-    the key class that a source's rows are placed by where they are placed by a key. `ages` are, where slices are not
-    of equal length, the ages at which each node's slice ends, but for the last. `rings` are the nodes of a source's
-    ring from the head on, where they do not follow one another by number. `tables` are the state slice tables of
-    sources whose rows stay where they came. `master`, `segment` and `copies` are those of the replicating spreadings:
-    the source whose rows are kept once, the length of a segment in microseconds, and the copies of a row. Rows from
-    before `since` and from after `until`, event times, lie elsewhere: none of them is looked for here.
+    the key class that a source's rows are placed by where they are placed by a key. `ages` are, where slices are not of
+    equal length, the ages at which each node's slice ends, but for the last. `rings` are the nodes of a source's ring
+    from the head on, where they do not follow one another by number, or are not all nodes. `tables` are the state slice
+    tables of sources whose rows stay where they came. `master`, `segment` and `copies` are those of the replicating
+    spreadings: the source whose rows are kept once, the length of a segment in microseconds, and the copies of a row.
+    Rows from before `since` and from after `until`, event times, lie elsewhere: none of them is looked for here.
 
     >>> Deployment({"A": 100, "B": 50}, nodes=4).slice_ends("A").tolist()
     [25, 50, 75]
@@ -61,17 +61,17 @@ class Deployment:
                 f"moments {self.moments}", place="moments", remedy="name those of steps in flight in ascending order"
             )
         for label, ends in self.ages.items():
-            if len(ends) != self.nodes - 1 or list(ends) != sorted(ends):
+            if len(ends) != (slices := len(self.ring(label))) - 1 or list(ends) != sorted(ends):
                 raise PlanError(
-                    f"{len(ends)} ends of slices for {self.nodes} nodes",
+                    f"{len(ends)} ends of slices for {slices} nodes",
                     place=f"source {label}",
-                    remedy=f"give {self.nodes - 1} ages in ascending order",
+                    remedy=f"give {slices - 1} ages in ascending order",
                 )
         for label, ring in self.rings.items():
-            if sorted(ring) != list(range(self.nodes)):
+            if not ring or len({*ring} & {*range(self.nodes)}) != len(ring):
                 raise PlanError(
-                    f"a ring of {len(ring)} nodes", place=f"source {label}",
-                    remedy=f"name each of 0 to {self.nodes - 1} once",
+                    f"a ring of the nodes {list(ring)}", place=f"source {label}",
+                    remedy=f"name some of 0 to {self.nodes - 1}, none twice",
                 )  # fmt: skip
 
     def ring(self, label: str) -> Words:
@@ -82,7 +82,8 @@ class Deployment:
         """Return the ages at which a source's slices end, except the last, which takes all older rows (Wang §13.3)."""
         if label in self.ages:
             return np.array(self.ages[label], np.int64)
-        return np.arange(1, self.nodes) * self.windows[label] // self.nodes
+        slices = len(self.ring(label))
+        return np.arange(1, slices) * self.windows[label] // slices
 
     def joinable(self, partials: Partials, label: str) -> tuple[Words, Words]:
         """Compute the event times, both inclusive, between which a row of the source meets each partial result.

@@ -47,45 +47,46 @@ class Relocation:
         return [node for old in range(1, self.nodes + 1) for node in (old, *[None] * behind.count(old))]
 
 
-def ring_of(ring: Sequence[int], nodes: int) -> tuple[int, ...]:
-    """Order a ring of `nodes` nodes, from the head on, after a change of their number.
+def ring_of(ring: Sequence[int], nodes: Sequence[int]) -> tuple[int, ...]:
+    """Order a ring of other `nodes`, from the head on, than it has.
 
-    New nodes are inserted where they can be filled; those leave whose numbers are too high.
+    New nodes are inserted where they can be filled; the others of the ring leave.
 
-    >>> ring_of((0, 1), 5), ring_of((0, 2, 1, 3, 4), 2)
-    ((0, 2, 1, 3, 4), (0, 1))
+    >>> ring_of((0, 1), range(5)), ring_of((0, 2, 1, 3, 4), range(2)), ring_of((0, 1, 2), (2, 3))
+    ((0, 2, 1, 3, 4), (0, 1), (2, 3))
     """
-    if nodes <= len(ring):
-        return tuple(node for node in ring if node < nodes)
-    coming = iter(range(len(ring), nodes))
-    order = Relocation(len(ring), nodes - len(ring)).order()
-    return tuple(next(coming) if place is None else ring[place - 1] for place in order)
+    kept, coming = [node for node in ring if node in nodes], [node for node in nodes if node not in ring]
+    if not kept or not coming:
+        return (*kept, *coming)
+    new = iter(coming)
+    order = Relocation(len(kept), len(coming)).order()
+    return tuple(next(new) if place is None else kept[place - 1] for place in order)
 
 
 def relocated(
-    table: SliceTable, ring: Sequence[int], nodes: int, length: int, bounded: bool = False
+    table: SliceTable, ring: Sequence[int], nodes: Sequence[int], length: int, bounded: bool = False
 ) -> tuple[SliceTable, tuple[int, ...]]:
-    """Cut a state slice table for another number of nodes: every node passes rows on to its neighbour.
+    """Cut a state slice table for other nodes: every node passes rows on to its neighbour.
 
     `ring` are the nodes until then and `length` is that of their slices, by which the head ends in time to come, but
     where slices are `bounded` by count. The slices of a round of the ring become as many as there are nodes then, each
     cut where its share of time is.
 
-    >>> table, ring = relocated(SliceTable((0, 40, 80), (2, 1, 0), newest=110), (0, 1, 2), 4, 40)
+    >>> table, ring = relocated(SliceTable((0, 40, 80), (2, 1, 0), newest=110), (0, 1, 2), range(4), 40)
     >>> table.starts, table.nodes, ring
     ((0, 30, 60, 90), (3, 2, 1, 0), (0, 1, 2, 3))
     """
     head = list(ring).index(table.nodes[-1])
     new = ring_of((*ring[head:], *ring[:head]), nodes)
-    before, starts = len(ring), table.starts[::-1]
+    before, after, starts = len(ring), len(new), table.starts[::-1]
     newest = max(table.newest, starts[0])
     ends = (newest + 1 if bounded else max(starts[0] + length, newest + 1), *starts)
     cuts = []
-    for place in range(1, -(-len(starts) * nodes // before) + 1):
+    for place in range(1, -(-len(starts) * after // before) + 1):
         # In which slice, counted from the head, the new one begins, and which part of it, in n-ths, is the new one's.
-        slices = min(-(-place * before // nodes), len(starts))
-        part = min(place * before - (slices - 1) * nodes, nodes)
+        slices = min(-(-place * before // after), len(starts))
+        part = min(place * before - (slices - 1) * after, after)
         end, start = ends[slices - 1], starts[slices - 1]
-        cuts.append((end - (end - start) * part // nodes, new[(place - 1) % nodes]))
+        cuts.append((end - (end - start) * part // after, new[(place - 1) % after]))
     begun = [cut for cut in cuts if cut[0] <= newest][::-1]
     return SliceTable(tuple(start for start, _ in begun), tuple(node for _, node in begun), 0, table.newest), new

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from midstream.model.node_spread import RouteWork
 from midstream.operators.multi_join import Hop, Route
 from midstream.ring.columns import Visits, Words
 from midstream.ring.deployment import Deployment
@@ -42,10 +43,26 @@ class Hops:
         partials = joined.partials(self.keys)
         return _by_node(self.spreading.visit(self.deployment, partials, self.label(start, hop)))
 
-    def met(self, start: int, hop: int, node: RingNode, joined: JoinedRows, visits: Visits) -> Iterator[JoinedRows]:
+    def met(self, start: int, hop: int, node: RingNode, joined: JoinedRows, visits: Visits) -> list[JoinedRows]:
         """Find what these visits meet at the node."""
         label, on = self.label(start, hop), self._hop(start, hop).on
-        return node.meet(joined, visits, label, on, new=label in self._earlier(start))
+        compared, matched = node.comparisons, node.rows_out
+        found = list(node.meet(joined, visits, label, on, new=label in self._earlier(start)))
+        node.compared[start, hop] += node.comparisons - compared
+        node.matched[start, hop] += node.rows_out - matched
+        return found
+
+    def worked(self, nodes: Collection[RingNode]) -> dict[str, RouteWork]:
+        """Add up what nodes did for the new rows of each source, whose number they do not know."""
+        hops = range(len(self))
+        return {
+            route.source.spec.label: RouteWork(
+                tuple(self.label(start, hop) for hop in hops),
+                comparisons=tuple(sum(node.compared[start, hop] for node in nodes) for hop in hops),
+                matches=tuple(sum(node.matched[start, hop] for node in nodes) for hop in hops),
+            )
+            for start, route in enumerate(self.routes)
+        }
 
     def meets_new(self, label: str, hop: int) -> bool:
         """Return whether any input meets rows of the step in this source at this hop or a later one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,7 +33,8 @@ class RingNode:
     """The rows that a node keeps of each source: those from before the step, and the step's own.
 
     Their chunks are among the `batches` of the source, which nodes of one process have in common. Counts what it does:
-    pairs compared, pairs that a predicate was evaluated for, pairs that joined, and visits. Where queries share the
+    pairs compared, pairs that a predicate was evaluated for, pairs that joined, and visits. `compared` and `matched`
+    have the first and the third by input, which goes by its number, and hop. Where queries share the
     ring, a pair that none of them needs is not compared.
     """
 
@@ -46,6 +48,7 @@ class RingNode:
     ) -> None:
         self.number, self._old, self._new, self._batches, self._shared = number, old, new, batches, shared
         self.comparisons = self.predicates = self.rows_out = self.visits = 0
+        self.compared, self.matched = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
 
     def meet(
         self, joined: JoinedRows, visits: Visits, label: str, on: JoinCondition, *, new: bool

@@ -173,7 +173,10 @@ class _Work:
             sent.append(sum(len(one.visits) for one in coming))
             size.append(sum(one.joined.size(one.visits.partial) for one in coming))
             step.writes.crash.reach(f"amid_hop_{at + 1}", step.clock.step)
-        done = NodesDone(tuple(visited(node) for node in nodes.values()), sent=tuple(sent), bytes=tuple(size))
+        routes = deployed.hops.worked(nodes.values())
+        done = NodesDone(
+            tuple(visited(node) for node in nodes.values()), sent=tuple(sent), bytes=tuple(size), routes=routes
+        )
         if FIRST_HOP + hop == part.last:
             done += self._answer(part, deployed, partition, found)
             going: list[Parcel] = []
@@ -194,7 +197,7 @@ class _Work:
             own = [(place, one) for place, one in enumerate(coming) if one.node == number]
             hops, node = deployed.hops, nodes[number]
             return [
-                (place, Met(one.start, number, list(hops.met(one.start, hop, node, one.joined, one.visits))))
+                (place, Met(one.start, number, hops.met(one.start, hop, node, one.joined, one.visits)))
                 for place, one in own
             ]
 

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.model.counters import Counters
 from midstream.model.events import QuerySpread
-from midstream.ring.cost import RingLoad
-from midstream.step.spreading.length import MEASURED, STEPS_BETWEEN, load_of
+from midstream.model.node_spread import NodeSpread
+from midstream.step.spreading.length import MEASURED, STEPS_BETWEEN, route_load
 from tests.unit.building import SECOND
 
 SQL = "SELECT A.x AS a, B.x AS b FROM A, B WHERE A.x * B.x > 60 WINDOW 20 SECONDS"
+
+THREE = "SELECT A.x AS a, B.x AS b FROM A, B, C WHERE A.x - B.x BETWEEN 0 AND 0 AND C.x * B.x > 63 WINDOW 20 SECONDS"
 
 
 def engine() -> ms.Engine:
@@ -25,10 +26,24 @@ def engine() -> ms.Engine:
     return made
 
 
-def rows(step: int, count: int) -> dict[str, pa.Table]:
+def rows(step: int, count: int, names: str = "AB") -> dict[str, pa.Table]:
     rng = np.random.default_rng(step)
     ts = pa.array(np.sort(rng.integers(8 * step, 8 * step + 8, count)) * SECOND, pa.timestamp("us"))
-    return {name: pa.table({"x": rng.integers(0, 9, count), "ts": ts}) for name in "AB"}
+    return {name: pa.table({"x": rng.integers(0, 9, count), "ts": ts}) for name in names}
+
+
+def three(scheme: str | None, nodes: int | str | None = None, plan: str | None = None) -> ms.Engine:
+    made = ms.Engine(seed=3)
+    for name in "ABC":
+        made.create_stream(name, "x BIGINT, ts TIMESTAMP", timestamp="ts")
+    made.add_query("q", THREE, plan=plan, spread=scheme, nodes=nodes)
+    return made
+
+
+def spread_of(made: ms.Engine) -> NodeSpread:
+    spread = made.manifest.queries["q"].nodes
+    assert spread is not None
+    return spread
 
 
 def driven(made: ms.Engine, counts: list[int]) -> list[list[str]]:
@@ -36,9 +51,7 @@ def driven(made: ms.Engine, counts: list[int]) -> list[list[str]]:
 
 
 def nodes(made: ms.Engine) -> int:
-    spread = made.manifest.queries["q"].nodes
-    assert spread is not None
-    return spread.nodes
+    return spread_of(made).nodes
 
 
 @pytest.mark.parametrize("scheme", ["psp_d", "psp", "ctr"])
@@ -86,17 +99,37 @@ def test_a_number_that_a_user_names_stays() -> None:
         made.spread("q", "psp", nodes="many")
 
 
-def test_the_load_is_the_one_that_was_counted() -> None:
-    for ways, length, selectivity in ((2, 70.0, 0.3), (3, 50.0, 0.1), (5, 8.0, 0.4)):
-        true = RingLoad.alike(ways, length, selectivity)
-        counted = Counters(
-            rows_in=1_000_000,
-            comparisons=round(1e6 * true.compared),
-            rows_out=round(1e6 * true.compared * selectivity),
-        )
-        found = load_of(ways, counted)
-        assert found.steps[0].rows == pytest.approx(length, rel=1e-3)
-        assert found.compared == pytest.approx(true.compared, rel=1e-3)
+@pytest.mark.parametrize("scheme", ["psp", "psp_i", "psp_d", "one_lane", "hash_hops"])
+def test_each_stream_s_rows_are_counted_along_their_order(scheme: str) -> None:
+    """By hop: what is compared at all nodes and matches there is what the next hop begins with (Eq. 13.1)."""
+    made = three(scheme, nodes=3, plan="[A: B C | B: A C | C: A B]")
+    results = sum(made.push(rows(step, 30, "ABC"))["q"].num_rows for step in range(6))
+    found, sent = spread_of(made).routes, spread_of(made).work
+    assert {label: one.order for label, one in found.items()} == {"A": ("B", "C"), "B": ("A", "C"), "C": ("A", "B")}
+    assert all(one.rows == 6 * 30 for one in found.values())
+    assert sum(sum(one.comparisons) for one in found.values()) == sum(node.comparisons for node in sent) > 1_000
+    assert sum(one.matches[-1] for one in found.values()) == results > 0
+    load = route_load("A", found["A"], steps=6)
+    assert load.rows == 30 and load.load.partials == [1.0, found["A"].matches[0] / 180]
+    made.migrate("q", "[A: C B | B: A C | C: A B]")
+    made.push(rows(7, 30, "ABC"))
+    found = spread_of(made).routes
+    assert (found["A"].order, found["A"].rows, found["B"].rows) == (("C", "B"), 30, 210), "another order: anew"
+
+
+def test_a_stream_with_few_rows_has_a_ring_of_its_own_length() -> None:
+    """§13.3: A's rows are few, and what B and C do with theirs takes more nodes; answers are those of a lane."""
+    for scheme in ("psp", "psp_d"):
+        made, plain = three(scheme, nodes="auto"), three(None)
+        for step in range(STEPS_BETWEEN + 4):
+            given = {**rows(step, 400, "BC"), **rows(step, 2, "A")}
+            found, expected = (sorted(map(str, one.push(given)["q"].to_pylist())) for one in (made, plain))
+            assert found == expected
+        spread = spread_of(made)
+        lengths = {label: len(spread.ring(label)) for label in "ABC"}
+        assert lengths["A"] < min(lengths["B"], lengths["C"]), lengths
+        shown = made.explain("q", format="json")["nodes"]
+        assert shown["foreseen"]["lengths"] == lengths and sum("A" in one["slices"] for one in shown["nodes"]) <= 2
 
 
 def test_the_command_line_says_auto(tmp_path: Path) -> None:

@@ -241,8 +241,7 @@ def test_nodes_that_the_cost_model_adds_come_by_the_equation() -> None:
     for one, nodes in ((asked, 4), (chosen, "auto")):
         one.add_query("q", THETA, spread="psp_d", nodes=nodes, plan=PLAN)
         answers(one, range(4))
-    entry = chosen.manifest.queries["q"]
-    found = _over(chosen.manifest, entry, spread_of(chosen), 6)
+    found = _over(chosen.manifest, "q", dict.fromkeys(spread_of(chosen).routes, 6))
     asked.spread("q", "psp_d", nodes=6)
     asked.push({})
     assert dict(found.rings) == dict(spread_of(asked).rings) != {}

@@ -77,21 +77,24 @@ def draw(seed: int, *, one_key: bool, master_first: bool, nodes: int | None = No
         ts = rng.integers(-5, SPAN, rng.integers(0, 13)).astype(np.int64)
         rows[label] = StreamRows(ts, {key: rng.integers(0, 2, len(ts)) for key in classes[label]})
         if rng.random() < 0.5:
-            rings[label] = tuple(map(int, rng.permutation(nodes)))
+            # Half of them have fewer nodes than there are (Wang §13.3).
+            length = nodes if rng.random() < 0.5 else int(rng.integers(1, nodes + 1))
+            rings[label] = tuple(map(int, rng.permutation(nodes)[:length]))
         tables[label] = grown_table(rng, ts, windows[label], nodes, rings.get(label, ()))
     deployment = Deployment(
         windows,
         nodes,
         moments=tuple(sorted(int(moment) for moment in rng.integers(SPAN // 2, SPAN + 5, rng.integers(1, 4)))),
         placed_by={label: str(rng.choice(keys)) for label, keys in classes.items() if keys},
-        ages={label: tuple(sorted(map(int, rng.integers(0, 30, nodes - 1)))) for label in labels if rng.random() < 0.3},
+        ages={label: tuple(sorted(map(int, rng.integers(0, 30, len(rings.get(label, range(nodes))) - 1))))
+              for label in labels if rng.random() < 0.3},
         rings=rings,
         tables=tables,
         master=master,
         segment=max(1, *windows.values()) + int(rng.integers(0, 20)),
         copies=int(rng.integers(1, nodes + 1)),
         seed=seed,
-    )
+    )  # fmt: skip
     orders = [(label, *map(str, rng.permutation([o for o in labels if o != label]))) for label in labels]
     if master_first:
         orders = [order if order[0] == master else
@@ -101,10 +104,11 @@ def draw(seed: int, *, one_key: bool, master_first: bool, nodes: int | None = No
 
 def grown_table(rng: np.random.Generator, ts: Words, window: int, nodes: int, ring: tuple[int, ...] = ()) -> SliceTable:
     """A table that has seen these rows come in two parts, in whatever order they stand."""
-    table = SliceTable((int(rng.integers(0, SPAN)),), (int(rng.integers(0, nodes)),))
+    ring = ring or tuple(range(nodes))
+    table = SliceTable((int(rng.integers(0, SPAN)),), (int(rng.choice(ring)),))
     most = int(rng.integers(1, 4)) if rng.random() < 0.5 else None
     for part in np.array_split(ts, 2):
-        table = table.grown(part, max(1, window // nodes), nodes, most, ring)
+        table = table.grown(part, max(1, window // len(ring)), nodes, most, ring)
     return table
 
 

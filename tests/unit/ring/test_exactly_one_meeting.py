@@ -71,8 +71,9 @@ def test_exactly_one_meeting_where_nodes_come_and_go_passively(name: str, seed: 
     spreading, deployment = spreadings()[name], case.deployment
     for begins, then, other in zip(cuts, names, others, strict=True):
         spreading = Passive(spreadings()[then], begins, spreading, deployment)
-        deployment = replace(other, **{what: getattr(case.deployment, what) for what in SAME})
-        deployment = replace(deployment, **{what: on_labels(case, other, what) for what in ("rings", "tables", "ages")})
+        same = {what: getattr(case.deployment, what) for what in SAME}
+        own = {what: on_labels(case, other, what) for what in ("rings", "tables", "ages")}
+        deployment = replace(other, **same, **own)
     check_meetings(case, spreading, deployment, rng, max(one.nodes for one in (case.deployment, *others)))
 
 
@@ -93,14 +94,19 @@ def test_exactly_one_meeting_where_a_ring_is_cut_anew(seed: int) -> None:
     """Rows stay where they came (PSP-D) or move with their age (PSP), at other nodes than before from now on."""
     case, rng = drawn("psp", seed), np.random.default_rng(seed)
     before, nodes = case.deployment, int(rng.integers(1, MOST + 1))
-    cut = {
-        label: relocated(table, before.ring(label).tolist(), nodes, max(1, before.windows[label] // before.nodes))
-        for label, table in before.tables.items()
+    members = {
+        label: rng.permutation(nodes)[: rng.integers(1, nodes + 1)].tolist() if rng.random() < 0.5 else range(nodes)
+        for label in before.windows
     }
+    cut = {
+        label: relocated(table, ring := before.ring(label).tolist(), members[label],
+                         max(1, before.windows[label] // len(ring)))
+        for label, table in before.tables.items()
+    }  # fmt: skip
     moved = replace(before, nodes=nodes, ages={}, rings={}, tables={label: table for label, (table, _) in cut.items()})
     moved = replace(moved, rings={label: ring for label, (_, ring) in cut.items()})
     check_meetings(case, spreadings()["psp_d"], moved, rng, nodes)
-    rings = {label: ring_of(before.ring(label).tolist(), nodes) for label in before.windows}
+    rings = {label: ring_of(before.ring(label).tolist(), members[label]) for label in before.windows}
     check_meetings(case, spreadings()["psp_i"], replace(moved, rings=rings), rng, nodes)
 
 

@@ -56,7 +56,7 @@ def test_each_node_passes_on_what_the_equation_says(nodes: int, added: int) -> N
     """Rows counted by the node they were at and the node they are at then: those to the next old one are Delta S_i."""
     length, unit, move = 12 * (nodes + added), 12 * nodes, Relocation(nodes, added)
     table = full(nodes, length)
-    cut, ring = relocated(table, range(nodes), nodes + added, length)
+    cut, ring = relocated(table, range(nodes), range(nodes + added), length)
     was, now = homes(table, nodes, length), homes(cut, nodes, length)
     assert Counter(now.tolist()) == dict.fromkeys(range(nodes + added), unit)
     from_head, came = table.nodes[::-1], Fraction(0)
@@ -67,14 +67,14 @@ def test_each_node_passes_on_what_the_equation_says(nodes: int, added: int) -> N
         assert left[from_head[at % nodes]] == passed * unit or nodes == 1
         assert sum(left.values()) == length
         came = passed
-    assert ring == ring_of(from_head, nodes + added)
+    assert ring == ring_of(from_head, range(nodes + added))
 
 
 @pytest.mark.parametrize(("nodes", "added"), RINGS)
 def test_a_ring_that_loses_nodes_is_even_again(nodes: int, added: int) -> None:
     length = 12 * nodes
     table = full(nodes + added, length, rounds=2)
-    cut, ring = relocated(table, tuple(range(nodes + added)), nodes, length)
+    cut, ring = relocated(table, tuple(range(nodes + added)), range(nodes), length)
     last = np.array(cut.nodes)[cut.place(np.arange((nodes + added) * length, 2 * (nodes + added) * length))]
     assert Counter(last.tolist()) == dict.fromkeys(range(nodes), 12 * (nodes + added))
     assert sorted(ring) == list(range(nodes))

@@ -53,6 +53,6 @@ def visits_at(deployment: Deployment, partials: Partials, label: str, moments: W
     ends, now = deployment.slice_ends(label), moments[partial]
     first = now - np.append(ends, 0)[place] + 1
     last = now - np.append(0, ends)[place]
-    first[place == deployment.nodes - 1] = EARLIEST
+    first[place == len(ends)] = EARLIEST
     last[place == 0] = LATEST
     return Visits.within(joinable, partial, deployment.ring(label)[place], (first, last))

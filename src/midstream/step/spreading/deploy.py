@@ -83,9 +83,14 @@ def without_run_out(query: Query, spread: NodeSpread, bound: int) -> NodeSpread:
     return replace(spread, before=without_run_out(query, spread.before, bound))
 
 
-def slice_length(window: int, spread: NodeSpread) -> int:
-    """Compute the length of a slice where rows stay where they came, in microseconds."""
-    return max(window // (spread.nodes * spread.pieces), 1)
+def slice_length(window: int, spread: NodeSpread, label: str) -> int:
+    """Compute the length of a slice of a source where rows stay where they came, in microseconds."""
+    return max(window // _slices(spread, label), 1)
+
+
+def _slices(spread: NodeSpread, label: str) -> int:
+    # Of a window of the source.
+    return len(spread.ring(label)) * spread.pieces
 
 
 def begun_slices(query: Query, spread: NodeSpread) -> NodeSpread:
@@ -147,16 +152,16 @@ def _ages(query: Query, spread: NodeSpread) -> dict[str, tuple[int, ...]]:
 
 
 def _ages_of(spread: NodeSpread, label: str, window: int) -> tuple[int, ...]:
-    came, moment = spread.came.get(label), spread.moment
+    came, moment, nodes = spread.came.get(label), spread.moment, len(spread.ring(label))
     if came is None or moment is None:
-        return even_ages(window, spread.nodes, spread.span, spread.cuts)
+        return even_ages(window, nodes, spread.span, spread.cuts)
     if isinstance(spread.count_bound, str):
         # Slices end at the same ages for every moment in flight.
         moments = [moment - part * spread.span for part in range(spreading(spread.scheme).rounds)]
         by_age = partial(density, came, window, moments)
-        return even_ages(window, spread.nodes, spread.span, spread.cuts, by_age)
-    even = even_ages(window, spread.nodes, spread.span, spread.cuts)
-    return tuple(np.minimum(even, ends_by_count(came, window, moment, spread.nodes, spread.count_bound)).tolist())
+        return even_ages(window, nodes, spread.span, spread.cuts, by_age)
+    even = even_ages(window, nodes, spread.span, spread.cuts)
+    return tuple(np.minimum(even, ends_by_count(came, window, moment, nodes, spread.count_bound)).tolist())
 
 
 def _span(before: int | None, arrivals: Mapping[str, Words], moments: tuple[int, ...]) -> int:
@@ -167,15 +172,15 @@ def _span(before: int | None, arrivals: Mapping[str, Words], moments: tuple[int,
 
 
 def _grown(spread: NodeSpread, label: str, ts: Words, window: int) -> SliceTable:
-    slices = spread.slices.get(label, NO_SLICES)
+    slices, ring = spread.slices.get(label, NO_SLICES), spread.ring(label)
     if not len(ts):
         return table_of(slices)
     # What stands for no slices yet begins with the first rows.
-    table = SliceTable((int(ts.min()),), (0,)) if slices == NO_SLICES else table_of(slices)
+    table = SliceTable((int(ts.min()),), ring[:1]) if slices == NO_SLICES else table_of(slices)
     most = spread.count_bound or None
     if isinstance(most, str):
-        most = fair_share(spread.came[label], spread.nodes * spread.pieces)
-    return table.grown(ts, slice_length(window, spread), spread.nodes, most, spread.rings.get(label, ()))
+        most = fair_share(spread.came[label], _slices(spread, label))
+    return table.grown(ts, slice_length(window, spread, label), spread.nodes, most, ring)
 
 
 def table_of(slices: SourceSlices) -> SliceTable:

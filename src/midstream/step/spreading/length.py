@@ -1,4 +1,4 @@
-"""Over how many nodes a query is spread whose user leaves it to the cost model (Wang ch. 13), and which ages each has.
+"""The nodes of a query whose user leaves their number to the cost model (Wang ch. 13), and which ages each has.
 
 Nodes of a ring have equally many pairs to compare (§13.4). Where queries with other windows and selections share it,
 what was counted says where to cut (§21.3). Pure.
@@ -6,16 +6,18 @@ what was counted says where to cut (§21.3). Pure.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from midstream.language.query import query_of
-from midstream.model.counters import Counters
 from midstream.model.events import Event, QuerySpread
-from midstream.model.manifest import Manifest, QueryEntry
-from midstream.model.node_spread import NodeSpread
-from midstream.ring.cost import RingCosts, RingLoad, fastest, length, output_rate, result_latency
+from midstream.model.manifest import Manifest
+from midstream.model.node_spread import NodeSpread, RouteWork
+from midstream.ring.cost import ProbingStep, RingCosts, RingLoad
+from midstream.ring.lengths import Cost, RouteLoad, busiest, by_matches, lengths_for, mean_latency, rings_of
 from midstream.ring.spreading import spreading
 from midstream.step.spreading.deploy import begun_slices, windows_of
 from midstream.step.spreading.relocate import AGGRESSIVE, carried_over
@@ -53,7 +55,8 @@ MOST_PIECES = 16
 
 
 def lengthened(manifest: Manifest, events: list[Event]) -> Manifest:
-    """Change the numbers of nodes of a step about to run where others are better by what was counted.
+    """Change the nodes of a step about to run where others are better by what was counted: their number, and how many
+    of them have slices of a stream (§13.3).
 
     Decided from counters alone, so that a step that is done again decides the same. Rows go over as by the command that
     spreads a query: none is copied, and no answer changes.
@@ -61,22 +64,26 @@ def lengthened(manifest: Manifest, events: list[Event]) -> Manifest:
     for name, spread in spread_queries(manifest).items():
         if not spread.auto or manifest.step == spread.since:
             continue
-        entry = manifest.queries[name]
-        if (manifest.step - spread.since) % STEPS_BETWEEN == 0 and (nodes := better(manifest, entry)) is not None:
-            events.append(QuerySpread(manifest.step, name, spread.scheme, spread.scheme, nodes))
-            manifest = all_spread(manifest, name, _over(manifest, entry, spread, nodes))
+        if (manifest.step - spread.since) % STEPS_BETWEEN:
+            continue
+        foreseen = foresee(manifest, name, manifest.step)
+        if foreseen is not None and foreseen.cost > WORTH * foreseen.best_cost:
+            fresh = _over(manifest, name, foreseen.best)
+            events.append(QuerySpread(manifest.step, name, spread.scheme, spread.scheme, fresh.nodes))
+            manifest = all_spread(manifest, name, fresh)
     return manifest
 
 
 def evened(manifest: Manifest) -> Manifest:
     """Cut the slices of rings anew whose nodes had unequal work since the last look, once a whole window has come.
 
-    Decided from counters alone. Rows go over as they do when they grow older; where they stay where they came, slices
-    become shorter, and rows to come are spread over more nodes.
+    Not where streams have rings of unequal lengths: one cut for all does not fit them. Decided from counters alone.
+    Rows go over as they do when they grow older; where they stay where they came, slices become shorter, and rows to
+    come are spread over more nodes.
     """
     for name, spread in spread_queries(manifest).items():
         steps = manifest.step - spread.since
-        if spread.before is not None or steps == 0 or steps % STEPS_BETWEEN:
+        if spread.before is not None or steps == 0 or steps % STEPS_BETWEEN or _lengths_differ(spread):
             continue
         chosen, each = spreading(spread.scheme), [name, *mates_of(manifest, name)]
         widest = max(w for one in each for w in windows_of(query_of(manifest.queries[one])).values())
@@ -103,85 +110,84 @@ def _evened(spread: NodeSpread, *, by_age: bool) -> NodeSpread:
     return replace(looked, cuts=tuple(cuts.round(6).tolist()))
 
 
+def _lengths_differ(spread: NodeSpread) -> bool:
+    return any(len(ring) != spread.nodes for ring in spread.rings.values())
+
+
 @dataclass(frozen=True)
 class Foreseen:
-    """What the cost model says of a query over nodes: the mean seconds from a step's rows to one of their results.
+    """What the cost model says of a query over nodes: with the length of each stream's ring, and with the best ones.
 
-    With the `nodes` that it has, and with the `best` number.
+    `seconds` are the mean time from a step's rows to one of their results. `cost` is what lengths are chosen by: that,
+    or the seconds a step that the busiest node works, where the output rate is the objective.
     """
 
-    nodes: int
+    lengths: dict[str, int]
     seconds: float
-    best: int
+    cost: float
+    best: dict[str, int]
     best_seconds: float
+    best_cost: float
 
 
-def better(manifest: Manifest, entry: QueryEntry) -> int | None:
-    """Find the number of nodes with which results come soonest, if they come much sooner; None while nothing is
-    known. Where the objective is the output rate, the number that a longer ring hardly exceeds (§13.2.1)."""
-    counted, spread = _counted(manifest, entry), entry.nodes
-    if spread is not None and spread.objective == RATE:
-        if not counted.rows_in or not counted.comparisons:
-            return None
-        load = load_of(len(query_of(entry).sources), counted)
-        best = fastest(load, MEASURED, MOST_CHOSEN)
-        rates = [output_rate(load, MEASURED, nodes) for nodes in (spread.nodes, best)]
-        return best if max(rates) > WORTH * min(rates) else None
-    found = foreseen(manifest, entry, manifest.step)
-    return found.best if found is not None and found.seconds > WORTH * found.best_seconds else None
-
-
-def foreseen(manifest: Manifest, entry: QueryEntry, end: int) -> Foreseen | None:
+def foresee(manifest: Manifest, name: str, end: int) -> Foreseen | None:
     """Foresee the cost by what was counted before the step `end`; None while nothing is known."""
-    counted = _counted(manifest, entry)
-    if entry.nodes is None:
+    spread = manifest.queries[name].nodes
+    if spread is None:
         return None
-    steps = end - max(entry.since, entry.nodes.began or 0, entry.nodes.regrouped or 0)
-    if steps < 1 or not counted.rows_in or not counted.comparisons:
+    steps, rows = end - spread.since, sum(one.rows for one in spread.routes.values())
+    if steps < 1 or not rows or not any(any(one.comparisons) for one in spread.routes.values()):
         return None
-    load = load_of(len(query_of(entry).sources), counted)
+    routes = [route_load(label, one, steps) for label, one in spread.routes.items()]
     # A step's rows wait for the nodes together.
-    costs = replace(MEASURED, hop=MEASURED.hop * steps / counted.rows_in)
-    now, best = entry.nodes.nodes, length(load, costs, MOST_CHOSEN)
-    rows = counted.rows_in / steps
-    return Foreseen(now, rows * result_latency(load, costs, now), best, rows * result_latency(load, costs, best))
+    costs = replace(MEASURED, hop=MEASURED.hop * steps / rows)
+    streams, chosen = by_matches(routes), spreading(spread.scheme)
+    latency = partial(mean_latency, routes, costs)
+    cost, most = latency, MOST_CHOSEN
+    if spread.objective == RATE:
+        cost = partial(busiest, routes, costs)
+        most = _fastest(streams, cost)
+    best = lengths_for(streams, most, cost)
+    if not (chosen.ages or chosen.keeps_slices) or mates_of(manifest, name):
+        alike = [dict.fromkeys(streams, nodes) for nodes in range(1, most + 1)]
+        best = min(alike, key=cost)
+    now = {label: len(spread.ring(label)) for label in streams}
+    seconds, best_seconds = (rows / steps * latency(lengths) for lengths in (now, best))
+    return Foreseen(now, seconds, cost(now), best, best_seconds, cost(best))
 
 
-def load_of(ways: int, counted: Counters) -> RingLoad:
-    """Estimate what one row did along its probing order from what all did, with streams alike as in Eq. 13.2.
+def route_load(label: str, work: RouteWork, steps: int = 1) -> RouteLoad:
+    """Estimate what the rows of a stream do in a step by what was counted in so many.
 
     A pair counts as in the state if it was compared, so that an index shows as a shorter state with more matches.
 
-    >>> load = load_of(3, Counters(rows_in=10, comparisons=3_000, rows_out=300))
-    >>> [round(step.rows, 6) for step in load.steps], load.steps[0].selectivity
-    ([50.0, 50.0], 0.1)
+    >>> load = route_load("A", RouteWork(("B", "C"), 10, (500, 2_500), (50, 500))).load
+    >>> load.steps[0], load.partials, load.compared
+    (ProbingStep(rows=50.0, selectivity=0.1), [1.0, 5.0], 300.0)
     """
-    each, selectivity = counted.comparisons / counted.rows_in, counted.rows_out / counted.comparisons
-    least, most = 0.0, each
-    for _ in range(80):
-        middle = (least + most) / 2
-        if RingLoad.alike(ways, middle, selectivity).compared < each:
-            least = middle
-        else:
-            most = middle
-    return RingLoad.alike(ways, most, selectivity)
+    partials, found = (work.rows, *work.matches[:-1]), list[ProbingStep]()
+    for come, compared, matched in zip(partials, work.comparisons, work.matches, strict=True):
+        found.append(ProbingStep(compared / come if come else 0.0, matched / compared if compared else 0.0))
+    return RouteLoad(label, work.order, work.rows / steps, RingLoad(tuple(found)))
 
 
-def _counted(manifest: Manifest, entry: QueryEntry) -> Counters:
-    found = Counters()
-    for key, counters in manifest.operators.items():
-        if key.group == entry.group and key.operator.kind == "multi_join":
-            found += counters
-    return found
+def _fastest(streams: list[str], cost: Cost) -> int:
+    # The least number of nodes that takes in almost as many rows a second as the most do (Eq. 13.4).
+    at = {nodes: cost(dict.fromkeys(streams, nodes)) for nodes in range(1, MOST_CHOSEN + 1)}
+    return next(nodes for nodes, seconds in at.items() if seconds <= WORTH * at[MOST_CHOSEN])
 
 
-def _over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, nodes: int) -> NodeSpread:
+def _over(manifest: Manifest, name: str, lengths: Mapping[str, int]) -> NodeSpread:
     # From this step on.
+    entry, nodes = manifest.queries[name], max(lengths.values())
+    spread = entry.nodes
+    assert spread is not None
+    routes = [route_load(label, one) for label, one in spread.routes.items()]
+    unequal = min(lengths.values()) < nodes
     fresh = NodeSpread(
         spread.scheme, nodes, manifest.step, auto=True, objective=spread.objective, master=spread.master,
-        segment=spread.segment,
-        copies=min(spread.copies, nodes), count_bound=spread.count_bound, regrouped=spread.regrouped,
-        alone=spread.alone,
+        segment=spread.segment, copies=min(spread.copies, nodes), count_bound=spread.count_bound,
+        rings=rings_of(routes, MEASURED, lengths) if unequal else {}, regrouped=spread.regrouped, alone=spread.alone,
     )  # fmt: skip
     begun = begun_slices(query_of(entry), fresh)
     return carried_over(manifest, entry, begun, AGGRESSIVE, "nodes")

@@ -11,9 +11,10 @@ from typing import TypeVar
 from midstream.model.counters import Counters
 from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
-from midstream.model.node_spread import NodeSpread, NodeWork
+from midstream.model.node_spread import NodeSpread, NodeWork, RouteWork
 from midstream.step.lane_step import LaneOutput
 from midstream.step.query_unit import QueryUnit
+from midstream.step.spreading.deployed import join_of
 
 What = TypeVar("What")
 
@@ -44,9 +45,10 @@ class NodesDone:
     """What some nodes of a query did in a step, or in a part of it.
 
     `counters` are those that belong to no node, `arrived` counts by source the step's rows at all nodes, copies
-    included, `sent` the visits of each hop and `bytes` the size of what visits, `moved` the rows that are at home at
-    another node than before, `rows_out` the results of each query, `rejected` its dead letters. `spread` is how the
-    query is spread from then on, where it is known, `newest` the greatest event time.
+    included, `sent` the visits of each hop and `bytes` the size of what visits, `routes` what was done for new rows of
+    each label, `moved` the rows that are at home at another node than before, `rows_out` the results of each query,
+    `rejected` its dead letters. `spread` is how the query is spread from then on, where it is known, `newest` the
+    greatest event time.
     """
 
     nodes: tuple[NodeDone, ...] = ()
@@ -55,6 +57,7 @@ class NodesDone:
     arrived: Mapping[StateId, int] = field(default_factory=dict)
     sent: tuple[int, ...] = ()
     bytes: tuple[int, ...] = ()
+    routes: Mapping[str, RouteWork] = field(default_factory=dict)
     moved: int = 0
     rows_out: Mapping[str, int] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
@@ -77,6 +80,7 @@ class NodesDone:
             _added(self.arrived, other.arrived),
             _by_hop(self.sent, other.sent),
             _by_hop(self.bytes, other.bytes),
+            _routes(self.routes, other.routes),
             self.moved + other.moved,
             _added(self.rows_out, other.rows_out),
             _added(self.rejected, other.rejected),
@@ -112,9 +116,12 @@ def spread_output(manifest: Manifest, unit: QueryUnit, spread: NodeSpread, done:
         lanes[LaneId(unit.group, number)] = LaneOutput(state, {}, {root.id: one.counters}, uses)
     own = {root.id: Counters(), **done.counters, **_state_counters(manifest, unit, done, lanes.values())}
     own[root.id] += by_node.get(0, NodeDone(0)).counters
+    came = [route.source for route in join_of(unit).routes]
+    rows = {source.spec.label: done.counters.get(source.id, Counters()).rows_out for source in came}
     first = LaneId(unit.group, 0)
     lanes[first] = replace(lanes[first], counters=own, rows_out=done.rows_out, rejected=done.rejected)
-    return SpreadOutput(lanes, _worked(spread, by_node, done))
+    routes = {label: replace(one, rows=rows[label]) for label, one in done.routes.items()}
+    return SpreadOutput(lanes, _worked(spread, by_node, replace(done, routes=routes)))
 
 
 def spread_on(manifest: Manifest, spreads: Mapping[str, NodeSpread]) -> Manifest:
@@ -167,7 +174,12 @@ def _worked(spread: NodeSpread, by_node: Mapping[int, NodeDone], done: NodesDone
         compared, visited = known.comparisons + one.counters.comparisons, known.visits + one.counters.hops
         work.append(NodeWork(sum(one.living.values()), compared, visited))
     sent, size = _by_hop(spread.sent, done.sent), _by_hop(spread.bytes, done.bytes)
-    return replace(spread, work=tuple(work), sent=sent, bytes=size, moved=spread.moved + done.moved)
+    routes = _routes(spread.routes, done.routes)
+    return replace(spread, work=tuple(work), sent=sent, bytes=size, routes=routes, moved=spread.moved + done.moved)
+
+
+def _routes(one: Mapping[str, RouteWork], other: Mapping[str, RouteWork]) -> dict[str, RouteWork]:
+    return {**one, **{label: one[label] + route if label in one else route for label, route in other.items()}}
 
 
 def _by_hop(one: Iterable[int], other: Iterable[int]) -> tuple[int, ...]:

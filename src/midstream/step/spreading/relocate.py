@@ -63,7 +63,8 @@ def _running_out(query: Query, spread: NodeSpread, former: NodeSpread, begins: i
     if spreading(spread.scheme).keeps_slices:
         for label in query.aliases:
             tail_first = _ring(former, label)[::-1]
-            heads = [*range(former.nodes, spread.nodes), *(node for node in tail_first if node < spread.nodes)]
+            coming = [node for node in range(spread.nodes) if node not in tail_first]
+            heads = [*coming, *(node for node in tail_first if node < spread.nodes)]
             slices[label] = SourceSlices((begins,), (heads[0],), newest=begins - 1)
             rings[label] = tuple(heads[::-1])
     return replace(spread, slices=slices, rings=rings, begins=begins, before=former)
@@ -73,20 +74,20 @@ def _cut_anew(query: Query, spread: NodeSpread, former: NodeSpread) -> NodeSprea
     # By Eq. 14.1.
     chosen, windows = spreading(spread.scheme), windows_of(query)
     if chosen.ages:
-        return replace(spread, rings={label: ring_of(_ring(former, label), spread.nodes) for label in windows})
-    slices, rings = dict[str, SourceSlices](), dict[str, tuple[int, ...]]()
+        return replace(spread, rings={label: ring_of(_ring(former, label), spread.ring(label)) for label in windows})
+    slices, rings = dict[str, SourceSlices](), dict(spread.rings)
     for label, known in former.slices.items() if chosen.keeps_slices else ():
         if known != NO_SLICES:
-            length, bounded = slice_length(windows[label], former), bool(former.count_bound)
+            length, bounded = slice_length(windows[label], former, label), bool(former.count_bound)
             ring = _ring(former, label)
-            table, rings[label] = relocated(table_of(known), ring, spread.nodes, length, bounded)
+            table, rings[label] = relocated(table_of(known), ring, spread.ring(label), length, bounded)
             slices[label] = slices_of(table)
     return replace(spread, slices={**spread.slices, **slices}, rings=rings)
 
 
 def _ring(spread: NodeSpread, label: str) -> tuple[int, ...]:
     # Where rows stay where they came, the ring begins with the first slice of all.
-    ring = spread.rings.get(label, tuple(range(spread.nodes)))
+    ring = spread.ring(label)
     known = spread.slices.get(label, NO_SLICES)
     at = ring.index(known.nodes[-1]) if known != NO_SLICES else 0
     return (*ring[at:], *ring[:at])

@@ -93,6 +93,7 @@ def _spread_step(
         counters=arrivals.counters,
         sent=tuple(course.sent),
         bytes=tuple(course.bytes),
+        routes=deployed.hops.worked(nodes.values()),
         rows_out={query: len(answer.times) for query, answer in answers.items()},
         rejected={query: answer.dead.num_rows for query, answer in answers.items() if answer.dead is not None},
         spread=how.spread,
