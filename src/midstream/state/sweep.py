@@ -39,10 +39,12 @@ class Swept:
 
 def listed(manifest: Manifest) -> list[str]:
     """List the names of all chunks in a manifest."""
-    listings = [listing for lane in manifest.lane_states.values() for listing in lane.states.values()]
-    names = [chunk.name for listing in listings for chunk in listing.chunks]
+    lanes = manifest.lane_states.values()
+    names = [chunk.name for lane in lanes for listing in lane.states.values() for chunk in listing.chunks]
     names += [table.chunk.name for table in manifest.tables.values()]
-    return [*names, *(name for command in manifest.pending for name in command.chunks)]
+    for command in manifest.pending:
+        names += command.chunks
+    return names
 
 
 def sweep(root: Place, manifests: Iterable[Manifest], brought: Brought = lambda: None) -> Swept:
