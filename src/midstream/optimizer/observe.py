@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
+from math import fsum, inf
 
 from midstream.language.query import BandPredicate, EquiPredicate, Query
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, StateId
-from midstream.model.manifest import Manifest, StateListing
+from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.model.window import EVENT_TIME, SECOND, Window
 from midstream.operators.window_join import WindowJoin
 from midstream.optimizer.statistics import (
@@ -73,7 +73,7 @@ class Gathering:
 
     def _source(self, label: str) -> SourceStatistics:
         spec = self._rows[label]
-        rate = self._recent(spec) or self._arrived(spec) / self._elapsed
+        rate = self._recent[label] or self._arrived(spec) / self._elapsed
         lasts = _lasts(spec.window, rate)
         # A listing has what was alive as its step began, a step more than the next one will find.
         return SourceStatistics(rate, min(float(self._live(spec.id)), rate * lasts), lasts)
@@ -124,15 +124,11 @@ class Gathering:
         return min((counters.comparisons + 0.5) / (pairs + 1), 1.0) if pairs > 0 else 1.0
 
     def _states(self, sources: Mapping[str, SourceStatistics]) -> dict[Sources, float]:
-        found = {}
-        for labels, rows in self._intermediate.items():
-            # Each source's rows of one step more have made combinations, though with no row that had died before.
-            longer = [self._alive(alias) / one for alias in self._aliases(labels) if (one := sources[alias].rows)]
-            found[self._aliases(labels)] = rows / (1 + sum(sorted(one - 1 for one in longer)))
-        return found
-
-    def _alive(self, alias: str) -> int:
-        return self._live(self._rows[self.observed.labels[alias]].id)
+        # Each source's rows of one step more have made combinations, though with no row that had died before.
+        rows = {label: sources[alias].rows for alias, label in self.observed.labels.items()}
+        longer = {label: self._live(self._rows[label].id) / one - 1 if one else 0.0 for label, one in rows.items()}
+        found = self._intermediate.items()
+        return {self._aliases(labels): n / (1 + fsum([longer[one] for one in labels])) for labels, n in found}
 
     @cached_property
     def _intermediate(self) -> Mapping[frozenset[str], int]:
@@ -155,14 +151,18 @@ class Gathering:
     @cached_property
     def _elapsed(self) -> float:
         # By lifetimes where these are known; else a step counts as a second.
-        known = [(self._arrived(spec), rate) for spec in self._rows.values() if (rate := self._recent(spec))]
+        known = [(self._arrived(spec), rate) for label, spec in self._rows.items() if (rate := self._recent[label])]
         return sum(rows for rows, _ in known) / sum(rate for _, rate in known) if known else float(self._steps)
 
     @property
     def _steps(self) -> int:
         return max(self.manifest.step - self.manifest.queries[self.observed.name].since, 1)
 
-    def _recent(self, spec: RowsSpec) -> float | None:
+    @cached_property
+    def _recent(self) -> Mapping[str, float | None]:
+        return {label: self._recent_of(spec) for label, spec in self._rows.items()}
+
+    def _recent_of(self, spec: RowsSpec) -> float | None:
         # None where lifetimes are not in time.
         if spec.window is None or spec.window.kind != "range":
             return None
@@ -186,8 +186,11 @@ class Gathering:
         return {}
 
     def _listings(self, state_id: StateId) -> list[StateListing]:
-        lanes = [s for lane, s in self.manifest.lane_states.items() if lane.group == self.observed.group]
-        return [lane.states[state_id] for lane in lanes if state_id in lane.states]
+        return [lane.states[state_id] for lane in self._lanes if state_id in lane.states]
+
+    @cached_property
+    def _lanes(self) -> list[LaneState]:
+        return [state for lane, state in self.manifest.lane_states.items() if lane.group == self.observed.group]
 
     def _counters(self, operator: Operator) -> Counters:
         return self.manifest.operators.get(CounterKey(self.observed.group, operator.id), Counters())

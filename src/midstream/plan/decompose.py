@@ -6,7 +6,7 @@ sources below: within one query, equal sources mean an equal signature and so eq
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from midstream.plan.tree import Common, Eddy, Form, Join, Leaf, MultiJoin, Plan
@@ -26,8 +26,11 @@ class Task:
 
     def piece(self, plan: Plan) -> Plan:
         """Cut the task's part out of the old or the new plan, with common subplans as `Common`."""
-        here = {frozenset(plan.aliases()): plan, **subplans(plan)}[self.sources]
-        return _cut(here, self.units - {self.sources})
+        return self.piece_of({frozenset(plan.aliases()): plan, **subplans(plan)})
+
+    def piece_of(self, parts: Mapping[Sources, Plan]) -> Plan:
+        """Cut the task's part out of a plan, of which these are the subplans."""
+        return _cut(parts[self.sources], self.units - {self.sources})
 
 
 def decompose(old: Plan, new: Plan, at: Container[Sources] | None = None) -> tuple[Task, ...]:
@@ -43,13 +46,13 @@ def decompose(old: Plan, new: Plan, at: Container[Sources] | None = None) -> tup
     >>> decompose(Join(a, b), Join(b, a))
     ()
     """
-    before, after = subplans(old), subplans(new)
     whole = frozenset(new.aliases())
+    before, after = {whole: old, **subplans(old)}, {whole: new, **subplans(new)}
     shared = {sources for sources in before.keys() & after.keys() if at is None or sources in at} | {whole}
     tasks = []
     for sources in sorted(shared, key=lambda s: (len(s), sorted(s))):
-        task = Task(sources, frozenset(_units(after.get(sources, new), shared - {sources})))
-        if not same_shape(task.piece(old), task.piece(new)):
+        task = Task(sources, frozenset(_units(after[sources], shared - {sources})))
+        if not same_shape(task.piece_of(before), task.piece_of(after)):
             tasks.append(task)
     return tuple(tasks)
 
@@ -57,8 +60,8 @@ def decompose(old: Plan, new: Plan, at: Container[Sources] | None = None) -> tup
 def subplans(plan: Plan) -> dict[Sources, Plan]:
     """Map every joining subplan by its set of sources; those of a tree in another form are in that form."""
     match plan:
-        case Join(left, right):
-            return {**subplans(left), **subplans(right), frozenset(plan.aliases()): plan}
+        case Join():
+            return {frozenset(one.aliases()): one for one in plan.walk() if isinstance(one, Join)}
         case Form(name, tree):
             return {sources: Form(name, inner) for sources, inner in subplans(tree).items()}
         case MultiJoin() | Eddy():

@@ -20,6 +20,7 @@ Mask = npt.NDArray[np.bool_]
 class Drawn:
     """Rows with their own hashes; for each key class of the source codes, where they are not NULL, and their hashes.
 
+    As whole chunks are read the rows have their numbers in place of hashes, and their keys have none.
     `valid_from` and `valid_to` are as in `Combinations`; `payload` has what predicates other than equalities read. As
     chunks are read it also has by class the codes that are met with often in them, and how often.
     """
@@ -40,7 +41,10 @@ class Drawn:
         """Select the rows under a mask."""
         if mask.all():
             return self
-        at = np.flatnonzero(mask)
+        return self.at(np.flatnonzero(mask))
+
+    def at(self, at: Words) -> Drawn:
+        """Select the rows at these places."""
         places = pa.array(at) if self.payload else None
         return Drawn(
             self.row_hashes[at],
@@ -57,7 +61,7 @@ REMEMBERED = 1 << 20
 """So many rows at most are remembered of all chunks."""
 
 DrawnOf = tuple[tuple[str, ...], str, int]
-"""The names of chunks that are read together, what for, and how many shares decide."""
+"""The names of chunks that are read together, what for, and how many shares decide: none where all is drawn."""
 
 
 @dataclass

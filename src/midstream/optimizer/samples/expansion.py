@@ -5,14 +5,16 @@ Combinations are kept up to a bound; of more a part is kept by chance, that stan
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
+from typing_extensions import override
 
 from midstream.language.evaluate import evaluate, holds
 from midstream.language.expression import Expression
-from midstream.language.query import Query
+from midstream.language.query import EquiPredicate, Query
 from midstream.operators.candidates import all_pairs, band_pairs, equal_pairs
 from midstream.operators.join_condition import join_condition
 from midstream.optimizer.bounded import Bounded
@@ -33,6 +35,33 @@ ENOUGH_PAIRS = 4 * MOST_ROWS
 """Pairs of equal keys that are looked at where no other condition is left: most of them are combinations."""
 
 
+class Places(Mapping[str, Words]):
+    """Places of several sources' rows, selected from those of two sides: those of a source when it is asked for."""
+
+    def __init__(self, *sides: tuple[Mapping[str, Words], Words | Mask | slice]) -> None:
+        self._sides = {alias: side for side in sides for alias in side[0]}
+        self._found: dict[str, Words] = {}
+
+    @override
+    def __getitem__(self, alias: str) -> Words:
+        if alias not in self._found:
+            places, at = self._sides[alias]
+            self._found[alias] = places[alias][at]
+        return self._found[alias]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sides)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._sides)
+
+    @override
+    def __contains__(self, alias: object) -> bool:
+        return alias in self._sides
+
+
 @dataclass(frozen=True)
 class Combined:
     """Combinations of sampled rows: the place of each source's row, and for how many combinations each stands.
@@ -51,9 +80,8 @@ class Combined:
 
     def take(self, at: Words | Mask) -> Combined:
         """Select the combinations at these places."""
-        places = {alias: places[at] for alias, places in self.places.items()}
         lives = tuple([(begin[at], end[at]) for begin, end in self.lives])
-        return replace(self, places=places, weights=self.weights[at], lives=lives)
+        return Combined(Places((self.places, at)), self.weights[at], self.kept, lives)
 
     def thinned(self, most: float, seed: int) -> Combined:
         """Thin out the combinations to about `most` at most, each representing more."""
@@ -73,9 +101,15 @@ class Expansion:
     strata: Strata
     windows: bool
     seed: int
+    _rows: dict[str, Combined] = field(default_factory=dict)
 
     def of(self, alias: str) -> Combined:
         """Return the rows of one source."""
+        if alias not in self._rows:
+            self._rows[alias] = self._rows_of(alias)
+        return self._rows[alias]
+
+    def _rows_of(self, alias: str) -> Combined:
         source = self.strata.sources[alias]
         lives = [(begin, source.valid_to[clock]) for clock, begin in source.valid_from.items() if self.windows]
         weights = source.weighed(self.strata.keys)
@@ -84,8 +118,10 @@ class Expansion:
 
     def joined(self, left: Combined, alias: str) -> Combined:
         """Join combinations with one more source."""
-        on = join_condition(self.query, frozenset(left.places), frozenset({alias}), self.classes)
         right = self.of(alias)
+        if self._have_keys_alone and any(alias in c and not c.isdisjoint(left.places) for c in self._tied):
+            return self._joined_by_keys(left, right, ())
+        on = join_condition(self.query, frozenset(left.places), frozenset({alias}), self.classes)
         if on.index == "scan":
             most = int(MOST_PAIRS**0.5)
             left = left.thinned(max(most, MOST_PAIRS / max(len(right), 1)), self.seed)
@@ -98,21 +134,35 @@ class Expansion:
                 left, left_codes = _thinned(left, left_codes, max(MOST_PAIRS / len(right), MOST_PAIRS**0.5), self.seed)
                 right, right_codes = _thinned(right, right_codes, max(MOST_PAIRS / len(left), 1), self.seed)
             return self._kept(left, right, band_pairs(left_codes, right_codes, on.low, on.high), on.residual)
-        left, keys = _ascending(left, *self._keys(left, alias))
+        return self._joined_by_keys(left, right, on.residual)
+
+    @cached_property
+    def _tied(self) -> list[frozenset[str]]:
+        return [frozenset([alias for member in one.members for alias in member.aliases()]) for one in self.classes]
+
+    @cached_property
+    def _have_keys_alone(self) -> bool:
+        # No other condition is left over where two sides are joined by a key.
+        keys = all(isinstance(one, EquiPredicate) for one in self.query.predicates)
+        return keys and not any(one.doubles(self.query.aliases) for one in self.classes)
+
+    def _joined_by_keys(self, left: Combined, right: Combined, residual: Sequence[Expression]) -> Combined:
+        left, keys = _ascending(left, *self._keys(left, *right.places))
         right, others = _ascending(right, *self._keys(right, *left.places))
         expected = int((np.searchsorted(others, keys, "right") - np.searchsorted(others, keys, "left")).sum())
-        most = MOST_PAIRS if on.residual else ENOUGH_PAIRS
+        most = MOST_PAIRS if residual else ENOUGH_PAIRS
         if expected > most:
             left, keys = _thinned(left, keys, len(left) * most / expected, self.seed)
-        return self._kept(left, right, equal_pairs(keys, others), on.residual)
+        return self._kept(left, right, equal_pairs(keys, others), residual)
 
     def size(self, found: Combined) -> Bounded:
         """Estimate how many combinations these represent, with the variance of what was kept by chance."""
         total = found.weights
-        touched = [keys for keys in self.strata.keys.values() if keys.sources & found.places.keys()]
         by_key = []
-        for keys in touched:
-            alias = min(keys.sources & found.places.keys())
+        for keys in self.strata.keys.values():
+            alias = min([alias for alias in found.places if alias in keys.sources], default="")
+            if not alias:
+                continue
             places = self.strata.sources[alias].places[keys.name][found.places[alias]]
             by_key.append((keys, places))
             total = total * keys.factors[places]
@@ -120,10 +170,10 @@ class Expansion:
         for keys, places in by_key:
             per_key = sums(places, total, len(keys.factors))
             variance += sum_of_squares(per_key, keys.uncertain)
-        for alias, places in found.places.items():
+        for alias in found.places:
             source = self.strata.sources[alias]
             if source.varies:
-                variance += source.variance(sums(places, total, len(source.weights)))
+                variance += source.variance(sums(found.places[alias], total, len(source.weights)))
         return Bounded.sampled(float(total.sum()), variance)
 
     def _kept(
@@ -138,8 +188,7 @@ class Expansion:
         for at in range(len(lives)):
             within = np.flatnonzero(lives[at][0] <= lives[at][1])
             one, other, lives = one[within], other[within], [(begin[within], end[within]) for begin, end in lives]
-        places = {alias: found[one] for alias, found in left.places.items()}
-        places.update({alias: found[other] for alias, found in right.places.items()})
+        places = Places((left.places, one), (right.places, other))
         found = Combined(places, left.weights[one] * right.weights[other], left.kept * right.kept, tuple(lives))
         for condition in residual:
             if len(found):
@@ -150,9 +199,9 @@ class Expansion:
         # The class's places stand for the keys; they are those of the first source of the side.
         codes, valid = np.zeros(len(side), np.int64), np.ones(len(side), np.bool_)
         for name, keys in sorted(self.strata.keys.items()):
-            inside = sorted(keys.sources & side.places.keys())
-            if inside and keys.sources & set(others):
-                places = self.strata.sources[inside[0]].places[name][side.places[inside[0]]]
+            inside = [] if keys.sources.isdisjoint(others) else [one for one in side.places if one in keys.sources]
+            if inside:
+                places = self.strata.sources[min(inside)].places[name][side.places[min(inside)]]
                 codes = codes * len(keys.factors) + places
                 valid &= places < len(keys.factors) - 1
         return codes, valid
@@ -172,10 +221,10 @@ def _ascending(side: Combined, codes: Codes, valid: Mask) -> tuple[Combined, Cod
 
 def _thinned(side: Combined, codes: Codes, most: float, seed: int) -> tuple[Combined, Codes]:
     # The rows stay in order.
-    marked = replace(side, places={**side.places, _CODE: np.arange(len(side))})
-    few = marked.thinned(most, seed)
+    marked = Places((side.places, slice(None)), ({_CODE: np.arange(len(side))}, slice(None)))
+    few = replace(side, places=marked).thinned(most, seed)
     at = few.places[_CODE]
-    return replace(few, places={alias: places for alias, places in few.places.items() if alias != _CODE}), codes[at]
+    return replace(few, places=Places((side.places, at))), codes[at]
 
 
 _CODE = ""

@@ -39,7 +39,10 @@ Columns = tuple[pa.RecordBatch, Words, Sequence[tuple[Words, Mask]]]
 """The columns that are read of rows, the numbers of the rows, and by class the codes of their keys."""
 
 SMALL = 1 << 14
-"""Neighbouring chunks that have no more rows than this in all are read together, and as a whole."""
+"""Neighbouring chunks that have no more rows than this in all are counted together, and read as a whole."""
+
+WHOLE = 1 << 12
+"""A chunk by itself that has no more rows than this is read as a whole."""
 
 OFTEN = 1 << 11
 """A key that has one of so many rows of a chunk is counted there by itself."""
@@ -50,9 +53,9 @@ _SPREAD, _BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(48)
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Chunks of one lane that follow one another and are read together; one, where it is not small.
+    """Chunks of one lane that follow one another and are counted together; one, where it is not small.
 
-    It is remembered by their `names` what was drawn of them, and of small ones as a whole.
+    Small ones are read as a whole, and remembered one by one: at the next review most of them are still there.
     """
 
     lane: str
@@ -64,7 +67,8 @@ class Neighbours:
     def of(lane: str, chunks: Sequence[ChunkRef]) -> Neighbours:
         """Group these chunks; of so few rows all are as good as a sample."""
         rows = sum([ref.rows for ref in chunks])
-        return Neighbours(lane, tuple(chunks), tuple([ref.name for ref in chunks]), rows <= SMALL)
+        is_small = rows <= (SMALL if len(chunks) > 1 else WHOLE)
+        return Neighbours(lane, tuple(chunks), tuple([ref.name for ref in chunks]), is_small)
 
 
 def neighbours(lane: str, chunks: Sequence[ChunkRef]) -> list[Neighbours]:
@@ -107,6 +111,7 @@ class Living:
     seed: int
     memory: ChunkSamples
     _read_once: dict[tuple[str, ...], Columns] = field(default_factory=dict)
+    _hashed: dict[tuple[str, ...], Drawn] = field(default_factory=dict)
 
     @property
     def listed(self) -> int:
@@ -117,6 +122,11 @@ class Living:
     def chunks(self) -> frozenset[str]:
         """The names of the chunks that it reads."""
         return frozenset(ref.name for _, ref in self._chunks)
+
+    def everything(self) -> Drawn:
+        """Return all rows alive, without hashes."""
+        whole = [self._whole(some) for some in self._neighbours]
+        return self._alive([(one, np.ones(len(one), np.bool_)) for one in whole])
 
     def rows(self, share: float) -> Drawn:
         """Draw a uniform sample of the rows alive: those whose own hash lies under a threshold."""
@@ -140,7 +150,8 @@ class Living:
             drawn = self._drawn(some, share, ())
             sampled = below(drawn.row_hashes, share)
             alive = int(self._within(drawn, sampled).sum()) / max(int(sampled.sum()), 1)
-            for pieces, (codes, rows) in zip(met.values(), drawn.often, strict=True):
+            counted = map(_often, drawn.codes, drawn.valid) if some.is_small else drawn.often
+            for pieces, (codes, rows) in zip(met.values(), counted, strict=True):
                 pieces.append((codes, np.asarray(rows * alive, np.float64)))
         found, none = {}, (np.zeros(0, np.int64), np.zeros(0))
         for name, pieces in met.items():
@@ -161,12 +172,10 @@ class Living:
 
     @cached_property
     def _chunks(self) -> Sequence[tuple[str, ChunkRef]]:
-        return [
-            (lane, ref)
-            for lane, listing in self.listings
-            for ref in listing.chunks
-            if all(ref.lifetimes[c][1] >= bound for c, bound in self.bounds.items() if c in ref.lifetimes)
-        ]
+        found = [(lane, ref) for lane, listing in self.listings for ref in listing.chunks]
+        for clock, bound in self.bounds.items():
+            found = [one for one in found if (lives := one[1].lifetimes.get(clock)) is None or lives[1] >= bound]
+        return found
 
     @cached_property
     def _neighbours(self) -> Sequence[Neighbours]:
@@ -175,16 +184,39 @@ class Living:
 
     def _drawn(self, some: Neighbours, by_row: float, by_key: tuple[float, ...]) -> Drawn:
         # Shares that are powers of two draw more than is asked for, so that each chunk is opened once.
-        shares = tuple(1.0 if some.is_small else _wider(share) for share in (by_row, *by_key))
-        if by_key and all(share == 1.0 for share in shares):
+        shares = tuple(map(_wider, (by_row, *by_key)))
+        if by_key and (some.is_small or all(share == 1.0 for share in shares)):
             whole = self._drawn(some, 1.0, ())
             return replace(whole, row_hashes=self._of_a_key(whole.row_hashes, some.lane))
+        if some.is_small:
+            if some.names not in self._hashed:
+                self._hashed[some.names] = self._with_hashes(self._whole(some), some.lane)
+            return self._hashed[some.names]
         at = (some.names, self._text, len(shares))
         known = self.memory.find(at)
         if known is None or any(had < share for had, share in zip(known[0], shares, strict=True)):
             known = shares, self._read(some, shares[0], shares[1:])
             self.memory.keep(at, known)
         return known[1]
+
+    def _whole(self, some: Neighbours) -> Drawn:
+        found = {ref.name: self.memory.find(((ref.name,), self._text, 0)) for ref in some.chunks}
+        new = [ref for ref in some.chunks if found[ref.name] is None]
+        if new:
+            batch, numbers, keys = self._own(new)
+            drawn = self._of_rows(batch, numbers.view(np.uint64), keys, ())
+            ends = [0, *np.searchsorted(numbers, [ref.first for ref in new[1:]]).tolist(), len(numbers)]
+            for ref, begin, end in zip(new, ends, ends[1:], strict=False):
+                known = (1.0,), drawn if len(new) == 1 else drawn.at(np.arange(begin, end))
+                found[ref.name] = known
+                self.memory.keep(((ref.name,), self._text, 0), known)
+        return together([known[1] for known in found.values() if known is not None])
+
+    def _with_hashes(self, whole: Drawn, lane: str) -> Drawn:
+        numbers = whole.row_hashes.view(np.int64)
+        keys = zip(self.keys, whole.codes, whole.valid, strict=True)
+        hashed = tuple([self._hashes(name, codes, valid, numbers) for name, codes, valid in keys])
+        return replace(whole, row_hashes=self._row_hashes(numbers, lane), key_hashes=hashed)
 
     @cached_property
     def _text(self) -> str:
@@ -197,25 +229,23 @@ class Living:
         keys = {column.name for member in self.keys.values() for column in member.columns()}
         return sorted({*times, *keys, *self.columns, *(() if self.spec.lineage is None else (LINEAGE,))})
 
-    def _own(self, some: Neighbours) -> Columns:
-        # Rows are drawn by themselves and then by their keys: what both need is read once.
-        if some.names not in self._read_once:
-            runs = [RowRun(ref.first, self.store.get(ref)) for ref in some.chunks]
-            batch = united([self._narrow(run.batch) for run in runs], self._read_columns)
-            numbers = runs[0].numbers if len(runs) == 1 else np.concatenate([run.numbers for run in runs])
-            if self.own_rows is not None:
-                own = (np.asarray(batch.column(LINEAGE).to_numpy(zero_copy_only=True)) & self.own_rows.mask) != 0
-                if not own.all():
-                    batch, numbers = batch.filter(pa.array(own)), numbers[own]
-            keys = [self._codes(member, batch) for member in self.keys.values()]
-            self._read_once[some.names] = batch, numbers, keys
-        return self._read_once[some.names]
+    def _own(self, chunks: Sequence[ChunkRef]) -> Columns:
+        runs = [RowRun(ref.first, self.store.get(ref)) for ref in chunks]
+        batch = united([self._narrow(run.batch) for run in runs], self._read_columns)
+        numbers = runs[0].numbers if len(runs) == 1 else np.concatenate([run.numbers for run in runs])
+        if self.own_rows is not None:
+            own = (np.asarray(batch.column(LINEAGE).to_numpy(zero_copy_only=True)) & self.own_rows.mask) != 0
+            if not own.all():
+                batch, numbers = batch.filter(pa.array(own)), numbers[own]
+        return batch, numbers, [self._codes(member, batch) for member in self.keys.values()]
 
     def _read(self, some: Neighbours, by_row: float, by_key: tuple[float, ...]) -> Drawn:
         # Keys are read of all rows, the rest of those that are kept. What one hash leaves out no other is made of.
-        batch, numbers, keys = self._own(some)
+        if some.names not in self._read_once:  # Rows are drawn by themselves and then by their keys.
+            self._read_once[some.names] = self._own(some.chunks)
+        batch, numbers, keys = self._read_once[some.names]
         at = np.arange(len(numbers))
-        often = () if by_key else tuple(_often(codes if valid.all() else codes[valid]) for codes, valid in keys)
+        often = () if by_key else tuple([_often(*one) for one in keys])
         if not by_key:
             row_hashes = self._row_hashes(numbers, some.lane)
             kept = below(row_hashes, by_row)
@@ -231,11 +261,20 @@ class Living:
             kept = below(row_hashes, by_row)
             at, row_hashes, hashed = at[kept], row_hashes[kept], [one[kept] for one in hashed]
         few = batch if len(at) == len(numbers) else batch.take(pa.array(at))
-        times = BaseState(self._lasting, [], 0, 0).combinations(few, 0)
-        read = _reader(few)
-        columns = tuple([codes[at] for codes, _ in keys]), tuple([valid[at] for _, valid in keys]), tuple(hashed)
+        return self._of_rows(few, row_hashes, [(codes[at], valid[at]) for codes, valid in keys], hashed, often)
+
+    def _of_rows(
+        self,
+        batch: pa.RecordBatch,
+        row_hashes: Hashes,
+        keys: Sequence[tuple[Words, Mask]],
+        hashed: Sequence[Hashes],
+        often: tuple[tuple[Words, Words], ...] = (),
+    ) -> Drawn:
+        times, read = BaseState(self._lasting, [], 0, 0).combinations(batch, 0), _reader(batch)
         payload = {name: read(Column(pa.null(), self.alias, name)) for name in self.columns}
-        return Drawn(row_hashes, *columns, times.valid_from, times.valid_to, payload, often)
+        codes, valid = tuple([one for one, _ in keys]), tuple([one for _, one in keys])
+        return Drawn(row_hashes, codes, valid, tuple(hashed), times.valid_from, times.valid_to, payload, often)
 
     def _narrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.select(self._read_columns) if set(batch.schema.names).issuperset(self._read_columns) else batch
@@ -280,7 +319,8 @@ def _of(values: npt.NDArray[Word], at: Words) -> npt.NDArray[Word]:
     return values if len(at) == len(values) else values[at]
 
 
-def _often(codes: Words) -> tuple[Words, Words]:
+def _often(codes: Words, valid: Mask) -> tuple[Words, Words]:
+    codes = codes if valid.all() else codes[valid]
     rows = len(codes)
     if rows > 1 << 12:  # Only codes of buckets that have enough rows are sorted.
         buckets = (codes.view(np.uint64) * _SPREAD >> _BITS).view(np.int64)

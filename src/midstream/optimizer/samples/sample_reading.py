@@ -9,10 +9,10 @@ from math import isqrt
 
 import numpy as np
 
-from midstream.language.expression import Expression
+from midstream.language.expression import Column, Expression
 from midstream.language.functions import asks_user
 from midstream.language.query import BandPredicate, EquiPredicate, Query
-from midstream.model.manifest import Manifest, StateListing
+from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.optimizer.observe import Observed
 from midstream.optimizer.samples.drawn import ChunkSamples
@@ -77,28 +77,38 @@ class _Reading:
         return key_classes(self.query)
 
     @cached_property
-    def doubled(self) -> Sequence[Expression]:
-        return [member for one in self.classes if one.doubles(self.query.aliases) for member in one.members]
+    def read(self) -> Sequence[Column]:
+        # That a source's other expressions of a class equal its key is a condition as any other.
+        doubled = [member for one in self.classes if one.doubles(self.query.aliases) for member in one.members]
+        others = [p.expression for p in self.query.predicates if not isinstance(p, EquiPredicate)]
+        return [column for expression in (*others, *doubled) for column in expression.columns()]
+
+    @cached_property
+    def keys(self) -> Mapping[str, Mapping[str, Expression]]:
+        # By source the first of its expressions in each class, by the class's text.
+        found: dict[str, dict[str, Expression]] = {alias: {} for alias in self.query.aliases}
+        for one in self.classes:
+            text = one.text()
+            for member in one.members:
+                for alias in member.aliases():
+                    found[alias].setdefault(text, member)
+        return found
+
+    @cached_property
+    def lanes(self) -> Sequence[tuple[str, LaneState]]:
+        lanes = sorted(self.manifest.lane_states.items())
+        return [(str(lane), state) for lane, state in lanes if lane.group == self.observed.group]
 
     @cached_property
     def bounds(self) -> Mapping[Clock, int]:
         return _bounds(self.manifest, self.observed)
 
     def living(self, alias: str) -> Living:
-        query, observed, manifest = self.query, self.observed, self.manifest
-        spec = observed.rows[observed.labels[alias]]
-        keys: dict[str, Expression] = {}
-        for one in self.classes:
-            for member in one.within({alias})[:1]:
-                keys[one.text()] = member
-        read = [p.expression for p in query.predicates if not isinstance(p, EquiPredicate)]
-        # That a source's other expressions of a class equal its key is a condition as any other.
-        read += self.doubled
-        columns = sorted({c.name for expression in read for c in expression.columns() if c.alias == alias})
-        lanes = [(lane, state) for lane, state in sorted(manifest.lane_states.items()) if lane.group == observed.group]
-        listings = [(str(lane), state.states.get(spec.id, StateListing())) for lane, state in lanes]
-        own = _own_rows(manifest, observed, spec, observed.labels[alias])
-        return Living(alias, spec, listings, keys, tuple(columns), self.bounds, own, self.store, self.seed, self.memory)
+        spec = self.observed.rows[self.observed.labels[alias]]
+        columns = tuple(sorted({column.name for column in self.read if column.alias == alias}))
+        listings = [(lane, state.states.get(spec.id, StateListing())) for lane, state in self.lanes]
+        own, keys = _own_rows(self.manifest, self.observed, spec, self.observed.labels[alias]), self.keys[alias]
+        return Living(alias, spec, listings, keys, columns, self.bounds, own, self.store, self.seed, self.memory)
 
 
 def _bounds(manifest: Manifest, observed: Observed) -> Mapping[Clock, int]:

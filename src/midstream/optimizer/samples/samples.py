@@ -44,6 +44,7 @@ class Samples:
     _sizes: dict[tuple[Sources, Places], Bounded] = field(default_factory=dict, compare=False, repr=False)
     _links: dict[int, Link] = field(default_factory=dict, compare=False, repr=False)
     _combined: dict[tuple[Sources, Places], Combined] = field(default_factory=dict, compare=False, repr=False)
+    _expansions: dict[Places, Expansion] = field(default_factory=dict, compare=False, repr=False)
 
     def rows(self, sources: Sources) -> Bounded:
         """Estimate the living combinations of any sources."""
@@ -83,16 +84,20 @@ class Samples:
 
     def _counted(self, sources: Sources, conditions: Places) -> Bounded:
         simple = not self.windows and all(len(self.query.predicates[at].aliases()) == 2 for at in conditions)
-        simple &= not any(one.doubles(sources) for one in self._classes)
-        if simple:
+        if simple and not any(one.doubles(sources) for one in self._classes):
             network = Network(self.strata, sources, [self._link(at) for at in sorted(conditions)])
             if network.is_tree:
                 return network.size()
-        expansion = Expansion(self._query_of(conditions), self._classes, self.strata, self.windows, self.seed)
-        return expansion.size(self._expanded(sources, conditions, expansion))
+        return self._expansion(conditions).size(self._expanded(sources, conditions))
 
-    def _expanded(self, sources: Sources, conditions: Places, expansion: Expansion) -> Combined:
-        at = (sources, conditions)
+    def _expansion(self, conditions: Places) -> Expansion:
+        if conditions not in self._expansions:
+            query = self._query_of(conditions)
+            self._expansions[conditions] = Expansion(query, self._classes, self.strata, self.windows, self.seed)
+        return self._expansions[conditions]
+
+    def _expanded(self, sources: Sources, conditions: Places) -> Combined:
+        at, expansion = (sources, conditions), self._expansion(conditions)
         if at not in self._combined:
             if len(sources) == 1:
                 self._combined[at] = expansion.of(next(iter(sources)))
@@ -100,7 +105,7 @@ class Samples:
                 # A predicate of three ties no two of them.
                 last = next(self._leaves(sources, conditions), max(sources))
                 left = sources - {last}
-                before = self._expanded(left, self._only(conditions, left), expansion)
+                before = self._expanded(left, self._only(conditions, left))
                 self._combined[at] = expansion.joined(before, last)
         return self._combined[at]
 

@@ -77,7 +77,7 @@ def stratified(livings: Mapping[str, Living], budget: Mapping[str, int]) -> Stra
 
 def _all_of_them(livings: Mapping[str, Living]) -> Strata:
     # Where there is room for all rows no key need be looked at by itself.
-    rows = {alias: living.rows(1.0) for alias, living in livings.items()}
+    rows = {alias: living.everything() for alias, living in livings.items()}
     classes = sorted({name for living in livings.values() for name in living.keys})
     drawn = {a: Kept(found, np.ones(len(found)), np.zeros(len(found), np.int64), {}) for a, found in rows.items()}
     alive = {alias: _alive(len(found), 1.0) for alias, found in rows.items()}
