@@ -165,7 +165,7 @@ def test_no_more_than_some_reviews_are_saved_up_for() -> None:
 def test_a_join_of_many_streams_is_reviewed_in_slices_and_moves_to_a_better_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(review_price, "TREE", 30_000.0)
+    monkeypatch.setattr(review_price, "TREE", 420_000.0)
     names = "ABCDEFGHIJKLMN"
     made = engine(names)
     made.optimize("q", mode="auto", review="2 seconds", effort=1.0)

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from pytest import approx
 
+from midstream.lab.costs.om_heuristics import left_deep_order
 from midstream.optimizer.cost.plan_cost import CostModel
 from midstream.optimizer.cost.sizes import Sizes
 from midstream.optimizer.cost.units import PLAN_OBJECTIVES, CostWeights, JoinUnitCosts
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.search.best import best_plans, cheapest_orders
 from midstream.optimizer.search.bushy import MOST_SOURCES, cheapest_trees
-from midstream.optimizer.search.greedy import Searched, connected_tree, left_deep_order, searched_tree
+from midstream.optimizer.search.greedy import Searched, connected_tree, searched_tree
 from midstream.optimizer.search.subsets import Subsets
 from midstream.optimizer.statistics import Condition, JoinStatistics, Sources, SourceStatistics, Statistics
 from midstream.plan.tree import Join, MultiJoin, Plan, bushy_trees, left_deep_trees

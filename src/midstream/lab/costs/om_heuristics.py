@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import combinations, permutations
 from math import prod
 
 from midstream.optimizer.cost.om import (
@@ -21,7 +21,7 @@ from midstream.optimizer.cost.om import (
     left_deep_cost,
     pipeline_cost,
 )
-from midstream.optimizer.search.greedy import left_deep_order
+from midstream.optimizer.search.greedy import left_deep
 from midstream.plan.tree import Plan
 
 Match = Callable[[Sequence[str], str], float]
@@ -74,6 +74,30 @@ def om_plan(
 
     joins = left_deep_order(tuple(streams), lambda plan: cost(plan).weighted(weights))
     return OmPlan(pipelines, joins, cost(joins))
+
+
+def left_deep_order(aliases: Sequence[str], value: Callable[[Plan], float]) -> Plan:
+    """Find the left-deep tree that no exchange of two sources makes cheaper, from the given order on.
+
+    The paper only says "a local search": here the best exchange is taken until none is better.
+
+    >>> costs = {"((A B) C)": 3.0, "((C B) A)": 2.0, "((A C) B)": 1.0, "((C A) B)": 1.0}
+    >>> left_deep_order("BAC", lambda plan: costs.get(plan.notation(), 5.0)).notation()
+    '((C A) B)'
+    """
+    here = list(aliases)
+    while True:
+        around = [_exchanged(here, i, j) for i, j in combinations(range(len(here)), 2)]
+        best = min(around, key=lambda order: (value(left_deep(order)), order), default=here)
+        if not value(left_deep(best)) < value(left_deep(here)):
+            return left_deep(here)
+        here = best
+
+
+def _exchanged(order: list[str], i: int, j: int) -> list[str]:
+    found = list(order)
+    found[i], found[j] = found[j], found[i]
+    return found
 
 
 def grouped(selections: Sequence[OmOperator]) -> tuple[OmOperator, ...]:

@@ -93,7 +93,7 @@ class Sizes:
     def by(self, bound: Bound) -> Sizes:
         """Return the sizes by another figure of the estimates."""
         if bound not in self._bounds:
-            self._bounds[bound] = replace(self, bound=bound, _bounded={})
+            self._bounds[bound] = replace(self, bound=bound, _bounded={}, _bounds={})
         return self._bounds[bound]
 
     def _residual(self, left: Sources, right: Sources) -> float | None:

@@ -41,9 +41,6 @@ Columns = tuple[pa.RecordBatch, Words, Sequence[tuple[Words, Mask]]]
 SMALL = 1 << 14
 """Neighbouring chunks that have no more rows than this in all are counted together, and read as a whole."""
 
-WHOLE = 1 << 12
-"""A chunk by itself that has no more rows than this is read as a whole."""
-
 OFTEN = 1 << 11
 """A key that has one of so many rows of a chunk is counted there by itself."""
 
@@ -67,8 +64,7 @@ class Neighbours:
     def of(lane: str, chunks: Sequence[ChunkRef]) -> Neighbours:
         """Group these chunks; of so few rows all are as good as a sample."""
         rows = sum([ref.rows for ref in chunks])
-        is_small = rows <= (SMALL if len(chunks) > 1 else WHOLE)
-        return Neighbours(lane, tuple(chunks), tuple([ref.name for ref in chunks]), is_small)
+        return Neighbours(lane, tuple(chunks), tuple([ref.name for ref in chunks]), rows <= SMALL)
 
 
 def neighbours(lane: str, chunks: Sequence[ChunkRef]) -> list[Neighbours]:
@@ -117,11 +113,6 @@ class Living:
     def listed(self) -> int:
         """The rows of all chunks with some that are alive."""
         return sum(ref.rows for _, ref in self._chunks)
-
-    @property
-    def chunks(self) -> frozenset[str]:
-        """The names of the chunks that it reads."""
-        return frozenset(ref.name for _, ref in self._chunks)
 
     def everything(self) -> Drawn:
         """Return all rows alive, without hashes."""

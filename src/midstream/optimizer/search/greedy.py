@@ -1,26 +1,28 @@
-"""Trees over many sources: improved by local search, which can be interrupted.
-
-OM's own join order is a left-deep one by local search (OM §4.2, step 3).
-"""
+"""Trees over many sources: improved by local search (OM §4.2, step 3), which can be interrupted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 from midstream.optimizer.cost.join_cost import JoinMade
 from midstream.optimizer.cost.plan_cost import PlansWeighed
 from midstream.optimizer.search.subsets import Subsets
 from midstream.plan.tree import Join, Leaf, Plan
 
+NOISE = 0.05
+"""A neighbour is better if it saves more than this share of what two joins take: in samples less means nothing."""
+
+ROUNDS = 4
+"""So often a search looks at all neighbours at most: in figures that change from step to step one is always better."""
+
 
 @dataclass(frozen=True)
 class Searched:
-    """How far a local search has come: the best tree so far, the neighbour it goes on `at`, and how many were weighed
+    """How far a local search has come: the best tree so far, how many neighbours it looked `at`, and how many of them
     in vain since it last found a better tree.
 
-    `done` says that no neighbour is better.
+    `done` says that nothing was weighed because the search is over.
     """
 
     tree: Plan
@@ -33,23 +35,24 @@ def searched_tree(begun: Searched, subsets: Subsets, weighing: PlansWeighed, lim
     """Go on from the tree of a search to better neighbours, weighing at most `limit` trees.
 
     A neighbour of a tree exchanges two of the three subplans below a pair of joins. As in OM §4.2 (3) the search ends
-    where no neighbour is better; it takes the first better one, so that it can be interrupted at any time.
+    where no neighbour is better; it takes the first better one, so that it can be interrupted at any time. With a
+    `limit` it is over only in a call that weighs nothing: whoever decides then has the whole call's time.
     """
     here, at, tried = begun.tree, begun.at, begun.tried
     around, left = list(exchanges(here)), limit
-    while tried < len(around):
+    while tried < len(around) and at < ROUNDS * len(around):
         if left == 0:
             return Searched(here, at, tried)
         pair, other = around[at % len(around)]
-        at, tried = (at + 1) % len(around), tried + 1
+        at, tried = at + 1, tried + 1
         if not subsets.is_joinable(subsets.mask(other.left.aliases())):
             continue
         left = None if left is None else left - 1
         # All other joins stay as they are, so that these two alone are compared.
-        if _value(other, subsets, weighing) < _value(pair, subsets, weighing):
+        if _value(other, subsets, weighing) < (1 - NOISE) * _value(pair, subsets, weighing):
             here, tried = _with(here, pair, other), 0
             around = list(exchanges(here))
-    return Searched(here, at, tried, done=True)
+    return Searched(here, at, tried, done=left == limit)
 
 
 def exchanges(plan: Plan) -> Iterator[tuple[Join, Join]]:
@@ -101,28 +104,6 @@ def connected_tree(subsets: Subsets) -> Plan:
     return left_deep(order)
 
 
-Value = Callable[[Plan], float]
-"""What a plan costs."""
-
-
-def left_deep_order(aliases: Sequence[str], value: Value) -> Plan:
-    """Find the left-deep tree that no exchange of two sources makes cheaper, from the given order on.
-
-    The paper only says "a local search": here the best exchange is taken until none is better.
-
-    >>> costs = {"((A B) C)": 3.0, "((C B) A)": 2.0, "((A C) B)": 1.0, "((C A) B)": 1.0}
-    >>> left_deep_order("BAC", lambda plan: costs.get(plan.notation(), 5.0)).notation()
-    '((C A) B)'
-    """
-    here = list(aliases)
-    while True:
-        around = [_exchanged(here, i, j) for i, j in combinations(range(len(here)), 2)]
-        best = min(around, key=lambda order: (value(left_deep(order)), order), default=here)
-        if not value(left_deep(best)) < value(left_deep(here)):
-            return left_deep(here)
-        here = best
-
-
 def left_deep(order: Sequence[str]) -> Plan:
     """Build the left-deep tree of an order.
 
@@ -133,9 +114,3 @@ def left_deep(order: Sequence[str]) -> Plan:
     for alias in order[1:]:
         plan = Join(plan, Leaf(alias))
     return plan
-
-
-def _exchanged(order: list[str], i: int, j: int) -> list[str]:
-    found = list(order)
-    found[i], found[j] = found[j], found[i]
-    return found

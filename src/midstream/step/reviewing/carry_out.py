@@ -15,6 +15,7 @@ from midstream.model.words import brief_text
 from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.optimizer.policies.policy_contract import Decision, SwitchCost
 from midstream.runtime import checks
+from midstream.runtime.garbage import uncollected
 from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.commands.migrate import Migrate
 from midstream.step.draft import Draft
@@ -55,7 +56,8 @@ def review(draft: Draft, store: ChunkStore) -> Draft:
             continue
         attempt = draft.copy()
         try:
-            _review(attempt, Reviewing(draft.manifest, one, now, store, trees_at_once(draft.manifest, one)))
+            with uncollected():
+                _review(attempt, Reviewing(draft.manifest, one, now, store, trees_at_once(draft.manifest, one)))
         except MidstreamError as error:
             _failed(draft, one, now, str(error))
         except MemoryError:
@@ -113,7 +115,7 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         decision=decided,
         reason=decision.reason,
         foreseen=reviewing.running.cost,
-        real=reviewing.review.real,
+        real=reviewing.real,
     )
     if decided == "switch" and (chosen := reviewing.review.weighed(decision.plan or "")) is not None:
         # What the new plan does beyond what it is taken for calls for a review.
@@ -278,6 +280,6 @@ def figures(reviewing: Reviewing) -> dict[str, Any]:
     known: Mapping[str, Any] = reviewing.estimate.statistics.sources
     return {
         "foreseen": significant(reviewing.running.cost),
-        "real": None if (real := reviewing.review.real) is None else significant(real),
+        "real": None if (real := reviewing.real) is None else significant(real),
         "sources": {alias: {"rate": significant(one.rate), "rows": round(one.rows, 1)} for alias, one in known.items()},
     }

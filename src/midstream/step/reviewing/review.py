@@ -57,11 +57,11 @@ class Reviewing:
         """What its plans would hold and do: counted where the running plan keeps it, else by samples of its rows."""
         return Estimate(live_statistics(self.manifest, self.one.lead, self.store))
 
-    @cached_property
+    @property
     def review(self) -> Review:
         """What the policy is shown."""
+        # Not kept: it would hold what holds it, and the samples would wait for a garbage collection.
         kept, figures = self.one.kept, self.estimate.statistics
-        elapsed = max(self.now - kept.reviewed, 0) / SECOND if kept.reviewed is not None else 0.0
         horizon = self.one.settings.horizon
         return Review(
             query=self.one.lead,
@@ -70,11 +70,11 @@ class Reviewing:
             sure_gain=self.sure_gain,
             predict=self.predict,
             time=self.now,
-            elapsed=elapsed,
+            elapsed=self.elapsed,
             window=figures.window,
             statistics=figures,
             horizon=None if horizon is None else horizon / SECOND,
-            real=self.real(elapsed),
+            real=self.real,
             seed=self.manifest.seed,
             step=self.manifest.step,
             options=self.one.settings.options,
@@ -152,12 +152,19 @@ class Reviewing:
         """Compute what a plan saves even where the figures are wrong."""
         return self.plans.sure_gain(parse_plan(plan, self.query))
 
-    def real(self, elapsed: float) -> float | None:
-        """Compute the real cost of the running plan since the last review; None where a migration is part of that."""
+    @property
+    def elapsed(self) -> float:
+        """The seconds of event time since the last review, 0 before the first."""
+        kept = self.one.kept
+        return max(self.now - kept.reviewed, 0) / SECOND if kept.reviewed is not None else 0.0
+
+    @cached_property
+    def real(self) -> float | None:
+        """The real cost of the running plan since the last review; None where a migration is part of that."""
         entry, kept = self.manifest.queries[self.one.lead], self.one.kept
-        if not elapsed or kept.plan != entry.plan:
+        if not self.elapsed or kept.plan != entry.plan:
             return None
-        return self.plans.real((entry.counters.comparisons - kept.comparisons) / elapsed)
+        return self.plans.real((entry.counters.comparisons - kept.comparisons) / self.elapsed)
 
     def predict(self, plan: str) -> SwitchCost | None:
         """Predict the cost of a move to a plan by the allowed strategy that suits it best. None if there is none."""

@@ -15,7 +15,7 @@ UNITS = JoinUnitCosts()
 ANY_STEP = 1_500_000.0  # ns of a step, however few its rows are
 SHORT = 5_000_000.0  # ns that reviews may add to a step beyond a usual step's work
 FEW_SOURCES = 8  # so many are weighed in one step, however small that is
-TREE = 6_000.0  # ns for each source of a tree that a search weighs
+TREE, SOURCE = 80_000.0, 5_000.0  # ns for a tree that a search weighs, and for each of its sources
 
 
 def price(streams: int, rows: float, *, sliced: bool = False) -> float:
@@ -24,18 +24,18 @@ def price(streams: int, rows: float, *, sliced: bool = False) -> float:
     Of a join of many sources, and of one whose search is `sliced`, that is what the step takes which decides.
 
     >>> [round(price(streams, rows) / 1e6, 1) for streams, rows in [(3, 1_000), (3, 180_000), (10, 1_000), (21, 1_000)]]
-    [5.3, 12.5, 98.4, 46.9]
+    [5.4, 27.8, 98.5, 47.0]
     """
     if sliced or streams > MOST_SOURCES:
         plans = 15_000_000.0 + 1_500_000.0 * streams
     else:
         plans = 800_000.0 * streams**2 - 2_500_000.0 + 20_000.0 * (1 << streams)
-    return plans + 400.0 * min(rows, streams * BUDGET) + 15.0 * rows
+    return plans + 400.0 * min(rows, streams * BUDGET) + 100.0 * rows
 
 
 def slice_price(streams: int) -> float:
     """Foresee what one step of a search in slices takes, in nanoseconds, except for the trees that are weighed."""
-    return 3_000_000.0 + 150_000.0 * streams
+    return 2_000_000.0 + 270_000.0 * streams
 
 
 def trees_at_once(manifest: Manifest, one: PlanGroup) -> int | None:
@@ -46,7 +46,7 @@ def trees_at_once(manifest: Manifest, one: PlanGroup) -> int | None:
     streams, most = len(query_of(manifest.queries[one.lead]).sources), usual_step(manifest) + SHORT
     if streams <= FEW_SOURCES or (streams <= MOST_SOURCES and price(streams, 0.0) <= most):
         return None
-    return max(int((most - slice_price(streams)) / (TREE * streams)), 1)
+    return max(int((most - slice_price(streams)) / (TREE + SOURCE * streams)), 1)
 
 
 def usual_step(manifest: Manifest) -> float:

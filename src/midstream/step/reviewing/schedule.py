@@ -18,7 +18,7 @@ from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.window import SECOND
-from midstream.step.arrangement import known_arrangement
+from midstream.step.arrangement import keep_arrangement, known_arrangement
 from midstream.step.program import unit_of
 from midstream.step.reviewing.group_settings import settings_of
 from midstream.step.reviewing.plan_group import PlanGroup, group_of, groups_with_choice, is_quiet, query_time
@@ -71,7 +71,8 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
         risen = after.plan and after.pace > RISEN * (after.spared or 0.0) and _can_pay(manifest, settings, kept)
         if after.searched or over or risen or after.excess > after.price:
             wanted.append(Candidate(replace(one, kept=after), now))
-    return (revised(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest), wanted
+    looked = revised(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest
+    return keep_arrangement(manifest, looked), wanted
 
 
 def in_turn(manifest: Manifest, wanted: Iterable[Candidate]) -> list[Candidate]:

@@ -69,7 +69,7 @@ def test_small_chunks_that_follow_one_another_are_counted_together() -> None:
     sizes = [17_000, 10_000, 6_000, 500, SMALL, 1, 0]
     found = neighbours("lane", [ChunkRef(f"c{at}", rows, rows, 0) for at, rows in enumerate(sizes)])
     assert [one.names for one in found] == [("c0",), ("c1", "c2"), ("c3",), ("c4",), ("c5", "c6")]
-    assert [one.is_small for one in found] == [False, True, True, False, True]
+    assert [one.is_small for one in found] == [False, True, True, True, True]
 
 
 @pytest.mark.usefixtures("_read_together")
