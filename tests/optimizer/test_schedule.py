@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import runpy
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +19,10 @@ from midstream.language.parse import parse_query
 from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.schema import StreamSchema
+from midstream.runtime.garbage import uncollected
 from midstream.step.reviewing import review_price
+from midstream.step.reviewing.plan_group import plan_group
+from midstream.step.reviewing.review import Reviewing
 from midstream.step.reviewing.review_price import price, usual_step
 from midstream.step.reviewing.schedule import SAVED, in_turn, look, paid
 from tests.forked import PATHS
@@ -160,6 +165,18 @@ def test_no_more_than_some_reviews_are_saved_up_for() -> None:
     manifest = replace(job(1), step=10**6, reviews=ReviewBudget(5, 0.0, 0.0))
     (one,) = look(manifest)[1]
     assert paid(manifest, one.one, price(3, 0)).reviews.left == pytest.approx((SAVED - 1) * price(3, 0))
+
+
+def test_a_review_leaves_nothing_for_a_garbage_collection() -> None:
+    made = settled()
+    review = Reviewing(made.manifest, plan_group(made.manifest, "q"), FILLED * SECOND, made._store)
+    assert review.decide() and review.predict("((A B) C)")
+    left = weakref.ref(review.estimate.statistics.samples)
+    with uncollected():
+        del review
+        assert left() is None
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 def test_a_join_of_many_streams_is_reviewed_in_slices_and_moves_to_a_better_plan(

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, permutations, product
+from dataclasses import dataclass, field
+from itertools import combinations, cycle, permutations, product
 from random import Random
 from typing import Literal
 
 import numpy as np
 import pytest
 from pytest import approx
+from typing_extensions import override
 
 from midstream.lab.costs.om_heuristics import left_deep_order
-from midstream.optimizer.cost.plan_cost import CostModel
+from midstream.optimizer.cost.join_cost import JoinMade
+from midstream.optimizer.cost.plan_cost import CostModel, PlansWeighed
 from midstream.optimizer.cost.sizes import Sizes
 from midstream.optimizer.cost.units import PLAN_OBJECTIVES, CostWeights, JoinUnitCosts
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.search.best import best_plans, cheapest_orders
 from midstream.optimizer.search.bushy import MOST_SOURCES, cheapest_trees
-from midstream.optimizer.search.greedy import Searched, connected_tree, searched_tree
+from midstream.optimizer.search.greedy import NOISE, ROUNDS, Searched, connected_tree, exchanges, searched_tree
 from midstream.optimizer.search.subsets import Subsets
 from midstream.optimizer.statistics import Condition, JoinStatistics, Sources, SourceStatistics, Statistics
 from midstream.plan.tree import Join, MultiJoin, Plan, bushy_trees, left_deep_trees
@@ -163,6 +166,32 @@ def test_local_search_comes_near_to_the_best(seed: int) -> None:
     assert found == whole and slices > 1, "interrupted, it goes the same way"
     assert best <= searched * (1 + 1e-9)
     assert searched <= 1.5 * best
+
+
+@dataclass(frozen=True)
+class Noisy(PlansWeighed):
+    """Joins weighed by one figure after the other, whatever they are."""
+
+    figures: Iterator[float] = field(default_factory=lambda: iter(()))
+
+    @override
+    def of_joins(self, made: list[JoinMade]) -> float:
+        return next(self.figures)
+
+
+def test_a_search_ends_though_its_figures_never_agree() -> None:
+    of, random = subsets(drawn(1, 7)), Random(5)
+    weighing = Noisy(CostModel(), of.sizes, frozenset(), figures=iter(random.random, None))
+    found = searched_tree(Searched(connected_tree(of)), of, weighing)
+    assert found.done and found.at == ROUNDS * len(list(exchanges(found.tree)))
+
+
+def test_a_search_takes_no_tree_that_is_better_by_noise_alone() -> None:
+    of = subsets(drawn(1, 7))
+    for factor, taken in ((1 - 0.9 * NOISE, False), (1 - 1.1 * NOISE, True)):
+        weighing = Noisy(CostModel(), of.sizes, frozenset(), figures=cycle([factor, 1.0]))
+        found = searched_tree(Searched(connected_tree(of)), of, weighing)
+        assert (found.tree != connected_tree(of)) is taken
 
 
 @pytest.mark.parametrize("seed", [1, 2, 5])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -94,6 +96,24 @@ def test_each_chunk_is_opened_once() -> None:
     before = dict(memory.drawn)
     sampled(made, 290, 0, memory)
     assert before and all(memory.drawn[at] is found for at, found in before.items())
+
+
+@pytest.mark.parametrize("budget", [300, 5_000], ids=["some rows", "all rows"])
+def test_at_the_next_review_only_new_chunks_are_opened(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, memory, opened = job("one key", "uniform"), ChunkSamples(), list[str]()
+    get = made.store.get
+    monkeypatch.setattr(made.store, "get", lambda ref: opened.append(ref.name) or get(ref))
+    lanes, new = {}, list[str]()
+    for lane, state in made.manifest.lane_states.items():
+        new += [listing.chunks[-1].name for listing in state.states.values()]
+        states = {id: replace(listing, chunks=listing.chunks[:-1]) for id, listing in state.states.items()}
+        lanes[lane] = replace(state, states=states)
+    sampled(replace(made, manifest=replace(made.manifest, lane_states=lanes)), budget, 0, memory)
+    assert opened and set(opened).isdisjoint(new)
+    opened.clear()
+    whole = sampled(made, budget, 0, memory).rows(frozenset("ABC"))
+    assert sorted(opened) == sorted(new)
+    assert whole == sampled(made, budget).rows(frozenset("ABC"))
 
 
 def test_no_more_rows_are_remembered_than_there_is_room_for() -> None:
