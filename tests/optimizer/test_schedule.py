@@ -20,7 +20,6 @@ from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.schema import StreamSchema
 from midstream.runtime.garbage import uncollected
-from midstream.step.reviewing import review_price
 from midstream.step.reviewing.plan_group import plan_group
 from midstream.step.reviewing.review import Reviewing
 from midstream.step.reviewing.review_price import price, usual_step
@@ -179,10 +178,7 @@ def test_a_review_leaves_nothing_for_a_garbage_collection() -> None:
     assert gc.isenabled()
 
 
-def test_a_join_of_many_streams_is_reviewed_in_slices_and_moves_to_a_better_plan(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(review_price, "TREE", 420_000.0)
+def test_a_join_of_many_streams_is_reviewed_in_slices_and_moves_to_a_better_plan() -> None:
     names = "ABCDEFGHIJKLMN"
     made = engine(names)
     made.optimize("q", mode="auto", review="2 seconds", effort=1.0)

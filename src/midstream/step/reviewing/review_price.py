@@ -15,7 +15,7 @@ UNITS = JoinUnitCosts()
 ANY_STEP = 1_500_000.0  # ns of a step, however few its rows are
 SHORT = 5_000_000.0  # ns that reviews may add to a step beyond a usual step's work
 FEW_SOURCES = 8  # so many are weighed in one step, however small that is
-TREE, SOURCE = 80_000.0, 5_000.0  # ns for a tree that a search weighs, and for each of its sources
+TREE = 500_000.0  # ns for a tree that a search weighs, with the joins of samples that are new in it
 
 
 def price(streams: int, rows: float, *, sliced: bool = False) -> float:
@@ -46,7 +46,7 @@ def trees_at_once(manifest: Manifest, one: PlanGroup) -> int | None:
     streams, most = len(query_of(manifest.queries[one.lead]).sources), usual_step(manifest) + SHORT
     if streams <= FEW_SOURCES or (streams <= MOST_SOURCES and price(streams, 0.0) <= most):
         return None
-    return max(int((most - slice_price(streams)) / (TREE + SOURCE * streams)), 1)
+    return max(int((most - slice_price(streams)) / TREE), 1)
 
 
 def usual_step(manifest: Manifest) -> float:
