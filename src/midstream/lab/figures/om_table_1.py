@@ -39,8 +39,8 @@ class OmTable1(OmFigure):
     setting: ClassVar[str] = (
         STREAMS
         + f"Q2, coefficient of variation {DRIFTING}. Plans by weights: how many different plans are chosen for the "
-        "operators of Fig. 2, by a weight on the output rate and by one on memory. Chain is left out: it schedules the "
-        "operators of one plan, which are not queued here."
+        "operators of Fig. 2, by a weight on the output rate and by one on memory. Chain is not here: it schedules "
+        "queued operators, as tests/unit/lab/test_om_chain.py has it for ten queries."
     )
 
     @override
