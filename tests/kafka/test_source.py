@@ -246,6 +246,17 @@ def test_what_cannot_be_decoded_is_a_dead_letter_with_its_message(kafka: Broker)
     assert "cannot read 'one' as int64" in found[6]["_reason"]
 
 
+def test_a_whole_number_may_have_a_point_or_a_power_of_ten(kafka: Broker) -> None:
+    topic = kafka.topic("orders")
+    values = [json.dumps(row(k)).replace('"k": ', '"k": 1').encode() for k in range(4)]
+    ends = (b".0,", b"e1,", b".5,", b",")
+    kafka.send(topic, [value.replace(b",", end, 1) for value, end in zip(values, ends, strict=True)])
+    streams = {"A": stream(kafka, topic)}
+    drain(streams)
+    assert keys() == [10, 13, 110]
+    assert [one["_reason"] for one in dead(streams)] == ["column 'k': cannot read '12.5' as int64"]
+
+
 def test_a_value_on_several_lines_is_one_row(kafka: Broker) -> None:
     topic = kafka.topic("orders")
     kafka.send(topic, [json.dumps(row(1), indent=2).encode(), b'{"k": 7, "ts": "2024-01-01T00:00:03Z"}\n{}', row(2)])

@@ -74,6 +74,10 @@ def test_texts_are_read_and_what_cannot_be_read_is_named() -> None:
     [
         ("k INT", pa.array([1, 2**40]), [1], 1),
         ("k BIGINT", pa.array([1.0, 1.5, float("nan")]), [1], 2),
+        ("k BIGINT", pa.array(["1.0", "-2.", "1.5E1", "9.2e18"]), [1, -2, 15, 92 * 10**17], 0),
+        ("k BIGINT", pa.array(["1.5", "1e-2", "1e19", "1e999", ".", "e1", "0x1.0"]), [], 7),
+        ("k TINYINT", pa.array(["127.0", "128.0", "-128.0", "-129.0"]), [127, -128], 2),
+        ("k UBIGINT", pa.array(["18446744073709551615.0", "18446744073709551616.0", "-1.0"]), [2**64 - 1], 2),
         ("k DOUBLE", pa.array([1, 2]), [1.0, 2.0], 0),
         ("k DECIMAL(4, 2)", pa.array([Decimal("1.25"), Decimal("100.00")]), [Decimal("1.25")], 1),
         ("k DATE", pa.array(["2024-02-29", "2023-02-29"]), [datetime.date(2024, 2, 29)], 1),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +26,8 @@ from midstream.step.admission.mixed import Mixed, read_of, reasons_of
 from midstream.step.admission.unreadable import surely_unreadable
 
 _SHOWN = 80
+_WITH_POINT = re.compile(r"-?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d{1,3})?", re.ASCII)
+"""A number that is written with a point or a power of ten."""
 _REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
@@ -270,9 +274,28 @@ def _cast(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Arra
         return _as_type(values, field.type)
     except _REFUSALS:
         read, rows = _read_in_part(values, field.type)
+        whole, by_text = dict[int, int](), _is_text(values.type) and pt.is_integer(field.type)
         for row, value in zip(rows.tolist(), python_values(values.take(pa.array(rows))), strict=True):
-            reasons.setdefault(row, unlike(str(value), field))
-        return read
+            number = _whole_number(str(value), field.type) if by_text else None
+            if number is None:
+                reasons.setdefault(row, unlike(str(value), field))
+            else:
+                whole[row] = number
+        if not whole:
+            return read
+        mask = np.zeros(len(read), np.bool_)
+        mask[list(whole)] = True
+        return pc.replace_with_mask(read, mask, pa.array(whole.values(), field.type))
+
+
+def _whole_number(text: str, kind: pa.DataType) -> int | None:
+    # Arrow takes the float 1.0 for an integer, but not the text of it, which JSON writers give.
+    if not _WITH_POINT.fullmatch(text):
+        return None
+    number, signed = Decimal(text), pt.is_signed_integer(kind)
+    most = 1 << (kind.bit_width - signed)
+    inside = -most * signed <= number < most
+    return int(number) if inside and number == number.to_integral_value() else None
 
 
 def _read_in_part(values: pa.Array, kind: pa.DataType) -> tuple[pa.Array, npt.NDArray[np.int64]]:
