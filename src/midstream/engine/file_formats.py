@@ -514,11 +514,8 @@ def rows_of_objects(
     values.
     """
     reasons = dict(reasons)
-    own = _own_keys(objects, columns.names, reasons)
-    found = {
-        field.name: column([one.get(keys[field.name]) if field.name in keys else None for one, keys in own], field)
-        for field in columns
-    }
+    own, keys = _own_keys(objects, columns.names, reasons)
+    found = {field.name: column(_values_of(own, keys, field.name), field) for field in columns}
     if not reasons:
         return pa.table(found)
     first = columns.field(0)
@@ -527,17 +524,34 @@ def rows_of_objects(
     return pa.table(found).append_column(CORRUPT, pa.array(corrupt, pa.string()))
 
 
+def _values_of(
+    objects: Sequence[Mapping[str, Any]], own_keys: Sequence[Mapping[str, str]], name: str
+) -> list[Any | None]:
+    first = own_keys[0] if own_keys else {}
+    if name in first and all(keys is first for keys in own_keys):
+        key = first[name]
+        return [one.get(key) for one in objects]
+    return [one.get(keys[name]) if name in keys else None for one, keys in zip(objects, own_keys, strict=True)]
+
+
 def _own_keys(
     objects: Sequence[Mapping[str, Any] | None], names: Sequence[str], reasons: dict[int, str]
-) -> list[tuple[Mapping[str, Any], Mapping[str, str]]]:
-    """Return each object with its keys by the names of the columns that they are of.
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, str]]]:
+    """Return the objects, and of each its keys by the names of the columns that they are of.
 
     One in which two keys could be meant gets a reason.
     """
     of_keys = dict[tuple[str, ...], dict[str, str] | AlikeColumns]()
-    found = list[tuple[Mapping[str, Any], Mapping[str, str]]]()
+    found, own_keys = list[Mapping[str, Any]](), list[Mapping[str, str]]()
+    last: tuple[str, ...] | None = None
+    own: dict[str, str] | AlikeColumns = {}
     for at, one in enumerate(objects):
         keys = () if one is None else tuple(one)
+        if keys == last and not isinstance(own, AlikeColumns):  # As in most messages of a topic.
+            found.append(one or {})
+            own_keys.append(own)
+            continue
+        last = keys
         if keys not in of_keys:
             try:
                 of_keys[keys] = own_names(names, keys)
@@ -546,9 +560,9 @@ def _own_keys(
         own = of_keys[keys]
         if isinstance(own, AlikeColumns):
             reasons[at] = str(own)
-            own = {}
-        found.append((one or {}, own))
-    return found
+        found.append(one or {})
+        own_keys.append({} if isinstance(own, AlikeColumns) else own)
+    return found, own_keys
 
 
 def json_object(line: bytes) -> dict[str, Any] | None:

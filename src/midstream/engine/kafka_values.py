@@ -106,7 +106,7 @@ class Registered:
             found = reader(value[5:])
         except Exception as error:  # Nor for bytes that are of another schema.
             return f"the value is none of schema {id}: {type(error).__name__}"
-        return found if isinstance(found, Mapping) else f"schema {id} is not a record"
+        return found if isinstance(found, dict) else f"schema {id} is not a record"
 
 
 def _avro(schema: Mapping[str, Any]) -> Callable[[bytes], Mapping[str, Any]]:

@@ -55,6 +55,8 @@ def rows_too_deep(values: Sequence[Any]) -> set[int]:
     >>> rows_too_deep([[[1]], endless, {"x": 1}])
     {1}
     """
+    if not any(issubclass(kind, list | tuple | Mapping) for kind in {*map(type, values)}):
+        return set()
     found = {row: value for row, value in enumerate(values) if isinstance(value, list | tuple | Mapping)}
     return {row for row, value in found.items() if _is_too_deep(value)}
 
