@@ -7,8 +7,10 @@ they are the same on a busy machine; seconds are printed beside, and mean little
 on which no other plan is better to stay, and the longest pushes; at the end stands what is required beside what was
 found. Without `--all` the parts that take long have fewer cases, and `--cases` gives all parts as many.
 
-To be over in minutes a case has three phases, at most three plans beside those that `auto` visits, windows of 5 to 20
-steps and at most 3,000 rows of a stream alive: most cases are small, and there is little to gain in them.
+To be over in minutes a case has three phases and at most three plans beside those that `auto` visits. Most cases have
+windows of 5 to 20 steps, at most two queries and 3,000 rows of a stream alive: there is little to gain in them. Of the
+seeds from `LARGE_FROM` on every third one has a window of 50 to 500 steps, 1,000 to 10,000 rows of each stream a step,
+or a chain of 5 to 50 queries whose windows and filters differ.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,9 +35,11 @@ from midstream.step.reviewing.review_price import ANY_STEP, price
 
 SECOND = 1_000_000
 Figures = np.ndarray[tuple[int], np.dtype[np.float64]]
-SEEDS = {"training": range(1, 31), "test": range(2001, 2031)}  # 1 to 30 and 1000 to 1039 were tuned by
+SEEDS = {"training": range(1, 43), "test": range(3001, 3031)}  # 1 to 42, 1000 to 1039 and 2001 to 2030 were seen
+LARGE_FROM, LARGE = 31, ("window", "rows", "queries")  # From this seed on every third case is large.
 KINDS = ("flip", "ramp", "season", "burst", "skew", "stop", "steady")
 MOST_PLANS, MOST_ROWS, PHASES = 3, 3_000, 3  # rows alive in a stream
+HOT_ROWS = 300  # rows of one hot key alive in a stream, at most
 ABOVE = 1.05  # no case may do so many times the work of its best fixed plan
 DENSE, SPARSE = (2.0, 5.0), (0.01, 0.1)  # partners that a row of one stream has in the window of another
 
@@ -58,7 +62,26 @@ class Case:
 
     @staticmethod
     def drawn(seed: int) -> Case:
-        """Draw the case of a seed."""
+        """Draw the case of a seed: a small one, or of `LARGE_FROM` on every third one a large one."""
+        case = Case.small(seed)
+        return case.large() if seed >= LARGE_FROM and seed % 3 == 0 else case
+
+    def large(self) -> Case:
+        """Draw a long window, many rows a step, or a chain of many queries instead."""
+        rng = np.random.default_rng([51, self.seed])
+        match LARGE[self.seed // 3 % len(LARGE)]:
+            case "window":
+                window = int(np.exp(rng.uniform(np.log(50), np.log(500))))
+                rate = min(self.rate, int(rng.integers(5, 60)))
+                return replace(self, window=window, rate=rate, phase=max(2 * window, 30))
+            case "rows":
+                rate = int(np.exp(rng.uniform(np.log(1_000), np.log(10_000))))
+                return replace(self, window=5, rate=rate, phase=30)
+        return replace(self, queries=int(np.exp(rng.uniform(np.log(5), np.log(50)))))
+
+    @staticmethod
+    def small(seed: int) -> Case:
+        """Draw the case of a seed with at most two queries, windows of 5 to 20 steps and `MOST_ROWS` alive."""
         rng = np.random.default_rng([46, seed])
         kind = KINDS[seed % len(KINDS)]
         streams = "ABCDEFGH"[: int(rng.choice([3, 3, 4, 4, 5, 6, 8]))]
@@ -113,7 +136,8 @@ class Case:
             keys = max(int(self.rate * self.window / self.density(stream, step)), 2) * (3 if self.on == "band" else 1)
             columns = {name: rng.integers(0, keys, rows) for name in "kj"}
             if self.kind == "skew":
-                hot = rng.random(rows) < (0.1 if stream in self.dense[step // self.phase] else 0.0)
+                hottest = min(0.1, HOT_ROWS / (self.rate * self.window))  # Their pairs grow with the square.
+                hot = rng.random(rows) < (hottest if stream in self.dense[step // self.phase] else 0.0)
                 columns = {name: np.where(hot, 1, values) for name, values in columns.items()}
             times = np.sort(rng.integers(step * SECOND, (step + 1) * SECOND, rows))
             found[stream] = pa.table(
@@ -141,7 +165,9 @@ class Case:
         for stream in self.streams:
             engine.create_stream(stream, "id BIGINT, k BIGINT, j BIGINT, ts TIMESTAMP", timestamp="ts")
         for at in range(self.queries):
-            engine.add_query(f"q{at}", f"{self.sql} WINDOW {max(self.window - at, 2)} SECONDS", plan=plan)
+            more = f" AND A.j >= {at}" if self.queries > 2 and at % 2 else ""  # A chain of windows and filters.
+            window = max(self.window - at, 2)
+            engine.add_query(f"q{at}", f"{self.sql}{more} WINDOW {window} SECONDS", plan=plan)
         engine.optimize(mode=mode)
         return engine
 
@@ -301,7 +327,7 @@ def main() -> None:
     def cases(part: str, few: int, every: int) -> int:
         return 0 if given.only not in (None, part) else given.cases or (every if given.all else few)
 
-    if count := cases("drifts", 30, 30):
+    if count := cases("drifts", *[len(SEEDS[given.set])] * 2):
         seeds = SEEDS[given.set] if given.first is None else range(given.first, given.first + count)
         found, judged = drifts(seeds[:count])
         required += judged

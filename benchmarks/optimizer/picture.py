@@ -58,8 +58,8 @@ def over_time(axis: Any, records: Sequence[Record], report: Report) -> None:
         times, work = _curve(own, report)
         axis.plot(times, work, color=COLORS[JUDGED], linewidth=2.2, label=f"{JUDGED}")
         for number, (step, plan) in enumerate(own.switches):
-            said = "it moves the query" if number == 0 else None
-            axis.axvline(step * report.load.tick, color=COLORS[JUDGED], linestyle=":", linewidth=1.2, label=said)
+            first = "it moves the query" if number == 0 else None
+            axis.axvline(step * report.load.tick, color=COLORS[JUDGED], linestyle=":", linewidth=1.2, label=first)
             top = (step * report.load.tick, axis.get_ylim()[1])
             axis.annotate(f"to {plan}", top, (4, -2), textcoords="offset points", fontsize=8, va="top")
     axis.set_ylim(bottom=0)

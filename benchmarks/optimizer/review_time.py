@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from unittest.mock import patch
 
 from midstream.state.store.chunk_store import ChunkStore
 from midstream.step import plan_step
 from midstream.step.draft import Draft
+from midstream.step.reviewing.carry_out import review
 
 
 @dataclass
@@ -22,7 +24,7 @@ class ReviewTime:
 @contextmanager
 def review_time() -> Iterator[ReviewTime]:
     """Measure what reviews take in this process meanwhile."""
-    spent, review = ReviewTime(), plan_step.review
+    spent = ReviewTime()
 
     def measured(draft: Draft, store: ChunkStore) -> Draft:
         begun = time.thread_time()
@@ -31,8 +33,5 @@ def review_time() -> Iterator[ReviewTime]:
         finally:
             spent.seconds += time.thread_time() - begun
 
-    plan_step.review = measured
-    try:
+    with patch.object(plan_step, "review", measured):
         yield spent
-    finally:
-        plan_step.review = review

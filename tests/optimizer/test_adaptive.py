@@ -38,6 +38,7 @@ class Course:
     unsure: frozenset[str] = frozenset()
     step_length: float = 1.0
     elapsed: float = 1.0
+    lost: float = 0.0
     shown: int | None = None
     """So many other plans are shown, the cheapest; what else is asked for is weighed."""
 
@@ -67,6 +68,7 @@ class Course:
             statistics=Statistics({}, step=self.step_length),
             options=options,
             memory=memory,  # type: ignore[arg-type]
+            lost=self.lost,
             weigh=plans.get,
         )
         self.cost += now.cost
@@ -106,6 +108,30 @@ def test_where_switches_have_not_paid_more_reviews_must_agree_however_cheap_the_
         memory = course.step(number, memory)
         running += course.running
     assert running == "BAAAAAABBBBB"
+
+
+@pytest.mark.parametrize(("lost", "expected"), [(3.0, "BAAAAAABBBBB"), (4.0, "BAAAAABBBBBB")])
+def test_where_what_was_lost_is_the_price_of_a_review_and_a_move_times_the_bar_one_review_is_enough(
+    lost: float, expected: str
+) -> None:
+    course = Course(lambda n: (100.0, 40.0) if n == 0 or n > 5 else (40.0, 100.0), price=1.0, lost=lost)
+    memory: object = {}
+    running = ""
+    for number in range(12):
+        memory = course.step(number, memory)
+        running += course.running
+    assert running == expected
+
+
+def test_a_hurdle_makes_the_next_review_wait_and_a_better_plan_that_must_wait_is_regretted() -> None:
+    course = Course(lambda n: (100.0, 40.0) if n == 0 or n > 5 else (40.0, 100.0), price=1.0)
+    memory: object = {}
+    found = []
+    for number in range(8):
+        memory = course.step(number, memory)
+        assert course.decision is not None
+        found.append((course.decision.hurdle, course.decision.regret > 0))
+    assert found == [(1.0, False), (4.0, False), *[(2.0, False)] * 4, (4.0, True), (4.0, False)]
 
 
 @pytest.mark.parametrize("price", [PRICE, 1.0])

@@ -67,4 +67,9 @@ def test_the_best_schedule_is_no_worse_than_the_best_fixed_plan() -> None:
 
 def test_sets_are_apart_and_have_every_kind_of_drift() -> None:
     assert not set(SEEDS["training"]) & set(SEEDS["test"])
-    assert all({Case.drawn(seed).kind for seed in seeds} == set(KINDS) for seeds in SEEDS.values())
+    for seeds in SEEDS.values():
+        cases = [Case.drawn(seed) for seed in seeds]
+        assert {case.kind for case in cases} == set(KINDS)
+        assert max(case.window for case in cases) >= 50
+        assert max(case.rate for case in cases) >= 1_000
+        assert max(case.queries for case in cases) >= 5

@@ -16,6 +16,7 @@ import pytest
 
 import midstream as ms
 from midstream.language.parse import parse_query
+from midstream.model.counters import Counters
 from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.schema import StreamSchema
@@ -118,15 +119,19 @@ def test_an_effort_that_is_no_share_is_refused(effort: object) -> None:
         engine("ABC").optimize("q", effort=effort)  # type: ignore[arg-type]
 
 
-def job(queries: int, effort: float = 0.03) -> Manifest:
+SPARED = 1e9  # ns of work a second that another plan might spare
+
+
+def job(queries: int, effort: float = 0.03, **pace: float) -> Manifest:
     names = [f"q{at:04d}" for at in range(queries)]
     streams = {name: StreamSchema(name, COLUMNS, "ts") for name in "ABC"}
     bound = parse_query(query("ABC"), streams)
+    kept = Optimization(reviewed=0, price=price(3, 0), plan="((A B) C)", pace=SPARED, spared=SPARED)
     return Manifest(
         step=5,
         streams=streams,
         queries={name: QueryEntry(bound, "((A B) C)", since=0) for name in names},
-        optimizations={name: Optimization(reviewed=0, price=price(3, 0), plan="((A B) C)") for name in names},
+        optimizations={name: replace(kept, **pace) for name in names},
         optimizer=OptimizerSettings(effort=effort),
         progress={"A": StreamProgress(greatest=20 * SECOND)},
     )
@@ -136,7 +141,9 @@ def test_of_many_queries_none_starves_and_no_step_pays_for_more_than_a_usual_one
     manifest, turns = job(60, effort=1.0), dict[str, int]()
     for step in range(5, 400):
         now = (step + 20) * SECOND
-        manifest = replace(manifest, step=step, progress={"A": StreamProgress(greatest=now)})
+        compared = Counters(comparisons=step * 10**6)  # Where nothing is done, there is nothing to review.
+        queries = {name: replace(entry, counters=compared) for name, entry in manifest.queries.items()}
+        manifest = replace(manifest, step=step, queries=queries, progress={"A": StreamProgress(greatest=now)})
         manifest, wanted = look(manifest)
         chosen = in_turn(manifest, wanted)
         assert sum(one.one.kept.price for one in chosen) <= usual_step(manifest) + price(3, 0) + 5e6
@@ -158,6 +165,29 @@ def test_reviews_take_the_share_that_is_allowed_and_excess_work_pays_for_one_at_
     lost = replace(later, optimizations={"q0000": replace(kept, excess=price(3, 0))})
     (chosen,) = in_turn(*look(lost))
     assert paid(lost, chosen.one, price(3, 0)).reviews.left == pytest.approx(0.03 * usual_step(later))
+
+
+def test_a_plan_of_which_another_could_spare_little_is_not_reviewed_however_much_is_saved_up() -> None:
+    budget = ReviewBudget(5, 0.0, 10 * price(3, 0))
+    for pace, seldom in ((0.0, True), (0.01 * price(3, 0), True), (price(3, 0), False)):
+        assert bool(look(replace(job(1, pace=pace, spared=pace), reviews=budget))[1]) != seldom
+
+
+def test_after_moves_in_vain_more_must_be_lost_before_the_next_review() -> None:
+    wanted = list[int]()
+    for hurdle, times in ((1.0, 0.9), (1.0, 1.1), (3.0, 1.1), (3.0, 2.9), (3.0, 3.1)):
+        lost = job(1, pace=0.0, spared=0.0, hurdle=hurdle, excess=times * price(3, 0))
+        wanted.append(len(look(replace(lost, reviews=ReviewBudget(5)))[1]))
+    assert wanted == [0, 1, 0, 0, 1]
+
+
+def test_while_reviews_must_agree_the_next_one_comes_when_the_better_plan_would_have_saved_its_price() -> None:
+    made = engine("ABC", "((A B) C)")
+    made.optimize("q", mode="auto", review="1 hour", reviews=2)
+    run(made, range(60), BAD_FIRST, rate=RATE)
+    first, second = reviews(made.events)[:2]
+    assert first.decision == "stay" and "1 reviews of 2" in first.reason
+    assert second.decision == "switch" and second.step < 60
 
 
 def test_no_more_than_some_reviews_are_saved_up_for() -> None:

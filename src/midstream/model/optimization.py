@@ -96,7 +96,8 @@ class Optimization(EncodedOnce):
     `seen` is the event time of the last look, `seen_in` its step, and `counted` what the query had done by then: rows
     in, comparisons, results, and the rows that each inner join made. `pace` is what it did between the last two looks
     that another plan might spare, in nanoseconds a second, and `spared` what was foreseen of that, None where the next
-    look is to tell. `excess` is the work beyond, in nanoseconds since the last review.
+    look is to tell. `excess` is the work beyond, in nanoseconds since the last review; the next one comes when that is
+    `hurdle` times its price.
     """
 
     settings: OptimizerSettings | None = None
@@ -119,6 +120,7 @@ class Optimization(EncodedOnce):
     pace: float = 0.0
     spared: float | None = 0.0
     excess: float = 0.0
+    hurdle: float = 1.0
     searched: str = ""
     at: int = 0
     tried: int = 0

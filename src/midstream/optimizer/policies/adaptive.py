@@ -2,9 +2,9 @@
 
 OM (002 §4.2) switches whenever the figures enter another region, as if that were free. Here the gain over the time for
 which it is expected to last, less what the figures may be wrong by, must exceed the predicted cost of the migration.
-What a switch really brought is kept in a balance; one that did not pay raises the bar for that pair of plans, and so
-many more reviews must agree. So on a stream that flaps the number of switches between two plans grows with the
-logarithm of time only, and with it what can be lost against the best fixed plan.
+What a switch really brought is kept in a balance; one that did not pay raises the bar for that pair of plans. The next
+switch waits until the running plan has lost so many times what a review and the move take, or until so many reviews
+agree. That is ski rental: on a stream that flaps, moves and reviews take no more than what was lost by staying.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ PATIENCE = 4.0
 
 RAISED = 2.0
 """The factor by which a switch that did not pay raises the bar, and by which one that paid lowers it again."""
+
+ENOUGH = 4.0
+"""A loss of what so many reviews take is enough for a switch, however high the bar is."""
 
 HIGHEST = 64.0
 """No bar is higher."""
@@ -128,6 +131,11 @@ class Adaptive(Policy):
 
     @override
     def decide(self, review: Review) -> Decision:
+        decision = self._decide(review)
+        bar = max([1.0, *(one.height for one in self._judged(decode(Ledger, dict(decision.memory))).bars)])
+        return replace(decision, hurdle=1.0 if bar == 1.0 else min(bar, ENOUGH) * decision.hurdle)
+
+    def _decide(self, review: Review) -> Decision:
         ledger = self._settled(review, self._brought_up(review, decode(Ledger, review.memory)))
         ledger = self._remembered(review, ledger)
         if not review.alternatives:
@@ -143,10 +151,13 @@ class Adaptive(Policy):
         best, gain, price = next(carried, (*first, None))
         if price is None:
             return Decision(None, f"no strategy that is allowed carries it to {best.plan}", encode(ledger))
-        if reason := self._too_early(review, ledger, best) or self._too_dear(review, ledger, best, gain, price):
+        both = 1 + price.work / review.price  # what the review and the move take
+        if reason := self._too_early(review, ledger, best, both):
+            return Decision(None, reason, encode(ledger), hurdle=both, regret=gain)
+        if reason := self._too_dear(review, ledger, best, gain, price):
             return Decision(None, reason, encode(ledger))
         decided = replace(ledger, decided=best.plan, price=price.work, gain=gain)
-        return Decision(best.plan, self._why(review, ledger, best, gain, price), encode(decided))
+        return Decision(best.plan, self._why(review, ledger, best, gain, price), encode(decided), hurdle=both)
 
     def _better(self, review: Review, ledger: Ledger) -> Iterator[tuple[WeighedPlan, float]]:
         # Of those that are as good as the cheapest one, that comes first which has cost least at the reviews so far: it
@@ -233,9 +244,10 @@ class Adaptive(Policy):
         known = ledger.lifetime or self.option(review, "patience") * max(review.window, review.elapsed)
         return max(known, lived)
 
-    def _too_early(self, review: Review, ledger: Ledger, best: WeighedPlan) -> str:
+    def _too_early(self, review: Review, ledger: Ledger, best: WeighedPlan, both: float) -> str:
         # "" where so many reviews suffice.
-        needed = ceil(self.option(review, "reviews") * ledger.bar(review.running.plan, best.plan))
+        bar = ledger.bar(review.running.plan, best.plan)
+        needed = ceil(self.option(review, "reviews") * (1.0 if review.lost >= min(bar, ENOUGH) * both else bar))
         if ledger.beaten >= needed:
             return ""
         return f"{best.plan} saves {_share(review.running, best):.0%}, at {ledger.beaten} reviews of {needed} in a row"

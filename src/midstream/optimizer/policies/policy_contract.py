@@ -56,7 +56,8 @@ class Review:
     is known. `elapsed` is the time since then, `window` the longest window, `horizon` the time for which a gain counts,
     None where the policy is to know. `memory` is what it decided to remember last, empty at first. `at_rates` is what
     plans would cost at other rates and selectivities, None where that is not known; `weigh` is what a plan would cost
-    that is not among those shown.
+    that is not among those shown. `price` is the nanoseconds that a review takes, and `lost` so many
+    times that price is what the running plan has lost since the last one.
     """
 
     query: str
@@ -74,6 +75,8 @@ class Review:
     step: int = 0
     options: Mapping[str, float | str] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
+    lost: float = 0.0
+    price: float = 1.0
     at_rates: Callable[[Sequence[str]], CostAtRates] | None = None
     weigh: Callable[[str], float | None] | None = None
 
@@ -90,11 +93,17 @@ class Review:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a policy decides: the plan to go to, None to stay; why; and what it is to remember, as JSON values."""
+    """What a policy decides: the plan to go to, None to stay; why; and what it is to remember, as JSON values.
+
+    The next review comes when the running plan has lost `hurdle` times what a review takes. `regret` is what a plan
+    saves, in nanoseconds of work a second, that is to wait for the next review: that counts as lost meanwhile.
+    """
 
     plan: str | None
     reason: str
     memory: Mapping[str, Any] = field(default_factory=dict)
+    hurdle: float = 1.0
+    regret: float = 0.0
 
 
 class Policy(ABC):

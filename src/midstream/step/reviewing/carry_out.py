@@ -112,6 +112,7 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         price=reviewing.price,
         policy=one.settings.policy,
         memory=dict(decision.memory),
+        hurdle=decision.hurdle,
         decision=decided,
         reason=decision.reason,
         foreseen=reviewing.running.cost,
@@ -121,6 +122,8 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         # What the new plan does beyond what it is taken for calls for a review.
         spared = max(one.kept.pace - (reviewing.running.work - chosen.work), 0.0)
         kept = replace(kept, counted=(), pace=spared, spared=spared)
+    if decision.regret and one.settings.counts_time_alone:
+        kept = replace(kept, spared=max(one.kept.pace - decision.regret, 0.0))
     if not _is_reported(one, decision, reviewing):
         draft.events.append(_event(reviewing, decision, decided, cost))
     keep(draft, one.lead, _proposed(draft, reviewing, kept, decision, cost))

@@ -79,6 +79,8 @@ class Reviewing:
             step=self.manifest.step,
             options=self.one.settings.options,
             memory=kept.memory if kept.policy == self.one.settings.policy else {},
+            lost=kept.excess / max(kept.price, 1.0),
+            price=max(kept.price, 1.0),
             at_rates=self.at_rates,
             weigh=self.weigh,
         )

@@ -30,6 +30,7 @@ STEPS = 4  # so many steps go without a look where they do little
 MUCH = 500_000.0  # ns of work after which a look is worth its while at once
 LITTLE = 0.1  # the share of all its work by which a plan may do more than foreseen
 RISEN = 1.3  # a plan does so many times what was foreseen: then a review comes as soon as the budget allows
+SPARES = 4.0  # so many times the share of reviews in all work is theirs in what another plan might spare
 PAYS = 0.5  # the share of excess work that pays for a review: not all of it could be spared
 
 
@@ -59,7 +60,8 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
             first = price(len(query_of(manifest.queries[lead]).sources), 0.0)
             seen[lead] = replace(kept, reviewed=now, reviewed_in=manifest.step, price=first, seen=now)
             continue
-        over = now - kept.reviewed >= settings.review and _can_pay(manifest, settings, kept)
+        due = now - kept.reviewed >= settings.review and _can_pay(manifest, settings, kept)
+        over = due and _is_worth_it(settings, kept, now)
         if not (kept.searched or over or _looks(manifest, lead, kept)):
             continue
         if any(manifest.queries[name].migrations for name in names) or manifest.queries[lead].since >= manifest.step:
@@ -69,7 +71,8 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
             continue
         after = seen[lead] = _looked(manifest, lead, kept, now)
         risen = after.plan and after.pace > RISEN * (after.spared or 0.0) and _can_pay(manifest, settings, kept)
-        if after.searched or over or risen or after.excess > after.price:
+        risen = risen and _is_worth_it(settings, after, now)
+        if after.searched or over or risen or after.excess > after.price * after.hurdle:
             wanted.append(Candidate(replace(one, kept=after), now))
     looked = revised(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest
     return keep_arrangement(manifest, looked), wanted
@@ -97,6 +100,14 @@ def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
     most = SAVED * max([price, *(kept.price for kept in manifest.optimizations.values())])
     left = min(_left(manifest, one.settings.effort), most) - max(price - one.kept.excess, 0.0)
     return replace(manifest, reviews=ReviewBudget(manifest.step, worked(manifest.totals), left))
+
+
+def _is_worth_it(settings: OptimizerSettings, kept: Optimization, now: int) -> bool:
+    # No plan can save more than what another might spare, so reviews after the first take a limited share of that, too.
+    if not kept.plan:
+        return True
+    spared = kept.pace * (now - (kept.reviewed or 0)) / SECOND
+    return kept.price * kept.hurdle * (1 - settings.effort) <= SPARES * settings.effort * spared
 
 
 def _can_pay(manifest: Manifest, settings: OptimizerSettings, kept: Optimization) -> bool:
