@@ -9,7 +9,10 @@ from typing_extensions import override
 from midstream.lab.ring_arrivals import RingArrivals
 from midstream.lab.ring_cluster import RingCluster, RingCounts
 from midstream.lab.ring_dynamic import DynamicRing
-from midstream.ring.cost import RingCosts
+from midstream.lab.ring_settings import WINDOW as RING_WINDOW
+from midstream.lab.ring_settings import costs
+from midstream.lab.ring_settings import run as run_of_16
+from midstream.ring.cost import RingCosts, RingLoad, length
 from tests.unit.lab.ring_join import WINDOW, as_sets, expected
 
 COSTS = RingCosts(join=1e-3, insert=1e-4, purge=1e-4, send=1e-4, hop=5e-3)
@@ -21,13 +24,14 @@ RINGS = (RingCluster, DynamicRing)
 def run(
     ways: int, nodes: int, concurrent: int = 0, seed: int = 1, begin: float = 0.0, ring: type[RingCluster] = RingCluster
 ) -> tuple[RingArrivals, RingCounts]:
-    arrivals = RingArrivals.drawn(ways, rate=2.0 if ways < 4 else 1.0, selectivity=0.4, seconds=12.0, seed=seed)
+    selectivity = 0.4 if ways < 5 else 0.3
+    arrivals = RingArrivals.drawn(ways, 2.0 if ways < 4 else 1.0, selectivity, seconds=12.0, seed=seed)
     return arrivals, ring(arrivals, WINDOW, nodes, COSTS, begin=begin, concurrent=concurrent).run()
 
 
 @pytest.mark.parametrize("ring", RINGS)
 @pytest.mark.parametrize("concurrent", [0, 1, 2, 5])
-@pytest.mark.parametrize(("ways", "nodes"), [(2, 3), (3, 1), (3, 2), (3, 5), (4, 3)])
+@pytest.mark.parametrize(("ways", "nodes"), [(2, 3), (3, 1), (3, 2), (3, 5), (4, 3), (7, 4), (9, 4)])
 def test_the_ring_is_exact_and_its_lemmas_hold(ways: int, nodes: int, concurrent: int, ring: type[RingCluster]) -> None:
     """Theorem 8: neither more nor less than the join, nothing twice; Lemmas 7 and 8, Theorem 7 at every moment."""
     for seed in (1, 2):
@@ -106,3 +110,18 @@ def test_interleaving_takes_less_time() -> None:
     arrivals = RingArrivals.drawn(3, 2.0, 0.4, 12.0, seed=1)
     alone, many = (RingCluster(arrivals, WINDOW, 4, busy, concurrent=c).run() for c in (0, 4))
     assert many.finished < alone.finished
+
+
+@pytest.mark.parametrize("ways", [5, 7])
+def test_the_best_length_of_more_streams_is_the_model_s(ways: int) -> None:
+    """§16.2 runs joins of 5, 7 and 9 streams too, and draws those of 3 alone (the lab's Fig. 16.2)."""
+    latencies, state = dict[int, list[float]](), list[int]()
+    for seed in range(3):
+        rows = RingArrivals.drawn(ways, 1.0, 0.2, RING_WINDOW + 6, seed=seed)
+        for nodes in range(1, 11):
+            counts = run_of_16(rows, "large join", nodes)
+            latencies.setdefault(nodes, []).extend(counts.latencies)
+            state += counts.state_rows
+    load = RingLoad.alike(ways, float(np.mean(state)) / ways, 0.2)
+    means = {nodes: float(np.mean(found)) for nodes, found in latencies.items()}
+    assert abs(length(load, costs("large join"), 10) - min(means, key=means.__getitem__)) <= 1

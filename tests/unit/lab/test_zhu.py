@@ -8,9 +8,10 @@ import pytest
 from midstream.lab.costs.zhu_costs import t_ms_left_deep
 from midstream.lab.figures.zhu_13 import joins
 from midstream.lab.figures.zhu_16 import longest_zero
-from midstream.lab.virtual_processor import Processor
-from midstream.lab.zhu import LOW, NEW, OLD, ZhuSetting, predicted, set_1, stage, t_pt_by_lemma
-from midstream.lab.zhu_cases import Course
+from midstream.lab.virtual_processor import PlanSwitch, Processor
+from midstream.lab.zhu import HIGH, LOW, MIGRATED, NEW, OLD, ZhuSetting, predicted, set_1, stage, t_pt_by_lemma
+from midstream.lab.zhu_cases import POWER, Course
+from midstream.model.events import MigrationBegun
 
 
 def test_table_2_as_streams() -> None:
@@ -63,3 +64,27 @@ def test_lemma_2_2_purges_within_twice_the_window() -> None:
 def test_the_longest_run_of_zeros() -> None:
     assert longest_zero(np.array([0, 3, 0, 0, 1, 0])) == 2
     assert longest_zero(np.array([])) == 0
+
+
+def cleaning(setting: ZhuSetting, speed: float, tick: float, seed: int) -> tuple[float, float]:
+    """Return the seconds that the old plan takes for the tuples accumulated when a migration begins, and those of its
+    states.
+    """
+    switch = PlanSwitch(MIGRATED, NEW, "moving_state")
+    trace = Processor(speed, tick).play(setting.workload(seed), OLD, MIGRATED + 5 * tick, [switch])
+    (begun,) = [event.step for event in trace.events if isinstance(event, MigrationBegun)]
+    place = [step.step for step in trace.steps].index(begun)
+    moved, before = trace.steps[place], trace.steps[:place][-50:]
+    a_tuple = sum(step.work for step in before) / sum(step.rows for step in before)
+    return moved.queue * a_tuple / speed, moved.end - moved.begin
+
+
+def test_cleaning_accumulated_tuples_is_short_only_where_the_system_keeps_up() -> None:
+    """§5.1 leaves it out of T_MS for that reason; in set 2 of §6.3, which cannot keep up, it is most of the silence.
+
+    The engine cleans nothing: what waits is met by the new plan, whose states are whole.
+    """
+    cleaned, moved = np.sum([cleaning(LOW, POWER / 20, 0.01, seed) for seed in range(4)], axis=0)
+    assert 0 < cleaned < 0.2 * moved
+    cleaned, moved = cleaning(HIGH, POWER, 0.2, seed=4)
+    assert cleaned > 10 * moved
