@@ -167,7 +167,7 @@ class CommandLog:
         missing = newest - number - len(there)
         if missing > MISSING_AT_MOST:
             raise CheckpointError(
-                f"command {newest} is there, but {missing} before it are not",
+                f"command {newest} is there, but {missing} commands before it are not",
                 place=self.storage.place(_name(newest)),
                 remedy="restore the commands before it, or remove the file and give the command again",
             )

@@ -32,7 +32,7 @@ def demo(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", metavar="DIR", help="The folder for input, state and results; replaces those of an earlier demo."
+            "--out", metavar="DIR", help="The folder for all files; the demo replaces those of an earlier run."
         ),
     ] = Path("midstream-demo"),
     weeks: Annotated[
@@ -46,10 +46,10 @@ def demo(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="The dashboard's port; 0 takes any free port.")
     ] = 8765,
-    pace: Annotated[float, typer.Option("--pace", min=0, help="Seconds a step, with --dashboard.")] = 1.0,
+    pace: Annotated[float, typer.Option("--pace", min=0, help="The seconds of a step, with --dashboard.")] = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Replay the flights of 2013 through Spark, change plans in mid-run, check the answers against DuckDB.
+    """Replay the flights of 2013 through Spark, change plans in mid-run, and check the answers against DuckDB.
 
     With --dashboard a job over the flights runs without Spark, and you can watch and change it in the browser.
     """

@@ -29,7 +29,7 @@ def explain(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show a running query's plan as a tree: the rows in and out of each part, the rows it keeps, its work.
+    """Show a running query's plan as a tree: the rows in and out of each part, the rows that it keeps, and its work.
 
     Work is the share of all pairs of rows that the plan compared. --verbose or --analyze shows the operators instead,
     with the chain of queries that share rows and joins.

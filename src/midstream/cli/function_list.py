@@ -30,7 +30,7 @@ def functions(
                 place="NAME",
                 remedy="read its example in docs/functions.md",
             )
-        raise WrongUse(f"there is no function {name!r}", place="NAME", remedy="midstream functions lists all")
+        raise WrongUse(f"there is no function {name!r}", place="NAME", remedy="midstream functions lists all functions")
     listed = [
         {"name": one, "package": type(function).__module__, "documentation": function.documentation()}
         for one, function in found.items()

@@ -28,7 +28,7 @@ def metrics(
 ) -> None:
     """Print a job's figures in Prometheus's text format: steps, rows, lags, times by phase, state, results.
 
-    With --out it replaces the file at once, so a collector never reads half of it. Name it something.prom, in the
+    With --out it replaces the file at once, so a collector never reads half of it. Name the file something.prom, in the
     folder of node_exporter's --collector.textfile.directory, and run this by a timer.
     """
     from midstream.checkpoint.reader import Checkpoint

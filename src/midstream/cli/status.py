@@ -117,8 +117,8 @@ def time_line(time: Mapping[str, Any]) -> str:
 def watched(checkpoint: Checkpoint, every: float, show: Callable[[], None], as_json: bool) -> None:
     """Show a job's status until the job has ended, or until you interrupt it.
 
-    On a terminal the output of `show` replaces the whole screen. Elsewhere a line is written each time: how the job
-    is and goes, or with `as_json` its status as one JSON value.
+    On a terminal the output of `show` replaces the whole screen. Elsewhere a line is written each time: the state and
+    the pace of the job, or with `as_json` its status as one JSON value.
     """
     with suppress(KeyboardInterrupt):
         if as_json:

@@ -26,7 +26,8 @@ def table(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a static table its rows, or replace them: stream rows of the next step on meet the new version.
+    """Give a static table its rows, or replace them: stream rows that arrive from the next step on meet the new
+    version.
 
     The first line of a CSV file has the names of its columns. Equal rows do not make a new version. You cannot change
     the table's columns while a query reads them.

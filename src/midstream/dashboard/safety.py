@@ -62,7 +62,9 @@ def access(
     Raises `MidstreamError` where control is asked for on a host that others reach, without a token of the user's.
     """
     if token is not None and not control:
-        raise MidstreamError("a token without control", place="--token", remedy="add --control, or leave it out")
+        raise MidstreamError(
+            "a token without control is of no use", place="--token", remedy="add --control, or leave it out"
+        )
     if token is not None and len(token) < 8:
         raise MidstreamError("the token is too short", place="--token", remedy="use eight characters or more")
     if control and token is None and not is_loopback(host):

@@ -96,7 +96,9 @@ def _register(database: duckdb.DuckDBPyConnection, reading: JobReading, named: s
             continue
         if size > LARGEST:
             remedy = "read it in a program: midstream.open(CHECKPOINT).state(NAME).duckdb()"
-            raise QueryError(f"of {stream} {size:,} bytes are kept, too many for here", place="SQL", remedy=remedy)
+            raise QueryError(
+                f"the job keeps {size:,} bytes of {stream}, which is too much for this page", place="SQL", remedy=remedy
+            )
         database.register(stream, state_table(reading.manifest, store, id).arrow())
     # From here on the statement can reach nothing but these tables.
     database.execute("SET enable_external_access = false")

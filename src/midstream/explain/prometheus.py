@@ -137,13 +137,17 @@ METRICS = (
     Metric(
         "midstream_step_seconds",
         SUMMARY,
-        "What steps took by phase since the job was started.",
+        "Seconds that steps took, by phase, since the job was started.",
         ("phase",),
         _phases,
     ),
-    Metric("midstream_last_step_seconds", GAUGE, "What the newest step took.", (), _timed(lambda t: t.seconds)),
+    Metric("midstream_last_step_seconds", GAUGE, "Seconds that the newest step took.", (), _timed(lambda t: t.seconds)),
     Metric(
-        "midstream_last_step_timestamp_seconds", GAUGE, "When the newest step ended.", (), _timed(lambda t: t.ended)
+        "midstream_last_step_timestamp_seconds",
+        GAUGE,
+        "Time at which the newest step ended.",
+        (),
+        _timed(lambda t: t.ended),
     ),
     Metric("midstream_step_interval_seconds", GAUGE, "The trigger's interval.", (), _timed(lambda t: t.interval)),
     Metric(
@@ -156,14 +160,14 @@ METRICS = (
     Metric(
         "midstream_watermark_lag_seconds",
         GAUGE,
-        "Event time from the least watermark to the newest event.",
+        "Seconds of event time from the least watermark to the newest event.",
         (),
         _timed(lambda t: t.watermark_lag),
     ),
     Metric(
         "midstream_event_lag_seconds",
         GAUGE,
-        "From the newest event's time to the clock when the newest step ended.",
+        "Seconds from the newest event's time to the end of the newest step.",
         (),
         _timed(lambda t: t.behind),
     ),
@@ -174,7 +178,7 @@ METRICS = (
     Metric(
         "midstream_state_rows",
         GAUGE,
-        "Rows that a query and its parts stand on.",
+        "Rows that a query and its parts keep.",
         ("query",),
         _whole_queries(lambda q: q.state_rows),
     ),
@@ -183,12 +187,12 @@ METRICS = (
     ),
     Metric("midstream_job_state_bytes", GAUGE, "Bytes of all chunks.", (), _whole(lambda r: r.state_bytes)),
     Metric("midstream_chunks", GAUGE, "Chunks that the newest step lists.", (), _whole(lambda r: r.chunks)),
-    Metric("midstream_lanes", GAUGE, "Shares that the state is spread over.", (), _whole(lambda r: r.lanes)),
+    Metric("midstream_lanes", GAUGE, "Lanes: the partitions of the state.", (), _whole(lambda r: r.lanes)),
     Metric("midstream_queries", GAUGE, "Queries that run.", (), _whole(lambda r: len(r.asked))),
     Metric(
         "midstream_queries_without_series",
         GAUGE,
-        "Queries beyond the oldest 1,000, which alone have series.",
+        "Queries without series: those beyond the oldest 1,000.",
         (),
         _whole(lambda r: max(0, len(r.asked) - MOST_QUERIES)),
     ),

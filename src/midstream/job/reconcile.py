@@ -196,7 +196,7 @@ def _is_possible(manifest: Manifest, command: Command) -> bool:
 
 
 def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
-    """Raise where the newest manifest is of a job of another host, and only that can continue it."""
+    """Raise where the newest manifest is of a job of another host, and nothing else can continue it."""
     if newest is None or newest.published.host == host:
         return
     if not newest.job:
@@ -208,7 +208,7 @@ def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
         EMBEDDED: ("a job on Spark", "run it with --engine spark, or start it as an ms.Job"),
     }[host]
     raise CheckpointError(
-        f"the checkpoint belongs to {what}, and only that can continue it",
+        f"the checkpoint belongs to {what}, and nothing else can continue it",
         place=place,
         remedy=f"{remedy}, or name another folder",
     )
@@ -301,7 +301,7 @@ def refuse_other_streams(known: Collection[str], declared: Collection[str], plac
         raise CheckpointError(
             f"the checkpoint has the streams {', '.join(known)}, this job has {', '.join(declared)}",
             place=place,
-            remedy="declare those too, drop them from the checkpoint if it is an embedded engine's, or use a new one",
+            remedy="declare those streams too, or use a new checkpoint; an embedded engine can also drop them",
         )
 
 

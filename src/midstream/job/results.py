@@ -125,10 +125,10 @@ def _given_up(stamp: Stamp, place: str, job: str) -> CheckpointError:
         return CheckpointError(
             f"this is job {job}, but the results read before are of job {stamp.job}",
             place=place,
-            remedy="restart the job that reads it, with another checkpoint",
+            remedy="restart the reading job with another checkpoint",
         )
     return CheckpointError(
         f"the job went back and gave up step {stamp.step}, whose results were read",
         place=place,
-        remedy="make the job that reads it go back too, to a step before it read them: midstream rewind CKPT STEP",
+        remedy="take the reading job back too, to a step before it read these results: midstream rewind CKPT STEP",
     )

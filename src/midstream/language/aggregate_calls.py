@@ -89,13 +89,16 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
     if without_null:
         if function not in LISTS | FIRSTS or value is None:
             raise LanguageError(
-                f"IGNORE NULLS after {function.upper()}", remedy="leave it out: the function ignores NULLs"
+                f"IGNORE NULLS after {function.upper()} is not possible",
+                remedy="leave it out: the function ignores NULLs",
             )
         condition = _both(condition, called("not", called("is_null", value)))
     if by is not None and family(by.type) in ("other", "null"):
         raise LanguageError(f"values of type {name(by.type)} have no order", remedy="order by a plain value")
     if distinct and by is not None and value is not None and by.text() != value.text():
-        raise LanguageError("a DISTINCT list in another order than its own", remedy="order it by the values themselves")
+        raise LanguageError(
+            "a DISTINCT list cannot be in another order than its own", remedy="order it by the values themselves"
+        )
     distinct |= function == "collect_set"
     separator = _separator(node) if function == "string_agg" else None
     return AggregateCall(function, value, distinct, condition, share, by, descending, separator)
@@ -113,7 +116,8 @@ def _in_order(function: str, node: exp.Expr, inner: Binder) -> tuple[exp.Expr | 
     first, *more = argument.expressions
     if more or first.args.get("nulls_first"):
         raise LanguageError(
-            f"{function.upper()} in order of several values, or with NULLS FIRST", remedy="order it by one value"
+            f"{function.upper()} in order of several values, or with NULLS FIRST, is not possible",
+            remedy="order it by one value",
         )
     return argument.this, plain(inner.bind(first.this)), bool(first.args.get("desc"))
 
@@ -142,7 +146,7 @@ def _separator(node: exp.Expr) -> str:
     if given is None:
         return ","
     if not isinstance(given, exp.Literal) or not given.is_string:
-        raise LanguageError("a separator that is not a constant", remedy="write STRING_AGG(x, ', ')")
+        raise LanguageError("the separator is not a constant", remedy="write STRING_AGG(x, ', ')")
     return str(given.name)
 
 
@@ -171,9 +175,7 @@ def _share(node: exp.Expr) -> float:
     share = node.args.get("expression") or node.args.get("quantile")
     number = _number(share)
     if number is None or not 0 <= number <= 1:
-        raise LanguageError(
-            "a quantile of a share that is not a number from 0 to 1", remedy="write QUANTILE_CONT(x, 0.9)"
-        )
+        raise LanguageError("a quantile of a share needs a number from 0 to 1", remedy="write QUANTILE_CONT(x, 0.9)")
     return number
 
 
@@ -197,26 +199,30 @@ def result_type(call: AggregateCall) -> pa.DataType:
     kind = family(type)
     if call.function in LISTS:
         if kind in ("other", "null"):
-            raise LanguageError(f"a list of values of type {name(type)}", remedy="list plain values")
+            raise LanguageError(f"a list of values of type {name(type)} is not possible", remedy="list plain values")
         if call.function == "string_agg" and kind != "text":
-            raise LanguageError(f"STRING_AGG of a {name(type)}", remedy="cast it: STRING_AGG(CAST(x AS VARCHAR), ',')")
+            raise LanguageError(
+                f"STRING_AGG of a {name(type)} is not possible", remedy="cast it: STRING_AGG(CAST(x AS VARCHAR), ',')"
+            )
         return TEXT if call.function == "string_agg" else pa.list_(type)
     if call.function in BY_ANOTHER | FIRSTS:
         if kind in ("other", "null"):
-            raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use plain values")
+            raise LanguageError(f"{call.function.upper()} of a {name(type)} is not possible", remedy="use plain values")
         return type
     if call.function in ("min", "max"):
         if kind in ("other", "null"):
-            raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use values that compare")
+            raise LanguageError(
+                f"{call.function.upper()} of a {name(type)} is not possible", remedy="use values that compare"
+            )
         return type
     if call.function == "quantile_disc" and kind not in ("other", "null"):
         return type
     if call.function in ("bool_and", "bool_or"):
         if kind != "boolean":
-            raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use a condition")
+            raise LanguageError(f"{call.function.upper()} of a {name(type)} is not possible", remedy="use a condition")
         return BOOLEAN
     if kind not in NUMBERS:
-        raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use numbers")
+        raise LanguageError(f"{call.function.upper()} of a {name(type)} is not possible", remedy="use numbers")
     if call.function == "sum":
         if kind == "integer" and type.bit_width == 64:
             return WIDEST

@@ -234,7 +234,7 @@ class Binder:
 
     def _subscript(self, node: exp.Expr) -> Expression:
         if len(node.expressions) != 1:
-            raise LanguageError("several subscripts in one pair of brackets", remedy="write one pair after the other")
+            raise LanguageError("one pair of brackets has several subscripts", remedy="write one pair after the other")
         (key,) = node.expressions
         return part_of(self.bind(node.this), constant_of(key) or self.bind(key))
 
@@ -251,7 +251,8 @@ class Binder:
             return self.call(NODES[type(node)][0], self.bind(node.this), self.bind(node.expression))
         if not isinstance(left, exp.Tuple) or not isinstance(right, exp.Tuple):
             raise LanguageError(
-                "a row value compared with a single value", remedy="write the same number of values on both sides"
+                "a row value compared with a single value is not possible",
+                remedy="write the same number of values on both sides",
             )
         return self._compared(NODES[type(node)][0], left, right)
 
@@ -275,7 +276,8 @@ class Binder:
         row, others = node.this.unnest(), [one.unnest() for one in node.expressions]
         if any(not isinstance(one, exp.Tuple) for one in others):
             raise LanguageError(
-                "a row value compared with a single value", remedy="write the same number of values on both sides"
+                "a row value compared with a single value is not possible",
+                remedy="write the same number of values on both sides",
             )
         return _balanced("or", [self._compared("eq", row, other) for other in others])
 
@@ -348,7 +350,7 @@ class Binder:
         negative ^= words.startswith("-")
         if not isinstance(number, exp.Literal) or (unit is not None and unit_size(unit.name) is None):
             raise LanguageError(
-                "an interval of no fixed length", remedy="write a number of weeks, days, hours, minutes or seconds"
+                "the interval has no fixed length", remedy="write a number of weeks, days, hours, minutes or seconds"
             )
         size = parse_duration(words.lstrip("-"), what="the interval")
         return Literal(DURATION, timedelta(microseconds=-size if negative else size))
@@ -368,7 +370,7 @@ class Binder:
     def _log(self, node: exp.Expr) -> Expression:
         base = node.this.name if node.expression else "10"
         if base not in ("2", "10"):
-            raise LanguageError("LOG of an unusual base", remedy="use LN(x) / LN(base)")
+            raise LanguageError("LOG of this base is not possible", remedy="use LN(x) / LN(base)")
         return self.call(f"log{base}", self.bind(node.expression or node.this))
 
     def _named(self, node: exp.Expr) -> Expression:

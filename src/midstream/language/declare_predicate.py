@@ -26,8 +26,9 @@ def predicate(name: str, function: Callable[..., Any], *types: str | pa.DataType
     """Register a predicate of your own, so that queries can call it by name in their conditions.
 
     `types` are the types of its arguments, as SQL types (`"DOUBLE"`, `"ARRAY<FLOAT>"`) or as Arrow types. The function
-    takes an Arrow array for each and returns as many booleans: see `UserPredicate`. A predicate over one stream
-    filters, and over two streams it joins. Over more streams it decides once a row of each is there.
+    takes an Arrow array for each argument and returns as many booleans: see `UserPredicate`. A predicate over one
+    stream filters, and a predicate over two streams joins. Over more streams it decides when a row of each stream is
+    there.
 
     >>> import pyarrow.compute as pc
     >>> predicate("longer_than", lambda text, size: pc.greater(pc.utf8_length(text), size), "VARCHAR", "INT").describe()

@@ -206,9 +206,11 @@ class _Parser(DuckDBParser):
         name = word.text if isinstance(word, Token) else word.name
         if not isinstance(tree, exp.Select):
             remedy = "write it around each SELECT"
-            raise LanguageError(f"{name.upper()} around more than one SELECT", place=place(sql, start), remedy=remedy)
+            raise LanguageError(
+                f"{name.upper()} around more than one SELECT is not possible", place=place(sql, start), remedy=remedy
+            )
         if tree.args.get("relation") is not None:
-            raise LanguageError("a second relation operator", place=place(sql, start), remedy="keep one")
+            raise LanguageError("the query has a second relation operator", place=place(sql, start), remedy="keep one")
         tree.set("relation", (name.lower(), start))
 
     def _parse_table(

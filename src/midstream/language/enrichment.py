@@ -68,7 +68,7 @@ class Enrichment:
         for alias, part in parts.items():
             if part not in streams:
                 remedy = "add the query to an engine or a job, which adds its parts first"
-                raise LanguageError(f"no stream looks up what {alias!r} is joined with", remedy=remedy)
+                raise LanguageError(f"no stream looks up the table that {alias!r} is joined with", remedy=remedy)
         return tuple(replace(s, stream=parts.get(s.alias, s.stream)) for s in sources)
 
     def scope(self, scope: Scope) -> Scope:

@@ -86,7 +86,7 @@ def _resolved(found: CqlText, items: Sequence[_Item], streams: Mapping[str, Stre
             raise LanguageError(f"unknown stream {item.stream!r}", place=spot, remedy=remedy)
         if find_name(item.alias, (source.alias for source in sources)):
             message = f"two sources are called {item.alias!r}"
-            raise LanguageError(message, place=spot, remedy="give each an alias of its own")
+            raise LanguageError(message, place=spot, remedy="give each stream an alias of its own")
         window = item.window or found.window
         sources.append(Source(item.alias, known[0], None if window is None else window.window))
     return sources
@@ -99,8 +99,8 @@ def check_rows_windows(
     answered = next((source for source in sources if streams[source.stream].answers_of), None)
     if answered is not None and any(source.window and source.window.kind == "rows" for source in sources):
         raise LanguageError(
-            f"a ROWS window in a query that reads the answers of query {answered.stream!r}: answers have no order of "
-            "arrival",
+            f"a ROWS window in a query that reads the answers of query {answered.stream!r} is not possible, because "
+            "answers have no order of arrival",
             place=place_of(found.text, tree),
             remedy="use RANGE",
         )
@@ -121,7 +121,7 @@ def _check_join(text: str, join: exp.Expr) -> None:
     extra = [word.upper() for word in words if word and word.upper() not in _JOINS]
     if "ASOF" in extra or join.this.args.get("version"):
         raise LanguageError(
-            f"an as-of join of {join.this.alias_or_name!r} without a window",
+            f"an as-of join of {join.this.alias_or_name!r} without a window is not possible",
             place=place_of(text, join.this),
             remedy=f"{ASOF_SHAPE}; or WINDOW n unit at the end",
         )

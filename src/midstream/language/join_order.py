@@ -185,7 +185,7 @@ class JoinOrder:
                 join = block.joined[0].join
                 assert join is not None
                 raise LanguageError(
-                    "a condition of an outer, semi or anti join that cannot be evaluated for every pair of rows",
+                    "a condition of an outer, semi or anti join cannot be evaluated for every pair of rows",
                     place=place_of(self.found.text, join),
                     remedy="write TRY_CAST instead of CAST, and NULLIF(x, 0) below // and %",
                 )

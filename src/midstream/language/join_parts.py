@@ -158,7 +158,7 @@ def join_part_of(
         return below_last_join(order, PartWriter(order, tree, _names_read(tree, conditions), enriched), tree)
     if found.every is not None and found.window is None:
         raise LanguageError(
-            "an aggregate over an outer, semi or anti join without WINDOW",
+            "an aggregate over an outer, semi or anti join without WINDOW is not possible",
             place=place(found.text, found.every[1]),
             remedy="write WINDOW n unit before EVERY: how old answers of the join may be at an instant",
         )

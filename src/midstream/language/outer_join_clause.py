@@ -135,7 +135,7 @@ def check_evaluable(found: CqlText, tree: exp.Select, predicates: Sequence[Predi
     doubtful = [p for p in predicates if isinstance(p.expression, Call) and p.expression.function == UNLESS_FALSE]
     if doubtful:
         raise LanguageError(
-            "a condition of an outer, semi or anti join that cannot be evaluated for every pair of rows",
+            "a condition of an outer, semi or anti join cannot be evaluated for every pair of rows",
             place=place_of(found.text, next(join for join in tree.args["joins"] if is_outer(join))),
             remedy="write TRY_CAST instead of CAST, and NULLIF(x, 0) below // and %",
         )

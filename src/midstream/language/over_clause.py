@@ -47,7 +47,9 @@ def over_rows(
     """
     if found.every is not None:
         remedy = "leave EVERY out: each row has an answer when the watermark passes the end of its frame"
-        raise LanguageError("EVERY together with OVER", place=place(found.text, found.every[1]), remedy=remedy)
+        raise LanguageError(
+            "EVERY together with OVER is not possible", place=place(found.text, found.every[1]), remedy=remedy
+        )
     for key, word in (("group", "GROUP BY"), ("having", "HAVING")):
         if (clause := tree.args.get(key)) is not None:
             remedy = "group in a subquery, and compute OVER its answers"

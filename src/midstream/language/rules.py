@@ -38,7 +38,10 @@ def wrong(message: str, remedy: str) -> LanguageError:
 def need(argument: Expression, families: frozenset[str], what: str) -> Expression:
     """The argument, plain, if it is of one of the families or NULL."""
     if family(argument.type) not in families | {"null"}:
-        raise wrong(f"{what} of a {name(argument.type)}", f"give it a value that is {' or '.join(sorted(families))}")
+        raise wrong(
+            f"{what} of a {name(argument.type)} is not possible",
+            f"give it a value that is {' or '.join(sorted(families))}",
+        )
     return plain(argument)
 
 
@@ -258,7 +261,7 @@ def rounds(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     number = need(arguments[0], NUMBERS, "arithmetic")
     digits = arguments[1] if len(arguments) > 1 else literal(0)
     if not isinstance(digits, Literal) or not isinstance(digits.value, int) or abs(digits.value) > MOST_PLACES:
-        raise wrong("ROUND to a number of places that is not a constant", PLACES)
+        raise wrong("ROUND to a number of places that is not a constant is not possible", PLACES)
     number = cast(number, DOUBLE) if family(number.type) == "null" else number
     type = number.type
     if family(type) == "decimal":
@@ -294,7 +297,7 @@ def patterns(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def trims(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A text and literal characters to cut off."""
     if len(arguments) == 2 and not isinstance(arguments[1], Literal):
-        raise wrong("TRIM of characters that are not constant", "write them as a text")
+        raise wrong("TRIM of characters that are not constant is not possible", "write them as a text")
     return texts(arguments)
 
 
@@ -314,7 +317,7 @@ def joined(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def written(argument: Expression) -> Expression:
     """A value of any plain type as a text."""
     if family(argument.type) == "other":
-        raise wrong(f"a value of type {argument.type} as a text", "name the parts of it that you mean")
+        raise wrong(f"a value of type {argument.type} cannot be a text", "name the parts of it that you mean")
     return cast(plain(argument), TEXT)
 
 

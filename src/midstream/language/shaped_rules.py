@@ -123,7 +123,7 @@ def windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     durations = [one for one in given if isinstance(one, Literal) and family(one.type) == "duration"]
     none, lengths = timedelta(0), [one.value for one in durations]
     if len(lengths) < len(given) or min(lengths[:2]) <= none or any(moved < none for moved in lengths[2:]):
-        raise wrong("windows of no fixed length", "write INTERVAL '10' MINUTES, the step before the size")
+        raise wrong("the windows have no fixed length", "write INTERVAL '10' MINUTES, the step before the size")
     if (count := lengths[1] // lengths[0]) > MOST_WINDOWS:
         raise wrong(f"{count:,} windows that a row is in", f"write a longer step: it may be in {MOST_WINDOWS:,}")
     kind = pa.timestamp("us", moment.type.tz)

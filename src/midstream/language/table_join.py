@@ -355,7 +355,7 @@ def _check_evaluable(
             doubtful.append(one.expression)
     if doubtful:
         raise LanguageError(
-            f"a condition on a static table that cannot be evaluated for every row: {infix(doubtful[0])}",
+            f"a condition on a static table cannot be evaluated for every row: {infix(doubtful[0])}",
             place=place_of(text, named.tables[0].node),
             remedy="write TRY_CAST instead of CAST, and NULLIF(x, 0) below // and %",
         )

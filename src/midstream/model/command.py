@@ -136,7 +136,7 @@ def operator_value(path: str | None, options: Mapping[str, Any] | None = None) -
     """
     if path is None:
         if options:
-            raise QueryError("options without an operator", place="operator_options", remedy="name the operator too")
+            raise QueryError("options need an operator", place="operator_options", remedy="name the operator too")
         return None
     if not isinstance(path, str) or not path:
         remedy = "write it as package.module:Class"

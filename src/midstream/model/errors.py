@@ -10,7 +10,7 @@ from typing import Self
 
 
 class MidstreamError(Exception):
-    """The base of every error a user can cause.
+    """The base of every error that a user can cause.
 
     `place` says where (a position in a text, a file, a column); `remedy` says what to do.
 
@@ -117,7 +117,7 @@ class InternalError(MidstreamError):
         return cls(said, place=", ".join(filter(None, (place, code))), remedy=remedy)
 
     def within(self, place: str) -> Self:
-        """Return the same error with an outer place before its own."""
+        """Return a copy of the error with an outer place before its own."""
         return type(self)(self.message, place=f"{place}, {self.place}", remedy=self.remedy)
 
 

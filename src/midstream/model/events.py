@@ -40,9 +40,7 @@ class StepDelayed(Event):
 
 @dataclass(frozen=True)
 class ChunksFetched(Event):
-    """The tasks of a step used the caches of their machines: chunks that were there, chunks that were fetched, and the
-    bytes of the fullest cache.
-    """
+    """The tasks of a step used the caches of their machines: hits, misses, and the bytes of the fullest cache."""
 
     hits: int
     misses: int
@@ -117,9 +115,9 @@ class QueryAdded(Event):
     """A query runs from this step on, and joins every row that arrives from then on.
 
     `sees` says which earlier rows it joins: "all" means every row that its windows cover. "new" means the rows that
-    arrived from step `from_step` on, and none if that is this step. A number means those
-    of these rows whose event time, in microseconds, is not before it. From the event time `exact_from` on, the answers
-    are those of a query that has always run; None means from the first answer on.
+    arrived from step `from_step` on, and none if that is this step. A number is an event time in microseconds: the
+    query joins the rows from that time on. From the event time `exact_from` on, the answers are those of a query that
+    has always run; None means from the first answer on.
     """
 
     query: str
@@ -143,7 +141,7 @@ class CrossJoinBegun(Event):
 
 @dataclass(frozen=True)
 class QueryChanged(Event):
-    """A running query has a new text from this step on; `sees`, `from_step` and `exact_from` as in `QueryAdded`."""
+    """A running query has a new text from this step on; `sees`, `from_step` and `exact_from` are as in `QueryAdded`."""
 
     query: str
     sql: str
@@ -231,7 +229,8 @@ class StateRebuilt(Event):
 
 @dataclass(frozen=True)
 class ChainChanged(Event):
-    """The ends of a chain's slices changed, for `queries` members; `cuts` are ages in microseconds, `before` the old.
+    """The ends of a chain's slices changed, for `queries` members; `cuts` are ages in microseconds, and `before` has
+    the old cuts.
 
     A split and a merge of slices (Wang §7.3) move no row: they only change which slice the rows belong to.
     """
@@ -264,10 +263,10 @@ class PlanReviewed(Event):
     """The optimizer reviewed the plan of a query, and of all `queries` of its chain, and made a decision.
 
     `decision`: "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch", by `policy`, for `reason`.
-    `plan` is the running plan, and `chosen` the plan decided for, if it is another. `plans` has the best plans with
-    their cost, the bounds of its error, and why each was not chosen. `switch` has the predicted cost of the change.
-    `answer` says how to approve. `figures`: statistics of the streams, and the real and the predicted cost since the
-    last review.
+    `plan` is the running plan, and `chosen` is the plan that the optimizer decided for, if it is another plan. `plans`
+    has the best plans with their cost, the bounds of its error, and why each was not chosen. `switch` has the predicted
+    cost of the change. `answer` says how to approve. `figures`: statistics of the streams, and the real and the
+    predicted cost since the last review.
     """
 
     query: str

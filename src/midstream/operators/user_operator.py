@@ -29,7 +29,7 @@ class UserOperator(Protocol):
     """An operator on top of a query, written by the user; made as `Class(**options)`.
 
     It must be deterministic, and depend only on its options and the rows that it was fed. It may remember a row to its
-    `_until`, or, with a class attribute `remembers` in microseconds, that long after `_ts`. Only then can a migration
+    `_until`, or for `remembers` microseconds after its `_ts` (a class attribute). Only then can a migration
     replace it by another operator, which sees no older rows.
     """
 
@@ -37,8 +37,8 @@ class UserOperator(Protocol):
         """Return the results of one step, in order, always of the same schema.
 
         `rows` are the step's rows of the query's answer in order of time, with `_ts` and `_until`; there may be none.
-        `watermark` is the event time in microseconds before which no row comes any more, None before all streams have
-        brought a row. Rows of equal time come in order of arrival, under every plan of the query.
+        `watermark` is the event time in microseconds before which no row comes any more; it is None until all streams
+        have brought a row. Rows of equal time come in order of arrival, under every plan of the query.
         """
         ...
 

@@ -103,7 +103,7 @@ class StagedStep:
 
     @property
     def is_there(self) -> bool:
-        """Check whether all files are still there. They are until `commit` has returned once."""
+        """Check whether all files are still there. The files are there until `commit` has returned once."""
         return set(self.files) <= set(self.staging.storage.names())
 
     @property
@@ -160,8 +160,8 @@ class Sink(ABC):
     """Destination of the results of a query.
 
     A class with a `name` is found in this package and by entry points of the group `midstream.sinks`; a job file names
-    it: `sink = { type = "name", ... }`, where the rest are its arguments. `midstream.testing.check_sink` tests a sink
-    against this contract. Only `write` must be given:
+    it: `sink = { type = "name", ... }`, and the other keys are its arguments. `midstream.testing.check_sink` tests a
+    sink against this contract. Only `write` must be given:
 
     >>> class Printer(Sink):
     ...     name = "printer"
@@ -255,7 +255,7 @@ class Sink(ABC):
         return None
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise a `SinkError` if `forget_after` with these arguments would, and change nothing.
+        """Raise a `SinkError` if `forget_after` with these arguments would raise one, and change nothing.
 
         Called for every sink before a job goes back: if one refuses, the job does not go back.
         """

@@ -259,7 +259,7 @@ def _in_the_way(storage: Storage, step: int) -> SinkError:
 
 def _of_another_time_line(storage: Storage, step: int) -> SinkError:
     return SinkError(
-        f"step {step} is there already, and of another time line than this job's",
+        f"step {step} is there already, and belongs to another time line than this job's",
         place=storage.place(_folder(step)),
         remedy="move the folder away, or give the query a sink of its own",
     )

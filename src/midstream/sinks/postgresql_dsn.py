@@ -72,7 +72,7 @@ def check_password_goes_to(given: Mapping[str, str], environment: Mapping[str, s
                     f"PGPASSWORD is not sent to the {what} {one}, which the environment does not name",
                     place=place,
                     remedy=f"if you trust it with that password, set {variable}={one} too; or use ~/.pgpass or a "
-                    "service file, which name the server of a password",
+                    "service file, where a password has a server",
                 )
 
 

@@ -137,8 +137,8 @@ class Job:
         """Declare a static table of a DataFrame that does not stream, or of any rows; the driver has them in memory.
 
         Queries declared after it name it in FROM like a stream. Each row of a stream meets the version that is current
-        in the step in which the row arrives; `Run.table` replaces it. A job that starts again keeps its rows, unless
-        you declare other rows than at its last start.
+        in the step in which the row arrives; `Run.table` replaces it. A job that starts again keeps the table's rows,
+        unless you declare other rows than at its last start.
         """
         refuse_taken_name("table", name, self._names)
         found = static_rows(name, rows_of_frame(rows, f"table {name}"))
@@ -161,7 +161,7 @@ class Job:
         nodes: int | str | None = None,
         spread_options: Mapping[str, Any] | None = None,
     ) -> Job:
-        """Declare a query over streams declared before; without a sink its results go into the checkpoint.
+        """Declare a query over declared streams; without a sink its results go into the checkpoint.
 
         Unless `history` is False, the query also finds partners among the rows that running queries of the same join
         keep.
@@ -220,10 +220,10 @@ class Job:
     def start(self, trigger: Mapping[str, Any] | None = None, *, take_over: bool = False) -> Run:
         """Start the job; `trigger` is Spark's, such as `{"processingTime": "1 second"}` or `{"availableNow": True}`.
 
-        The job becomes the one writer of its checkpoint. If another process is the writer and may still run, it raises
-        a `HeldCheckpointError`. With `take_over` the other process ends with its next step at the latest, and changes
-        nothing more. Raises a `CheckpointError` if the checkpoint is damaged, of another job, or behind one of its
-        sinks.
+        The job becomes the one writer of its checkpoint. If another process is the writer and may still run, the call
+        raises a `HeldCheckpointError`. With `take_over` the other process ends with its next step at the latest, and
+        changes nothing more. Raises a `CheckpointError` if the checkpoint is damaged, of another job, or behind one of
+        its sinks.
         """
         if not self._streams:
             raise InputError(

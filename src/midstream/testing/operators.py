@@ -31,8 +31,8 @@ def check_operator(kind: type[OperatorForm], *, cases: int = 10, seed: int = 0) 
     """Raise an `AssertionError` unless a form gives the same answer as its tree, and each state has the rows that its
     id says.
 
-    It runs `cases` random tests, each from one number, from `seed` on; the error names the number. Plan notation must
-    already know the form: from this package, or by an entry point of the group `midstream.operators`.
+    It runs `cases` random tests, each from a number of its own, beginning with `seed`; the error names the number. Plan
+    notation must already know the form: from this package, or by an entry point of the group `midstream.operators`.
 
     >>> from midstream.operators.forms.stairs import StairsForm
     >>> check_operator(StairsForm, cases=2)

@@ -135,7 +135,7 @@ def check_policy(kind: type[Policy], *, cases: int = 10, seed: int = 0) -> int:
 
     Raises an `AssertionError` otherwise.
 
-    It runs `cases` random tests, each from one number, from `seed` on. The error names the number, and
+    It runs `cases` random tests, each from a number of its own, beginning with `seed`. The error names the number, and
     `check_policy(kind, cases=1, seed=number)` repeats the test. The policy does not have to be installed.
 
     >>> from midstream.optimizer.policies.static import Static

@@ -33,7 +33,7 @@ QUERY = "carried"
 def check_strategy(kind: type[Strategy], *, cases: int = 10, seed: int = 0) -> None:
     """Raise an `AssertionError` unless a strategy ends every migration that it accepts, with the exact answer.
 
-    It runs `cases` random tests, each from one number, from `seed` on. The error names the number, and
+    It runs `cases` random tests, each from a number of its own, beginning with `seed`. The error names the number, and
     `check_strategy(kind, cases=1, seed=number)` repeats the test. It also fails if the strategy accepts none of the
     migrations, or if its options do not accept their own defaults and examples. The strategy does not have to be
     installed.

@@ -65,7 +65,9 @@ class Ctr(Spreading):
         most = min(deployment.nodes, MOST_COPIES)
         if not 1 <= deployment.copies <= most:
             raise PlanError(
-                f"{deployment.copies} copies on {deployment.nodes} nodes", place="copies", remedy=f"use 1 to {most}"
+                f"{deployment.copies} copies on {deployment.nodes} nodes are not possible",
+                place="copies",
+                remedy=f"use 1 to {most}",
             )
         widest = max(deployment.windows.values())
         if deployment.segment < 1 or widest > MOST_SEGMENTS * deployment.segment:

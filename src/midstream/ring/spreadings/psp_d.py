@@ -54,8 +54,12 @@ class PspD(Spreading):
     def check(self, deployment: Deployment, orders: Sequence[Sequence[str]]) -> None:
         for label in deployment.windows:
             if label not in deployment.tables:
-                raise PlanError("no state slice table", place=f"source {label}", remedy="begin one with one slice")
+                raise PlanError(
+                    "there is no state slice table", place=f"source {label}", remedy="begin one with one slice"
+                )
             if not set(deployment.tables[label].nodes) <= set(range(deployment.nodes)):
                 raise PlanError(
-                    f"slices at nodes beyond {deployment.nodes - 1}", place=f"source {label}", remedy="name more nodes"
+                    f"there are slices at nodes beyond {deployment.nodes - 1}",
+                    place=f"source {label}",
+                    remedy="name more nodes",
                 )

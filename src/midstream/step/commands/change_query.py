@@ -48,7 +48,7 @@ class ChangeQuery(QueryText, StepCommand):
         if not known.issuperset([*parts, *statement.parts.unions]):
             raise QueryError(
                 f"the new text of query {self.query!r} has a subquery, a join below another join or a static table "
-                "that the job lacks: each is a query of its own",
+                "that would be a query of its own",
                 place=f"query {self.query}",
                 remedy="drop it and add it again",
             )

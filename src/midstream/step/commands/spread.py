@@ -103,7 +103,7 @@ class Spread(StepCommand):
         way, options = relocation_of(self.options, place)
         if way == PASSIVE and _keeps_others(draft.manifest, self.query):
             raise PlanError(
-                f"query {self.query!r} shares its nodes: others keep its rows, so they cannot run out", place=place,
+                f"query {self.query!r} shares nodes: other queries need the rows, so they cannot run out", place=place,
                 remedy=f"use relocation {AGGRESSIVE}, which is the default",
             )  # fmt: skip
         spread = self._by_orders(draft, bare, entry.plan, options)
