@@ -331,7 +331,8 @@ def test_a_command_far_beyond_the_others_ends_with_a_message(saved: Path, number
     log = CommandLog(saved / "commands")
     log.append(DropQuery("q"))
     (saved / "commands" / f"{number:09d}.json").write_bytes(seal(encode(DropQuery("q"))))
-    with pytest.raises(ms.CheckpointError, match=rf"command {number} is there, but {number - 2} commands before it are not"):
+    missing = f"command {number} is there, but {number - 2} commands before it are not"
+    with pytest.raises(ms.CheckpointError, match=missing):
         log.after(0)
     found = [one for one in examine(saved, repair=True).findings if one.check == "commands"]
     assert [one.mend is not None for one in found] == [True]

@@ -78,7 +78,7 @@ function migration(one, data) {
 function drawing(data) {
   const migrating = data.migrations.length > 0 || data.ended;
   return h("figure", { class: "graph" },
-    h("figcaption", {}, migrating ? "Both plans: what is blue is of the new one, what is orange and dashed of the old one, what is grey of both" : "The running plan",
+    h("figcaption", {}, migrating ? "Both plans: the new one is blue, the old one is orange and dashed, parts of both are grey" : "The running plan",
       data.graph.since === null ? "; figures since the query began" : `; figures since ${stepText(data.graph.since)}`, ". Times are estimates from what was counted."),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Plan" }, graph(data.graph, data)),
     data.graph.left_out ? h("p", { class: "empty" }, `${number(data.graph.left_out)} operators more`) : null);
