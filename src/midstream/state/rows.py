@@ -144,6 +144,45 @@ def taken_rows(batch: pa.RecordBatch, places: Words) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema) if columns else batch.take(pa.array(places))
 
 
+class _Layout:
+    """Runs that have rows, each after the one before it, and how a row of them is found by its number.
+
+    `numbers` are those of all rows where a run has them in a column. If the runs are `consecutive`, no number is
+    missing between them, and a row is found by subtraction.
+    """
+
+    def __init__(self, runs: Sequence[RowRun]) -> None:
+        self.runs = runs
+        sparse = any([run.is_numbered for run in runs])
+        self.numbers = np.concatenate([run.numbers for run in runs]) if sparse else None
+        self.consecutive = all([run.end == after.first for run, after in pairwise(runs)])
+
+    @cached_property
+    def starts(self) -> Words:
+        """The number of each run's first row."""
+        return np.array([run.first for run in self.runs], np.int64)
+
+    @cached_property
+    def sizes(self) -> Words:
+        """The rows of each run."""
+        return np.array([run.batch.num_rows for run in self.runs], np.int64)
+
+    @cached_property
+    def places(self) -> Words:
+        """The rows before each run."""
+        return np.asarray(np.cumsum(self.sizes) - self.sizes)
+
+    def position(self, refs: Words) -> Words:
+        """Find the places of rows of these numbers, all runs put together."""
+        if self.numbers is not None:
+            return np.searchsorted(self.numbers, refs)
+        if self.consecutive:
+            return refs - self.runs[0].first
+        run = np.searchsorted(self.starts, refs, "right") - 1
+        shifts = self.starts - self.places
+        return np.asarray(refs - shifts[run], np.int64)
+
+
 class BaseRows:
     """The rows of one source that a step can see: those kept from before, and the step's own."""
 
@@ -153,33 +192,10 @@ class BaseRows:
         # Several columns are read of the same rows: where these are is found once.
         self._found: tuple[Words, Words] | None = None
 
-    # Of many sources a small step reads few: what reading takes is made when it is asked for.
-
     @cached_property
-    def _runs(self) -> list[RowRun]:
-        return [s for s in (*self.old, self.new) if s.batch.num_rows]
-
-    @cached_property
-    def _starts(self) -> Words:
-        return np.array([s.first for s in self._runs], np.int64)
-
-    @cached_property
-    def _sizes(self) -> Words:
-        return np.array([s.batch.num_rows for s in self._runs], np.int64)
-
-    @cached_property
-    def _places(self) -> Words:
-        return np.asarray(np.cumsum(self._sizes) - self._sizes)
-
-    @cached_property
-    def _is_consecutive(self) -> bool:
-        # Without a missing number a row is found by subtraction.
-        return all([run.end == after.first for run, after in pairwise(self._runs)])
-
-    @cached_property
-    def _numbers(self) -> Words | None:
-        sparse = any([s.is_numbered for s in self._runs])
-        return np.concatenate([s.numbers for s in self._runs]) if sparse else None
+    def _layout(self) -> _Layout:
+        # Of many sources a small step reads few: what reading takes is made when it is asked for.
+        return _Layout([s for s in (*self.old, self.new) if s.batch.num_rows])
 
     def read(self, name: str, label: str, combinations: Combinations) -> pa.Array:
         """Read a column for combinations that include this source under `label`."""
@@ -193,8 +209,9 @@ class BaseRows:
             return self._column(self.new, name).slice(0, 0)
         if self._is_new(refs):
             return self._column(self.new, name)
-        if self._numbers is None and len(self._runs) == 1:
-            return taken(self._column(self._runs[0], name), refs - self._runs[0].first)
+        layout = self._layout
+        if layout.numbers is None and len(layout.runs) == 1:
+            return taken(self._column(layout.runs[0], name), refs - layout.runs[0].first)
         whole = self._whole.get(name)
         if whole is None:
             whole = self._put_together(name, len(refs))
@@ -203,16 +220,17 @@ class BaseRows:
             self._whole[name] = whole
         found = self._found  # Read once, for several threads may read of the same rows.
         if found is None or found[0] is not refs:
-            found = self._found = refs, self._position(refs)
+            found = self._found = refs, layout.position(refs)
         return taken(whole, found[1])
 
     def holds(self, refs: Words) -> npt.NDArray[np.bool_]:
         """Test for each of these numbers whether there is a row of it."""
-        if self._numbers is not None:
-            at = np.searchsorted(self._numbers, refs)
-            return np.asarray(np.append(self._numbers, -1)[at] == refs, np.bool_)
-        run = np.searchsorted(self._starts, refs, "right") - 1
-        ends = np.append(self._starts + self._sizes, -1)
+        layout = self._layout
+        if layout.numbers is not None:
+            at = np.searchsorted(layout.numbers, refs)
+            return np.asarray(np.append(layout.numbers, -1)[at] == refs, np.bool_)
+        run = np.searchsorted(layout.starts, refs, "right") - 1
+        ends = np.append(layout.starts + layout.sizes, -1)
         return np.asarray(refs < ends[run], np.bool_)
 
     def _column(self, run: RowRun, name: str) -> pa.Array:
@@ -226,11 +244,12 @@ class BaseRows:
 
     def _put_together(self, name: str, count: int) -> pa.Array | None:
         # None where the column is large compared to the `count` values to read.
-        total, numbered = sum([run.batch.num_rows for run in self._runs]), self._numbers is not None
-        many = numbered or count * 8 >= total
+        runs = self._layout.runs
+        total = sum([run.batch.num_rows for run in runs])
+        many = self._layout.numbers is not None or count * 8 >= total
         if not many and total > FEW_ROWS:
             return None
-        columns = [self._column(run, name) for run in self._runs]
+        columns = [self._column(run, name) for run in runs]
         if not is_word(columns[0].type):
             size = sum([column.nbytes for column in columns])
             if size > FEW_BYTES and not (many and size <= MOST_BYTES):
@@ -248,25 +267,17 @@ class BaseRows:
             and bool((np.diff(refs) == 1).all())
         )
 
-    def _position(self, refs: Words) -> Words:
-        if self._numbers is not None:
-            return np.searchsorted(self._numbers, refs)
-        if self._is_consecutive:
-            return refs - self._runs[0].first
-        run = np.searchsorted(self._starts, refs, "right") - 1
-        shifts = self._starts - self._places
-        return np.asarray(refs - shifts[run], np.int64)
-
     def _fetch_by_run(self, name: str, refs: Words) -> pa.Array:
-        places = self._position(refs)
-        run = np.searchsorted(self._places, places, "right") - 1
+        layout = self._layout
+        places = layout.position(refs)
+        run = np.searchsorted(layout.places, places, "right") - 1
         order = np.argsort(run, kind="stable")
-        pieces, counts = [], np.bincount(run, minlength=len(self._runs))
+        pieces, counts = [], np.bincount(run, minlength=len(layout.runs))
         start = 0
         for at, count in enumerate(counts.tolist()):
             if count:
-                inside = places[order[start : start + count]] - self._places[at]
-                pieces.append(self._column(self._runs[at], name).take(pa.array(inside)))
+                inside = places[order[start : start + count]] - layout.places[at]
+                pieces.append(self._column(layout.runs[at], name).take(pa.array(inside)))
                 start += count
         if not pieces:
             return self._column(self.new, name).slice(0, 0)
