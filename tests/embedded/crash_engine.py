@@ -18,9 +18,9 @@ CASE = replace(LANES, queries=(*LANES.queries, Lifetime("spread", LANES.queries[
 """The chain of joins once more, spread over nodes."""
 
 
-def the_engine(root: Path | str, **options: bool) -> ms.Engine:
+def the_engine(root: Path | str, lanes: int = 2, threads: int | None = None, **options: bool) -> ms.Engine:
     """The engine, the same whenever it is opened."""
-    engine = ms.Engine(lanes=2, checkpoint=f"{root}/checkpoint", **options)
+    engine = ms.Engine(lanes=lanes, threads=threads, checkpoint=f"{root}/checkpoint", **options)
     for spec in STREAMS:
         engine.create_stream(
             spec.name,
@@ -37,9 +37,9 @@ def the_engine(root: Path | str, **options: bool) -> ms.Engine:
     return engine
 
 
-def main(root: Path | str) -> None:
+def main(root: Path | str, lanes: int = 2, threads: int | None = None) -> None:
     """Push to the end; step 1 begins a migration and another spread, step 2 a rescale, step 3 ends the spread."""
-    with the_engine(root) as engine:
+    with the_engine(root, lanes, threads) as engine:
         for number in range(engine.manifest.step + 1, len(CASE.steps)):
             waiting = {command.kind for command in engine.manifest.pending}
             if number == 1 and "migrate" not in waiting:
@@ -47,7 +47,7 @@ def main(root: Path | str) -> None:
             if number in (1, 3) and "spread" not in waiting:
                 engine.spread("spread", *(("hash_hops", 3) if number == 1 else ("off",)))
             if number == 2 and "rescale" not in waiting:
-                engine.rescale(3)
+                engine.rescale(lanes + 1)
             engine.push(dict(CASE.steps[number]))
 
 

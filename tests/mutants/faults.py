@@ -406,10 +406,26 @@ FAULTS = (
     Fault(
         "savepoint-chunks-swept",
         "state/sweep.py",
-        "        keep.update(map(file_of, listed(manifest)))\n",
-        "        keep = set(map(file_of, listed(manifest)))\n",
+        "        keep |= files_of(manifest)\n",
+        "        keep = files_of(manifest)\n",
         "chunks go that only older kept manifests list",
         ("tests/unit/state/test_sweep.py::test_only_what_no_kept_manifest_lists_goes",),
+    ),
+    Fault(
+        "parts-of-lanes-swept",
+        "state/sweep.py",
+        "            found.add(file_of(lane.part.name))\n",
+        "            pass\n",
+        "the parts go in which many lanes of a kept manifest are written",
+        ("tests/unit/checkpoint/test_lane_parts.py::test_sweeps_keep_the_parts_of_kept_steps_and_savepoints",),
+    ),
+    Fault(
+        "a-part-is-not-checked",
+        "state/store/files.py",
+        "    if data.size != part.bytes or crc32(data) != part.checksum:\n        message",
+        "    if data.size != part.bytes:\n        message",
+        "what a lane holds is read from bytes of another lane of the same length",
+        ("tests/unit/checkpoint/test_lane_parts.py::test_a_part_of_another_lane_is_not_taken",),
     ),
     # --- runtime
     Fault(

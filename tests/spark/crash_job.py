@@ -22,16 +22,16 @@ feed = partial(feed_steps, STREAMS, CASE.steps)
 """Put the input in a folder in place."""
 
 
-def the_job(spark: SparkSession, root: Path) -> ms.Job:
+def the_job(spark: SparkSession, root: Path, lanes: int = 2) -> ms.Job:
     """The job, the same whenever it is started."""
     queries = {life.name: life.spec.cql() for life in CASE.queries}
-    return job(spark, Place(root), STREAMS, queries, {"chain": PLANS[0]}, 2)
+    return job(spark, Place(root), STREAMS, queries, {"chain": PLANS[0]}, lanes)
 
 
-def main(root: Path) -> None:
+def main(root: Path, lanes: int = 2) -> None:
     """Run the job to its end; commands are given as the steps go by."""
-    giving(root, {1: Migrate("chain", PLANS[1]), 2: Rescale(3)})
-    finish(the_job(local_session("crash", settings=SHORT_LIVED), root))
+    giving(root, {1: Migrate("chain", PLANS[1]), 2: Rescale(lanes + 1)})
+    finish(the_job(local_session("crash", settings=SHORT_LIVED), root, lanes))
 
 
 if __name__ == "__main__":

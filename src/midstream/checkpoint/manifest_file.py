@@ -11,16 +11,18 @@ is written for few of them again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from midstream.checkpoint.credible import credible, shaped
 from midstream.checkpoint.json_difference import Difference, difference, patched
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import KeepsLanes, LanePart, LaneState, Manifest
 from midstream.state.store.disk import crc32, seal, unseal
+from midstream.state.store.files import FileStore
 from midstream.state.store.storage import Storage
 
 Document = dict[str, Any]
@@ -72,15 +74,29 @@ def base_named_in(data: bytes) -> str | None:
     return found[1].decode() if found else None
 
 
-def manifest_of(data: bytes, place: str, remedy: str) -> Manifest:
-    """Read a manifest from the bytes of a file that holds all of it.
+def manifest_of(data: bytes, place: str, remedy: str, store: KeepsLanes) -> Manifest:
+    """Read a manifest from the bytes of a file that holds all of it but the parts of lanes, which are in the `store`.
 
-    Raises `CheckpointError` where the bytes are damaged or no midstream wrote them.
+    Raises `CheckpointError` where they are damaged or no midstream wrote them.
 
-    >>> manifest_of(written(Manifest(step=3)), "here", "").step
+    >>> manifest_of(written(Manifest(step=3)), "here", "", FileStore("there")).step
     3
     """
-    return manifest_in(read_document(data, place, remedy, _alone(place, remedy)), place, remedy)
+    found = manifest_in(read_document(data, place, remedy, _alone(place, remedy)), place, remedy)
+    return with_lanes(found, store, {})
+
+
+def with_lanes(manifest: Manifest, store: KeepsLanes, known: Mapping[LanePart, LaneState]) -> Manifest:
+    """Read the parts of a manifest's lanes from a store, except `known` ones.
+
+    Raises `CheckpointError` where one is missing or damaged.
+    """
+    if all(state.part is None for state in manifest.lane_states.values()):
+        return manifest
+    lanes = {}
+    for lane, state in manifest.lane_states.items():
+        lanes[lane] = state if state.part is None else known.get(state.part) or state.read_from(store)
+    return replace(manifest, lane_states=lanes)
 
 
 def read_document(data: bytes, place: str, remedy: str, base: Callable[[str], Written]) -> Document:
@@ -217,13 +233,29 @@ class ManifestReading:
         self._storage = storage
         self._bases: dict[str, Written] = {}
         self._base_names: dict[str, str] = {}
+        self._lanes: dict[LanePart, LaneState] = {}
+
+    @cached_property
+    def _store(self) -> FileStore:
+        # Beside the manifests are the chunks, and the parts of lanes among them.
+        return FileStore(f"{self._storage.url.rpartition('/')[0]}/store")
 
     def manifest(self, data: bytes, name: str) -> Manifest:
-        """Read the manifest in the bytes of the file of this name.
+        """Read the manifest in the bytes of the file of this name, and the parts of its lanes.
 
         Raises `CheckpointError` where they, or a file that they differ from, are damaged or missing.
         """
-        return manifest_in(self._document(data, name), self._storage.place(name), "")
+        place = self._storage.place(name)
+        found = manifest_in(self._document(data, name), place, "")
+        try:
+            found = with_lanes(found, self._store, self._lanes)
+        except CheckpointError as error:
+            # The writer may have taken both away after the one was read.
+            if not self._storage.exists(name):
+                raise FileNotFoundError(name) from error
+            raise CheckpointError(f"{error.message}, at {error.place}", place=place) from error
+        self._lanes = {state.part: state for state in found.lane_states.values() if state.part is not None}
+        return found
 
     def needed(self, names: Iterable[str]) -> set[str]:
         """Collect the files needed to read files of these names, themselves included; few, since it reads them."""

@@ -21,7 +21,15 @@ from midstream.checkpoint.running_states import lanes_of_group, rows_by_slice, r
 from midstream.language.query import query_of
 from midstream.model.codec import decode
 from midstream.model.ids import StateId
-from midstream.model.manifest import ChunkRef, Manifest, MigrationRecord, QueryEntry, StateListing, StreamProgress
+from midstream.model.manifest import (
+    ChunkRef,
+    Manifest,
+    MigrationRecord,
+    QueryEntry,
+    StateListing,
+    StreamProgress,
+    living_rows,
+)
 from midstream.model.words import rough_span_text, time_text
 from midstream.operators.user_operator import OperatorSpec
 from midstream.optimizer.decayed_mean import DecayedMean
@@ -29,7 +37,6 @@ from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import BEGINNING, watermark, watermarks
 from midstream.step.answers import readers
 from midstream.step.chain_unit import ChainUnit
-from midstream.step.lane_load import living_rows
 from midstream.step.plan_step import lanes_of
 from midstream.step.reviewing.plan_group import PlanGroup, plan_groups
 from midstream.step.spreading.ring_members import mates_of
@@ -63,7 +70,7 @@ def report(manifest: Manifest) -> Report:
         counters=manifest.totals,
         operators=manifest.operators,
         lane_review=lanes_report(manifest),
-        state_rows=sum(living_rows(lane.states) for lane in manifest.lane_states.values()),
+        state_rows=sum(lane.rows for lane in manifest.lane_states.values()),
         state_bytes=whole.bytes,
         chunks=whole.chunks,
         streams={name: _stream(manifest, name, held.get(name, ())) for name in manifest.streams},

@@ -7,9 +7,9 @@ import re
 from midstream.checkpoint.manifest_file import manifest_of, written
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
-from midstream.state.store.files import file_of
+from midstream.state.store.files import FileStore
 from midstream.state.store.storage import Storage
-from midstream.state.sweep import listed
+from midstream.state.sweep import files_of
 
 _NAME = re.compile(r"[A-Za-z][\w-]{0,99}", re.ASCII)
 _REMEDY = "restore the file, or drop the savepoint: midstream savepoint CKPT NAME --drop"
@@ -39,7 +39,7 @@ class Savepoints:
             )
         # From here on no sweep takes its chunks; one may have done so before.
         there = {file for file, _ in self._checkpoint.at("store").walk()}
-        gone = sorted({file_of(chunk) for chunk in listed(manifest)} - there)
+        gone = sorted(files_of(manifest) - there)
         if gone:
             self.drop(name)
             raise CheckpointError(
@@ -66,7 +66,7 @@ class Savepoints:
             data = self._storage.read(f"{check_name(name)}.json").to_pybytes()
         except FileNotFoundError:
             raise self._unknown(name) from None
-        return manifest_of(data, place, _REMEDY)
+        return manifest_of(data, place, _REMEDY, FileStore(self._checkpoint.at("store")))
 
     def all(self) -> dict[str, Manifest]:
         """Read the manifests of all savepoints, by name; raises where one is damaged, since it may list anything."""

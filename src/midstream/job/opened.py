@@ -23,10 +23,10 @@ from midstream.model.errors import CheckpointError, QueryError
 from midstream.model.manifest import SPARK, Manifest
 from midstream.model.time_line import Epoch
 from midstream.sinks import as_sink
-from midstream.state.store.files import FileStore, file_of
+from midstream.state.store.files import FileStore
 from midstream.state.store.places import Place, copied, located, work_folder
 from midstream.state.store.storage import Storage
-from midstream.state.sweep import listed
+from midstream.state.sweep import files_of
 from midstream.step.commands.add_query import AddQuery
 
 Step = int | str
@@ -172,7 +172,7 @@ class OpenCheckpoint:
         waiting = (one.query for one in manifest.pending if isinstance(one, AddQuery))
         queries = dict.fromkeys((*manifest.asked_queries, *waiting))
         target = self._fork_target(manifest, place, queries, sinks or {})
-        copied(self._folders.chunks, target.chunks, sorted({file_of(chunk) for chunk in listed(manifest)}))
+        copied(self._folders.chunks, target.chunks, sorted(files_of(manifest)))
         if not target.is_remote:
             fork_log(self._folders.spark, f"{work_folder(target.storage)}/spark", manifest.step)
         given = {name: as_sink(sink, target.results(name)).to_json() for name, sink in (sinks or {}).items()}

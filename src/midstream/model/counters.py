@@ -33,6 +33,20 @@ class Counters:
         """Add up counters."""
         return Counters(*map(sum, zip(*map(_VALUES, many), strict=True)))
 
+    @staticmethod
+    def of(values: Iterable[int]) -> Counters:
+        """Make counters of the first values, the others zero; faster than a call with many of them."""
+        made = object.__new__(Counters)
+        made.__dict__.update(_ZEROS)
+        made.__dict__.update(zip(_ZEROS, values, strict=False))
+        return made
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """All counts, in the order of the fields."""
+        found: tuple[int, ...] = _VALUES(self)
+        return found
+
     def __add__(self, other: Counters) -> Counters:
         return Counters(
             self.rows_in + other.rows_in,
@@ -50,3 +64,5 @@ NOTHING = Counters()
 """What is counted where nothing is done."""
 
 _VALUES = attrgetter(*[field.name for field in fields(Counters)])
+
+_ZEROS = dict.fromkeys([field.name for field in fields(Counters)], 0)

@@ -5,15 +5,19 @@ Chunks hold the rows; a manifest lists them. To move a state is to list it elsew
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from midstream.model.codec import WRITTEN, Complete, EncodedOnce, Tagged
+from typing_extensions import override
+
+from midstream.model.codec import WRITTEN, Complete, EncodedOnce, OwnForm, Tagged, decode, encode
 from midstream.model.command import Command
 from midstream.model.counters import Counters
-from midstream.model.ids import CounterKey, LaneId, StateId
+from midstream.model.frozen import kept_with
+from midstream.model.ids import CounterKey, LaneId, StateId, StateKind
 from midstream.model.lane_choice import LaneOptimization
 from midstream.model.node_spread import NodeSpread
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
@@ -140,12 +144,151 @@ class StateListing(EncodedOnce):
         return found
 
 
+class LanePart(NamedTuple):
+    """Where what a lane holds is written outside of the manifest: its name in the store, size and checksum.
+
+    `rows` are alive in the lane. The boxes of `moving` units run more than a plan. So a step needs to read the parts of
+    its own lanes only. Written, it is one text.
+
+    >>> LanePart("00000007-p0.lanes-1a2b3c4d@640", 512, 0xCAFE, 30).text
+    '00000007-p0.lanes-1a2b3c4d@640 512 0000cafe 30 []'
+    """
+
+    name: str
+    bytes: int
+    checksum: int
+    rows: int = 0
+    moving: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Its text; names in a store have no spaces."""
+        moving = json.dumps(self.moving) if self.moving else "[]"
+        return f"{self.name} {self.bytes} {self.checksum:08x} {self.rows} {moving}"
+
+    @staticmethod
+    def parse(text: str) -> LanePart:
+        """Parse the part from its text; raises `ValueError` for another one."""
+        name, size, checksum, rows, moving = text.split(" ", 4)
+        return LanePart(
+            name, int(size), int(checksum, 16), int(rows), tuple(json.loads(moving)) if moving != "[]" else ()
+        )
+
+
+class KeepsLanes(Protocol):
+    """A store of parts, as far as a lane's state knows it."""
+
+    def lane(self, part: LanePart) -> LaneState:
+        """Read a part."""
+        ...
+
+
+MOST_INSIDE = 32
+"""A manifest lists so many lanes of a group itself; of more lanes it names the part of each.
+
+So what a step writes for a lane to which nothing happened is a name, and the lane's own task writes the rest.
+"""
+
+
 @dataclass(frozen=True)
-class LaneState(EncodedOnce):
-    """What one lane holds: listings by state id, and the snapshot of each query's box."""
+class LaneState(OwnForm, EncodedOnce):
+    """What one lane holds: listings by state id, and the snapshot of each query's box.
+
+    What is written as a `part` may not be read yet; then the first who asks for `states` or `boxes` reads it.
+    """
 
     states: Mapping[StateId, StateListing] = field(default_factory=dict)
     boxes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    part: ClassVar[LanePart | None] = None
+    """Where it is written; no part of the value."""
+
+    files: ClassVar[Sequence[str] | None] = None
+    """The files of its chunks, if a task has reported them; no part of the value."""
+
+    _store: ClassVar[KeepsLanes | None] = None
+
+    @staticmethod
+    def unread(part: LanePart, store: KeepsLanes | None = None, files: Sequence[str] | None = None) -> LaneState:
+        """Return a state that is read from a store when somebody asks for it."""
+        made = object.__new__(LaneState)
+        made.__dict__.update(part=part, _store=store, files=files)
+        return made
+
+    def read_from(self, store: KeepsLanes) -> LaneState:
+        """Read the part of the state from a store; raises `CheckpointError` where it is missing or damaged."""
+        assert self.part is not None
+        found, made = store.lane(self.part), LaneState.unread(self.part, store)
+        made.__dict__.update(states=found.states, boxes=found.boxes)
+        return made
+
+    def written(self, part: LanePart) -> LaneState:
+        """Return the state, written as a part."""
+        made = LaneState(self.states, self.boxes)
+        made.__dict__.update(part=part)
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Read the part."""
+            if name not in ("states", "boxes") or self._store is None:
+                raise AttributeError(name)
+            self.__dict__.update(self.read_from(self._store).__dict__)
+            return self.__dict__[name]
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LaneState):
+            return NotImplemented
+        if self.part is not None and self.part == other.part:
+            return True
+        return bool(self.states == other.states and self.boxes == other.boxes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A task reads the parts of its own lanes.
+        names = ("states", "boxes") if self._store is None else ("part", "_store")
+        return {name: value for name, value in self.__dict__.items() if name in names}
+
+    @property
+    def rows(self) -> int:
+        """The number of rows and combinations that are alive."""
+        return (
+            self.part.rows if self.part is not None else kept_with(self, "_rows", lambda own: living_rows(own.states))
+        )
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """The units whose boxes run more than a plan."""
+        if self.part is not None:
+            return self.part.moving
+        return kept_with(self, "_moving", _moving_in)
+
+    @override
+    def to_json(self) -> Any:
+        """Encode the text of its part, or all of it if it has none."""
+        return encode(self) if self.part is None else self.part.text
+
+    @override
+    @classmethod
+    def from_json(cls, value: Any) -> LaneState:
+        """Decode what `to_json` wrote; who has the store of its part must give it the store."""
+        return cls.unread(LanePart.parse(value)) if isinstance(value, str) else decode(cls, value)
+
+
+def _moving_in(state: LaneState) -> tuple[str, ...]:
+    return tuple([unit for unit, box in state.boxes.items() if box.get("box") != "plan"])
+
+
+def living_rows(states: Mapping[StateId, StateListing]) -> int:
+    """Count the rows and combinations alive in states of one lane; a state under several indexes is counted once."""
+    found: dict[str, int] = {}
+    for state_id, listing in states.items():
+        held = state_id.combinations
+        alive = listing.live if state_id.kind is not StateKind.TABLE else 0
+        if alive and (held not in found or found[held] < alive):
+            found[held] = alive
+    return sum(found.values())
 
 
 @dataclass(frozen=True)

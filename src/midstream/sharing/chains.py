@@ -95,7 +95,7 @@ def united(manifest: Manifest) -> Manifest:
     if len(manifest.chains) < 2:
         return manifest
     busy = {entry.chain for entry in manifest.queries.values() if entry.migrations}
-    busy |= {n for state in manifest.lane_states.values() for n, box in state.boxes.items() if box["box"] != "plan"}
+    busy.update(*[state.moving for state in manifest.lane_states.values()])
     first: dict[tuple[str, str, str], str] = {}
     into: dict[str, str] = {}
     for name, chain in manifest.chains.items():

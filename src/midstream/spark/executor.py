@@ -36,6 +36,7 @@ from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots
 from midstream.state.store.chunk_cache import NOT_USED, CacheUse
 from midstream.step.answers import AnswerTimes
+from midstream.step.lane_report import decode_lanes
 from midstream.step.lane_step import LaneOutput
 from midstream.step.levels import Executor, LevelOutput, StepOutputs, run_levels
 from midstream.step.plan_step import StepPlan
@@ -182,9 +183,8 @@ class SparkExecutor(Executor):
 
     def _gathered(self, task: StepTask, reports: Reports) -> LevelOutput:
         # What the tasks report besides their lanes is added up.
-        outputs = {
-            LaneId.parse(lane): decode(LaneOutput, value) for one in reports for lane, value in one["lanes"].items()
-        }
+        store = self._writes.store
+        outputs = {lane: output for one in reports for lane, output in decode_lanes(one["lanes"], store).items()}
         over_nodes = {part.name: _over_nodes(self._plan, part, reports) for part in task.spreads}
         for output in over_nodes.values():
             outputs.update(output.lanes)

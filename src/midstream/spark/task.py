@@ -62,6 +62,7 @@ from midstream.state.store.write_back import WriteBackStore
 from midstream.step.admission.admit import Mask, judge
 from midstream.step.answers import unread
 from midstream.step.fold import state_of
+from midstream.step.lane_report import encode_lanes
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.nodes_done import NodesDone
@@ -307,6 +308,11 @@ class TaskReport:
             threads(FILES_AT_ONCE).map,
             rows_label=f"{name}.rows-{self.staged.token}",
         )
+        plan, before = self.task.plan, self.task.plan.manifest.lane_states
+        # A lane that holds what it held before keeps its part.
+        states = {lane: before[lane] if before.get(lane) == state else state for lane, state in states.items()}
+        label = f"{self.task.clock.step:08d}-p{self.partition}.lanes-{self.staged.token}"
+        states = store.in_parts(states, label, plan.lanes)
         self.lanes = {name: replace(output, state=states[name]) for name, output in self.lanes.items()}
 
     def to_json(self) -> dict[str, Any]:
@@ -314,7 +320,7 @@ class TaskReport:
         seen = {name: astuple(one) for name, one in self.seen.items()}
         cache = list(ChunkCache.here().use.since(self.used_before))
         files, nodes = self.staged.finish(), {name: encode(done) for name, done in self.nodes.items()}
-        lanes = {str(name): encode(output) for name, output in self.lanes.items()}
+        lanes = encode_lanes(self.lanes)
         entered = [[*of, rows] for of, rows in self.entered.items()]
         found = {"lanes": lanes, "files": files, "seen": seen, "entered": entered, "nodes": nodes}
         return {**found, "cache": cache, "kept": [encode(one) for one in self.kept]}

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import ChunkRef, LaneState, Manifest
 from midstream.state.store.files import SUFFIX, file_of, forget_opened
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import Place, storage_at
@@ -41,7 +41,34 @@ def listed(manifest: Manifest) -> list[str]:
     """List the names of all chunks in a manifest."""
     lanes = manifest.lane_states.values()
     names = [chunk.name for lane in lanes for listing in lane.states.values() for chunk in listing.chunks]
-    names += [table.chunk.name for table in manifest.tables.values()]
+    return names + _others(manifest)
+
+
+def files_of(manifest: Manifest) -> set[str]:
+    """Collect the files of a manifest's chunks, and of the parts that its lanes are written in.
+
+    Reads no part of which a task has reported the files.
+    """
+    found = set(map(file_of, _others(manifest)))
+    for lane in manifest.lane_states.values():
+        found.update(files_of_lane(lane))
+        if lane.part is not None:
+            found.add(file_of(lane.part.name))
+    return found
+
+
+def files_of_lane(lane: LaneState) -> Collection[str]:
+    """Collect the files of a lane's chunks."""
+    return lane.files if lane.files is not None else {file_of(chunk.name) for chunk in _chunks(lane)}
+
+
+def _chunks(lane: LaneState) -> list[ChunkRef]:
+    return [chunk for listing in lane.states.values() for chunk in listing.chunks]
+
+
+def _others(manifest: Manifest) -> list[str]:
+    # Chunks that are in no lane.
+    names = [table.chunk.name for table in manifest.tables.values()]
     for command in manifest.pending:
         names += command.chunks
     return names
@@ -59,7 +86,7 @@ def sweep(root: Place, manifests: Iterable[Manifest], brought: Brought = lambda:
     keep: set[str] = set()
     newest = (-1, -2)
     for manifest in manifests:
-        keep.update(map(file_of, listed(manifest)))
+        keep |= files_of(manifest)
         newest = max(newest, (manifest.epochs[-1].number if manifest.epochs else 0, manifest.step))
     if newest[0] < 0:
         return Swept()
@@ -88,7 +115,7 @@ class Sweeper:
     def sweep(self, manifests: Iterable[Manifest], brought: Brought = lambda: None) -> None:
         """Delete what none of the kept manifests lists, except what commands have `brought`, as `sweep` does."""
         manifests = tuple(manifests)
-        now = {file_of(name) for manifest in manifests for name in listed(manifest)}
+        now = set[str]().union(*map(files_of, manifests))
         if self._listed is None or self._times % TIMES_BETWEEN_LOOKS == 0:
             sweep(self._storage, manifests, brought)
             self._listed = now

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from midstream.language.query import query_of
 from midstream.model.counters import NOTHING, Counters
@@ -45,7 +46,8 @@ def conclude(
     # Of many streams most are often silent.
     spoke = {name: s for name, s in seen.items() if s.rows or s.late or s.rejected or s.greatest is not None}
     progress, doubtful = _doubtful(before, manifest, spoke, progress)
-    work, done_in_all = _work_of(outputs)
+    done_in = _done_in(outputs)
+    work, done_in_all = _work_of(done_in)
     queries, moved = dict[str, QueryEntry](), list[Event]()
     rows_out, refused = _rows_out(manifest, outputs), _rejected(outputs)
     for name, entry in manifest.queries.items():
@@ -68,7 +70,7 @@ def conclude(
     uses = {(lane.group, operators) for lane, output in outputs.items() for operators in output.uses.values()}
     used, kept = _in_use(frozenset(uses)), manifest.operators
     operators = {**kept} if kept.keys() <= used else {k: v for k, v in kept.items() if k in used}
-    _count(outputs, operators)
+    _count(done_in, operators)
     if plan.lanes_before != manifest.shares:
         dropped = _dropped(before, outputs)
         done_in_all += Counters.sum(dropped.values())
@@ -158,17 +160,44 @@ def _rows_out(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> dict[
     return found
 
 
-def _work_of(outputs: Mapping[LaneId, LaneOutput]) -> tuple[dict[str, Counters], Counters]:
+class _Done(NamedTuple):
+    """What was counted in lanes of a group, together."""
+
+    group: str
+    uses: Mapping[str, tuple[OperatorId, ...]]
+    counters: Mapping[OperatorId, Counters]
+
+
+def _done_in(outputs: Mapping[LaneId, LaneOutput]) -> list[_Done]:
+    # Of many lanes, those that a task has reported are summed column by column.
+    lanes = dict[tuple[str, int], list[LaneOutput]]()
+    for lane, output in outputs.items():
+        lanes.setdefault((lane.group, id(output.uses)), []).append(output)
+    return [
+        _Done(group, many[0].uses, many[0].counters if len(many) == 1 else _together(many))
+        for (group, _), many in lanes.items()
+    ]
+
+
+def _together(outputs: Iterable[LaneOutput]) -> dict[OperatorId, Counters]:
+    found = dict[OperatorId, list[Counters]]()
+    for output in outputs:
+        for operator, counters in output.counters.items():
+            found.setdefault(operator, []).append(counters)
+    return {operator: Counters.sum(counters) for operator, counters in found.items()}
+
+
+def _work_of(done: Iterable[_Done]) -> tuple[dict[str, Counters], Counters]:
     # Rows in of a unit are its sources', results are counted by query.
     found: dict[str, Counters] = {}
     in_all = NOTHING
-    for output in outputs.values():
-        did = {o: counters for o, counters in output.counters.items() if counters is not NOTHING and o.slice is None}
+    for _, uses, counted in done:
+        did = {o: counters for o, counters in counted.items() if counters is not NOTHING and o.slice is None}
         if not did:
             continue
         together = Counters.sum(did.values())
         in_all = in_all + together if in_all is not NOTHING else together
-        for unit, operators in output.uses.items():
+        for unit, operators in uses.items():
             used = [operator for operator in operators if operator in did]
             if not used:
                 continue
@@ -185,18 +214,18 @@ def _keys_of(group: str, operators: tuple[OperatorId, ...]) -> Mapping[OperatorI
     return {operator: CounterKey(group, operator) for operator in operators}
 
 
-def _keys(lane: LaneId, output: LaneOutput) -> Mapping[OperatorId, CounterKey]:
+def _keys(done: _Done) -> Mapping[OperatorId, CounterKey]:
     # Made once for as long as a unit keeps its operators.
-    units = [_keys_of(lane.group, operators) for operators in output.uses.values()]
+    units = [_keys_of(done.group, operators) for operators in done.uses.values()]
     return units[0] if len(units) == 1 else {operator: key for unit in units for operator, key in unit.items()}
 
 
-def _count(outputs: Mapping[LaneId, LaneOutput], total: dict[CounterKey, Counters]) -> None:
-    for lane, output in outputs.items():
-        keys = _keys(lane, output)
+def _count(done: Iterable[_Done], total: dict[CounterKey, Counters]) -> None:
+    for one in done:
+        keys = _keys(one)
         own = {
-            keys[operator] if operator in keys else CounterKey(lane.group, operator): counters
-            for operator, counters in output.counters.items()
+            keys[operator] if operator in keys else CounterKey(one.group, operator): counters
+            for operator, counters in one.counters.items()
         }
         _add(total, own)
 
@@ -213,7 +242,7 @@ def _add(total: dict[CounterKey, Counters], more: Mapping[CounterKey, Counters])
 def _dropped(before: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> dict[CounterKey, Counters]:
     # Rows that the new lanes do not hold, or inserted once more, count as purged.
     counted: dict[CounterKey, Counters] = {}
-    _count(outputs, counted)
+    _count(_done_in(outputs), counted)
     held = _living(before.lane_states)
     holds = _living({lane: output.state for lane, output in outputs.items()})
     dropped = {}

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from midstream.model.counters import Counters
 from midstream.model.frozen import revised
-from midstream.model.ids import LaneId, StateId, StateKind
+from midstream.model.ids import LaneId
 from midstream.model.lane_choice import LaneLoad, LaneTrend, Slowness, StepTiming
-from midstream.model.manifest import Manifest, StateListing
+from midstream.model.manifest import Manifest
 from midstream.optimizer.cost.calibration import corrected
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.decayed_mean import DecayedMean
@@ -103,15 +103,4 @@ def _order(lane: LaneId) -> tuple[str, int]:
 
 def state_rows(manifest: Manifest) -> int:
     """Count the rows and combinations alive in all lanes."""
-    return sum(living_rows(lane.states) for lane in manifest.lane_states.values())
-
-
-def living_rows(states: Mapping[StateId, StateListing]) -> int:
-    """Count the rows and combinations alive in states of one lane; a state under several indexes is counted once."""
-    found: dict[str, int] = {}
-    for state_id, listing in states.items():
-        held = state_id.combinations
-        alive = listing.live if state_id.kind is not StateKind.TABLE else 0
-        if alive and (held not in found or found[held] < alive):
-            found[held] = alive
-    return sum(found.values())
+    return sum([lane.rows for lane in manifest.lane_states.values()])

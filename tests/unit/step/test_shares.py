@@ -13,6 +13,7 @@ from midstream.model.errors import CheckpointError
 from midstream.model.events import LanesRescaled
 from midstream.model.manifest import Manifest
 from midstream.runtime.lane_key import is_single
+from midstream.state.store.files import FileStore
 from tests.unit.building import both, table
 from tests.unit.step.test_rescale import QUERIES
 
@@ -105,4 +106,4 @@ def test_a_checkpoint_goes_on_in_another_number_of_threads(tmp_path: Path) -> No
 @pytest.mark.parametrize("shares", [-1, 300, "two"])
 def test_a_manifest_of_impossible_shares_is_refused(shares: object) -> None:
     with pytest.raises(CheckpointError, match="shares"):
-        manifest_of(written(Manifest(lanes=256, held_in=shares)), "here", "")  # type: ignore[arg-type]
+        manifest_of(written(Manifest(lanes=256, held_in=shares)), "here", "", FileStore("there"))  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.ids import LaneId
 from midstream.model.manifest import ChunkRef, Manifest
 from midstream.state.store.files import FileStore, file_of, forget_opened
-from midstream.state.sweep import is_chunk, listed, sweep, without_brought
+from midstream.state.sweep import files_of, is_chunk, listed, sweep, without_brought
 from midstream.step.placement import misplaced
 
 
@@ -83,7 +83,7 @@ def orphans(patient: Patient) -> Iterator[Finding]:
 def _unlisted_chunks(patient: Patient) -> Iterator[Finding]:
     kept = patient.kept.values()
     saved = {ref.name for one in kept for ref in _tables(one)}
-    listing = {file_of(name) for name in (*saved, *(chunk for one in kept for chunk in listed(one)))}
+    listing = set(map(file_of, saved)).union(*map(files_of, kept))
     store, brought = patient.folders.chunks, partial(patient.folders.brought, kept)
     loose = without_brought((name for name, _ in store.walk() if name not in listing and is_chunk(name)), brought)
     if loose and not saved:

@@ -12,11 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
-from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION, ChunkRef
+from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION, ChunkRef, LanePart, LaneState
 from midstream.state.gather import POOL
 from midstream.state.store.chunk_store import Unwritten
-from midstream.state.store.disk import FIRST, crc32, other_format
+from midstream.state.store.disk import FIRST, crc32, other_format, seal, unseal
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.transfers import Transfers
 from midstream.state.store.unsynced import Unsynced
@@ -107,13 +108,39 @@ class FileStore:
 
         Nobody else may give the same `label`, which is made like a chunk's name.
         """
+        return self._put_in_one(label, map(_serialize, batches), _ALIGNMENT)
+
+    def put_lanes(self, label: str, states: Sequence[LaneState]) -> list[LaneState]:
+        """Write what lanes hold into one file; returns the states, each as it is named by its part.
+
+        Nobody else may give the same `label`, which is made like a chunk's name.
+        """
+        places = self._put_in_one(label, [pa.py_buffer(seal(encode(state))) for state in states], 1)
+        return [
+            state.written(LanePart(*place, state.rows, state.moving))
+            for state, place in zip(states, places, strict=True)
+        ]
+
+    def lane(self, part: LanePart) -> LaneState:
+        """Read what a lane holds; raises `CheckpointError` where its part is missing or damaged."""
+        file = self._file(part.name)
+        place = self.storage.place(file)
+        self._transfers.arrived(file)
+        try:
+            return _lane(self._mapped(file, part, place), part, place)
+        except CheckpointError:
+            if not self.storage.drop_copy(file):
+                raise
+            return _lane(self._mapped(file, part, place), part, place)
+
+    def _put_in_one(self, label: str, pieces: Iterable[pa.Buffer], alignment: int) -> list[tuple[str, int, int]]:
         file = f"{self._epoch}{_for_files(label)}"
         parts, size, found = list[bytes | pa.Buffer](), 0, []
-        for batch in batches:
-            data, gap = _serialize(batch), -size % _ALIGNMENT
-            found.append((f"{file}{_AT}{size + gap}", data.size, crc32(data)))
-            parts += (bytes(gap), data)
-            size += gap + data.size
+        for piece in pieces:
+            gap = -size % alignment
+            found.append((f"{file}{_AT}{size + gap}", piece.size, crc32(piece)))
+            parts += (bytes(gap), piece)
+            size += gap + piece.size
         data = b"".join(parts)
         self.storage.keep_copy(self._file(file), data)
         self.storage.write(self._file(file), data)
@@ -179,7 +206,7 @@ class FileStore:
                 raise
             return _batch(self._mapped(file, ref, place), ref, place, verified=False)
 
-    def _mapped(self, file: str, ref: ChunkRef, place: str) -> pa.Buffer:
+    def _mapped(self, file: str, ref: ChunkRef | LanePart, place: str) -> pa.Buffer:
         try:
             try:
                 data = self.storage.mapped(file)
@@ -187,7 +214,8 @@ class FileStore:
                 self.finish()  # It may not be written yet.
                 data = self.storage.mapped(file)
         except FileNotFoundError:
-            raise CheckpointError(f"chunk {ref.name} is missing", place=place, remedy=_REMEDY) from None
+            what = "chunk" if isinstance(ref, ChunkRef) else "lane part"
+            raise CheckpointError(f"{what} {ref.name} is missing", place=place, remedy=_REMEDY) from None
         _, together, begin = ref.name.partition(_AT)
         if not together:
             return data
@@ -308,6 +336,17 @@ def _batch(data: pa.Buffer, ref: ChunkRef, path: str, *, verified: bool) -> pa.R
         return batch.replace_schema_metadata(metadata or None)
     except (pa.ArrowException, ValueError, LookupError) as error:
         raise CheckpointError(f"chunk {ref.name} cannot be read: {error}", place=path, remedy=_REMEDY) from error
+
+
+def _lane(data: pa.Buffer, part: LanePart, path: str) -> LaneState:
+    if data.size != part.bytes or crc32(data) != part.checksum:
+        message = f"lane part {part.name} is damaged: its checksum does not match"
+        raise CheckpointError(message, place=path, remedy=_REMEDY)
+    try:
+        return decode(LaneState, unseal(data.to_pybytes(), path, _REMEDY))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        message = f"lane part {part.name} does not read as what a lane holds: {error!r}"
+        raise CheckpointError(message, place=path, remedy=_REMEDY) from error
 
 
 def exact_buffer(write: Callable[[pa.NativeFile], None]) -> pa.Buffer:

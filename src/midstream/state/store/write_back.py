@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from midstream.model.frozen import revised
 from midstream.model.ids import LaneId, StateKind
-from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
+from midstream.model.manifest import MOST_INSIDE, ChunkRef, LaneState, Manifest, StateListing
 from midstream.state.store.chunk_store import Unwritten
 from midstream.state.store.files import FileStore
 from midstream.state.store.memory import MemoryStore
@@ -68,9 +69,25 @@ class WriteBackStore:
 
         Raises `SinkError` where it cannot be written; then nothing has changed, and it can be done again.
         """
-        label = f"{manifest.step:08d}-small.{next(self._written)}"
-        lanes = self.listed(manifest.lane_states, label, each)
+        number = next(self._written)
+        lanes = self.listed(manifest.lane_states, f"{manifest.step:08d}-small.{number}", each)
+        if len(lanes) > MOST_INSIDE:
+            of_group = Counter(lane.group for lane in lanes)
+            lanes = self.in_parts(lanes, f"{manifest.step:08d}-lanes.{number}", of_group.__getitem__)
         return manifest if lanes is manifest.lane_states else replace(manifest, lane_states=lanes)
+
+    def in_parts(
+        self, lanes: Mapping[LaneId, LaneState], label: str, lanes_of: Callable[[str], int]
+    ) -> Mapping[LaneId, LaneState]:
+        """Write lanes of groups that have many apart from the manifest; returns the lanes, named by their parts.
+
+        Lanes that have a part are not written again. The parts go into one file that is named by a `label`, which
+        nothing else may use; `lanes_of` counts the lanes of a group. Raises as `written` does.
+        """
+        new = [lane for lane, state in lanes.items() if state.part is None and lanes_of(lane.group) > MOST_INSIDE]
+        if not new:
+            return lanes
+        return {**lanes, **dict(zip(new, self.files.put_lanes(label, [lanes[lane] for lane in new]), strict=True))}
 
     def listed(
         self, lanes: Mapping[LaneId, LaneState], label: str, each: EachChunk = map, *, rows_label: str = ""
