@@ -93,6 +93,16 @@ def test_bursts_that_are_known_are_not_reviewed_for_ever() -> None:
     assert len(reviewed(made, 41)) <= 2
 
 
+def test_while_a_proposal_waits_excess_work_pays_for_no_review() -> None:
+    made = engine("ABC", "((A B) C)")
+    made.optimize("q", mode="suggest", effort=0.001)
+    run(made, range(FILLED), BAD_FIRST, rate=RATE)
+    waiting = kept(made).proposal
+    assert waiting is not None and waiting.state == "waits"
+    run(made, range(FILLED, FILLED + 8), BAD_FIRST, rate=4 * RATE)
+    assert not reviewed(made, FILLED + 1) and kept(made).excess == 0.0
+
+
 def test_after_a_command_policies_look_again() -> None:
     made = settled(effort=1.0)
     made.optimize("q", margin=0.2, mode="auto", review="1 second", effort=1.0)

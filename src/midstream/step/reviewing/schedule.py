@@ -139,6 +139,8 @@ def _looked(manifest: Manifest, lead: str, kept: Optimization, now: int) -> Opti
     whole = UNITS.joining(rows, results, results) + UNITS.insert * rows + spared + steps
     foreseen = spared / seconds if kept.spared is None else kept.spared
     excess = max(kept.excess + PAYS * (spared - foreseen * seconds - LITTLE * whole), 0.0)
+    if kept.proposal is not None and kept.proposal.state == "waits":
+        excess = 0.0  # The user's answer ends what is lost, and another review does not.
     return revised(after, pace=spared / seconds, spared=foreseen, excess=excess)
 
 
