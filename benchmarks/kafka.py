@@ -27,8 +27,8 @@ import pyarrow as pa
 from benchmarks import kafka_peer
 from midstream.engine.file_formats import json_rows
 from midstream.engine.job_run import FileJob
-from midstream.language.ddl import parse_ddl
-from midstream.language.job_file import parse_job
+from midstream.sql.ddl import parse_ddl
+from midstream.sql.job_file import parse_job
 from tests.kafka.broker import Broker, broker, job_text, stream
 
 SQL = "SELECT A.k, A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 1 SECOND"

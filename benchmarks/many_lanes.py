@@ -35,9 +35,9 @@ from midstream.state.store.write_back import WriteBackStore
 from midstream.state.sweep import Sweeper
 from midstream.step.conclude import conclude
 from midstream.step.lane_report import Reported, decode_lanes, encode_lanes
-from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import plan_step
-from midstream.step.program import compile_program
+from midstream.units.lane_step import LaneOutput
+from midstream.units.program import compile_program
 
 LANES, QUERIES = (1, 2, 16, 64, 256, 1_000), (1, 100, 1_000)
 DRIVEN = (10, 100, 1_000, 10_000)

@@ -35,16 +35,16 @@ import midstream as ms
 from midstream.checkpoint import command_log, event_log
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.commands.add_query import AddQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate
+from midstream.commands.rescale import Rescale
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.state.store.files import FileStore
 from midstream.state.sweep import sweep
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
 from midstream.step.fold import step as fold
 
 SCHEMA = pa.schema([("k", pa.int64()), ("x", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.float64())])

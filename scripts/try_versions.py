@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 
-LANGUAGE = ("tests/unit/language", "tests/oracle")
+LANGUAGE = ("tests/unit/sql", "tests/oracle")
 STATE = (
     "tests/unit/state",
     "tests/unit/runtime",

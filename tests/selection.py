@@ -69,7 +69,7 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     "tests/property/test_permanent.py::test_any_migration[": ("the same sources with a conjunct more and less-",),
     "tests/sharing/test_permanent.py::test_members_migrate[": ("False-cpu_opt",),
     "tests/test_selection.py::test_a_run_beyond_the_budget_fails": (),
-    "tests/unit/language/test_depth.py::test_a_text_that_is_taken_runs[700": (),
+    "tests/unit/sql/test_depth.py::test_a_text_that_is_taken_runs[700": (),
     "tests/embedded/test_faults.py::test_a_store_that_answers_too_late": (),
     "tests/unit/cli/test_run_console.py::test_what_may_take_long_shows_that_it_goes_on[": ("command0",),
     "tests/unit/engine/test_explain_chain.py::test_a_thousand_queries_fit_on_a_page": (),

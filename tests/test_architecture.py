@@ -15,13 +15,19 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "midstream"
 
 LAYERS = (
     {"model"},
-    {"language"},
+    {"expr"},
+    {"logical"},
+    {"sql"},
     {"plan"},
     {"state"},
     {"runtime"},
-    {"operators"},
+    {"operators", "admission"},
     {"optimizer"},
     {"migration", "ring", "sharing"},
+    {"units"},
+    {"proposals"},
+    {"commands"},
+    {"review"},
     {"step"},
     {"explain", "checkpoint", "sinks"},
     {"job", "dashboard"},
@@ -33,8 +39,8 @@ LAYERS = (
 """Bottom to top: a room imports its own layer and those below it, in no circle. A new room takes its place here."""
 
 PURE_ROOMS = {
-    "model", "language", "plan", "state", "runtime", "operators", "optimizer", "migration", "ring", "sharing", "step",
-    "lab",
+    "model", "expr", "logical", "sql", "plan", "state", "runtime", "operators", "admission", "optimizer", "migration",
+    "ring", "sharing", "units", "proposals", "commands", "review", "step", "lab",
 }  # fmt: skip
 IMPURE_FOLDER = "state/store"
 """The one part of a pure room that may know threads: it waits for disks and networks."""
@@ -58,10 +64,10 @@ CACHES_OF_VALUES = {
     "ring/chunk_index.py:_MADE",
     "step/conclude.py:_in_use",
     "step/conclude.py:_keys_of",
-    "step/choose.py:_MEMORIES",
-    "step/admission/admit.py:_FORMS",
-    "step/admission/admit.py:_OF_STREAMS",
-    "step/admission/admit.py:_nothing",
+    "units/choose.py:_MEMORIES",
+    "admission/admit.py:_FORMS",
+    "admission/admit.py:_OF_STREAMS",
+    "admission/admit.py:_nothing",
 }
 """What pure rooms still keep for a whole process, so that engines of one share it: no new ones, and each that goes is
 taken from here. What a function without parameters keeps is what is installed.
@@ -70,7 +76,7 @@ taken from here. What a function without parameters keeps is what is installed.
 MOST_PARAMETERS = 8
 MADE_FOR_USERS = {
     "cli/commands.py", "cli/optimizer_commands.py", "cli/run.py", "engine/engine.py", "spark/job.py",
-    "spark/running_job.py", "step/commands/controls.py",
+    "spark/running_job.py", "commands/controls.py",
 }  # fmt: skip
 """Commands of the command line, and the methods of engines, jobs and runs."""
 
@@ -142,7 +148,7 @@ def room_of(dotted: str) -> str | None:
 
 def test_the_tree_is_read() -> None:
     assert len(MODULES) > 15
-    assert {"model", "language", "plan"} <= {m.room for m in MODULES}
+    assert {"model", "sql", "plan"} <= {m.room for m in MODULES}
 
 
 def test_only_the_spark_room_imports_pyspark() -> None:
@@ -235,7 +241,7 @@ def test_no_cache_is_shared_by_the_engines_of_a_process() -> None:
         for name in (*cached_functions(m.tree), *empty_stores(m.tree))
     }
     # What users register of their own is not a cache: it is nowhere else.
-    found.discard("language/user_predicates.py:_KNOWN")
+    found.discard("expr/user_predicates.py:_KNOWN")
     # Filled while modules are loaded, by their own names.
     found -= {"model/allowed.py:_OPERATORS", "model/allowed.py:_SOURCES"}
     assert found - CACHES_OF_VALUES == set(), "keep it with the value that it is of, or with the engine"

@@ -11,7 +11,7 @@ from statistics import median
 
 import pytest
 
-from midstream.language.job_file import read_job_file
+from midstream.sql.job_file import read_job_file
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -17,7 +17,7 @@ from midstream.state.lineage import ARRIVED, LINEAGE
 from midstream.state.specs import RowsSpec
 from midstream.state.store.chunk_store import store_chunk
 from midstream.state.store.memory import MemoryStore
-from midstream.step.program import observed
+from midstream.units.program import observed
 
 CHUNK = 5000
 """Rows of a chunk."""

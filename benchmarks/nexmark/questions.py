@@ -15,7 +15,7 @@ import pyarrow as pa
 from benchmarks.nexmark.rows import Batches
 from benchmarks.nexmark.spark_texts import AS_WRITTEN, SPARK
 from midstream.demo.nexmark import side_input
-from midstream.language.job_file import JobFile, read_job_file
+from midstream.sql.job_file import JobFile, read_job_file
 from tests.embedded.nexmark_oracle import SQL
 
 FILES = Path(__file__).parents[2] / "examples" / "nexmark"

@@ -31,7 +31,7 @@ from benchmarks.optimizer.trace import UNITS, work_of
 from benchmarks.verdict import Verdict, verdict_table
 from midstream.model.events import MigrationBegun, PlanReviewed
 from midstream.optimizer.search.greedy import left_deep
-from midstream.step.reviewing.review_price import ANY_STEP, price
+from midstream.review.review_price import ANY_STEP, price
 
 SECOND = 1_000_000
 Figures = np.ndarray[tuple[int], np.dtype[np.float64]]

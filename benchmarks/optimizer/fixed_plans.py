@@ -17,8 +17,8 @@ from random import Random
 from benchmarks.optimizer.course import LEAD, Course
 from midstream.optimizer.search.best import best_plans
 from midstream.plan.tree import Join, Leaf, MultiJoin, Plan, bushy_trees
-from midstream.step.reviewing.plan_group import plan_group
-from midstream.step.reviewing.review import Reviewing
+from midstream.proposals.plan_group import plan_group
+from midstream.review.review import Reviewing
 
 ALL_RUN, ALL_WEIGHED = 3, 5
 """Up to so many streams all trees are run, or weighed."""

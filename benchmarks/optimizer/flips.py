@@ -18,7 +18,7 @@ from benchmarks.optimizer.family import SPARSE, Case, constant
 from benchmarks.optimizer.trace import UNITS
 from benchmarks.verdict import Verdict
 from midstream.optimizer.search.greedy import left_deep
-from midstream.step.reviewing.review_price import ANY_STEP
+from midstream.review.review_price import ANY_STEP
 
 SEEDS = {"training": range(5000, 5060), "test": range(6100, 6160)}
 TIMES, BETTER = 5, 0.5  # so many times a step's work before; another plan does this share

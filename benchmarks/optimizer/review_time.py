@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
 
+from midstream.review.carry_out import review
 from midstream.state.store.chunk_store import ChunkStore
 from midstream.step import plan_step
-from midstream.step.draft import Draft
-from midstream.step.reviewing.carry_out import review
+from midstream.units.draft import Draft
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 The same join of three streams at several rates, match rates and numbers of nodes. Of every step is counted what it did;
 that a step took so long is explained by it, as `midstream calibrate` does for joins in lanes. Times are the
-processor's, of each run the median step. Prints what `MEASURED` in `src/midstream/step/spreading/length.py` says.
+processor's, of each run the median step. Prints what `MEASURED` in `src/midstream/ring/lengthening.py` says.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from midstream.job import processor as processor  # It must be the first to load
 from midstream import sinks
 from midstream.engine import Engine
 from midstream.job.opened import OpenCheckpoint
-from midstream.language.declare_predicate import predicate
 from midstream.migration.strategy_contract import strategies
 from midstream.model import events
 from midstream.model.allowed import allow_operators, allow_sources
@@ -31,6 +30,7 @@ from midstream.model.errors import (
 )
 from midstream.model.extras import from_extra
 from midstream.operators.user_operator import UserOperator
+from midstream.sql.declare_predicate import predicate
 
 if TYPE_CHECKING:
     from midstream.spark.job import Job

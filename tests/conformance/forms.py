@@ -8,14 +8,14 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from midstream.commands.add_query import AddQuery
+from midstream.commands.migrate import check_migration
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
-from midstream.step.choose import AUTO
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.migrate import check_migration
-from midstream.step.draft import MigrationStart
 from midstream.step.plan_step import plan_step
+from midstream.units.choose import AUTO
+from midstream.units.draft import MigrationStart
 from tests.oracle.spec import QuerySpec, StreamSpec
 from tests.property.queries import tree
 

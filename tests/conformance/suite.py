@@ -15,7 +15,7 @@ from random import Random
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, MigrationProgressed
-from midstream.step.choose import AUTO
+from midstream.units.choose import AUTO
 from tests.conformance.cases import Drawn, beside, cases
 from tests.conformance.changes import can_change, through_changes
 from tests.conformance.course import Course

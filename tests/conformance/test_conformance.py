@@ -14,7 +14,7 @@ import pytest
 
 from midstream.migration.strategy_contract import discovered
 from midstream.migration.under_way.lasting import Lasting
-from midstream.step.choose import AUTO
+from midstream.units.choose import AUTO
 from tests.conformance.forms import FORMS
 from tests.conformance.suite import Seen
 from tests.conformance.trips import values_of

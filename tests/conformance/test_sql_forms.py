@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import midstream as ms
-from midstream.language.query import query_of
+from midstream.logical.query import query_of
 from midstream.migration.strategy_contract import discovered
 from tests.oracle.arrival import Step
 from tests.property.drive import start

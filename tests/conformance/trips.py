@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from midstream.migration.strategy_contract import discovered
-from midstream.step.choose import AUTO
+from midstream.units.choose import AUTO
 from tests.conformance.forms import Rehearsal, mirrored, plan, shuffled
 from tests.property.drive import Action, Migrate, Rescale, Restart
 

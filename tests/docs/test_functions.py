@@ -11,10 +11,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from midstream.language.evaluate import evaluate
-from midstream.language.more_functions import MORE
-from midstream.language.parse import parse_query
+from midstream.expr.evaluate import evaluate
+from midstream.expr.more_functions import MORE
 from midstream.model.schema import StreamSchema
+from midstream.sql.parse import parse_query
 from tests.oracle.values import agree
 
 PAGE = Path(__file__).parents[2] / "docs" / "functions.md"

@@ -21,7 +21,10 @@ from midstream.model.events import MigrationEnded
 PAGE = Path("docs/ways.md")
 BATCH, SENT, TAKEN = "A batch from `push` to a sink", "A command until it is in the log", "The step that takes it"
 SOURCE = f"{Path(ms.__file__).parent}/"
-ROOMS = ("cli", "checkpoint", "engine", "job", "migration", "sinks", "spark", "step")
+ROOMS = (
+    "admission", "checkpoint", "cli", "commands", "engine", "job", "migration", "proposals", "review", "sinks", "spark",
+    "step", "units",
+)  # fmt: skip
 
 
 def named(section: str) -> list[str]:

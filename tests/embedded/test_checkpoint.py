@@ -18,12 +18,12 @@ import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import app
+from midstream.commands.add_query import AddQuery
+from midstream.commands.drop_query import DropQuery
 from midstream.model.events import CommandRefused, LanesRescaled, MigrationEnded
 from midstream.sinks import FileSink, StagedStep
 from midstream.state.store.places import storage_at
 from midstream.step import plan_step
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.drop_query import DropQuery
 from tests.unit.building import DDL, both, table
 
 SQL = "SELECT A.k, B.v AS w FROM A [RANGE 20 SECONDS], B [RANGE 20 SECONDS] WHERE A.k = B.k"

@@ -11,8 +11,8 @@ import pytest
 
 import midstream as ms
 from midstream.engine.folder_source import FolderSource
-from midstream.language.job_specs import SourceSpec
 from midstream.model.errors import InputError
+from midstream.sql.job_specs import SourceSpec
 from tests.embedded.test_sources import found, job, rows
 
 WRITE = {"parquet": pq.write_table, "orc": pyarrow.orc.write_table}

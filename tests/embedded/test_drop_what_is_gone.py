@@ -13,9 +13,9 @@ import pytest
 
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
-from midstream.language import user_predicates
+from midstream.commands.drop_query import DropQuery
+from midstream.expr import user_predicates
 from midstream.sinks import FileSink, StagedStep
-from midstream.step.commands.drop_query import DropQuery
 
 SINKS: dict[str, Any] = {
     "files": {"path": "gone"},

@@ -17,8 +17,8 @@ import pytest
 import midstream as ms
 from midstream.cli.main import main
 from midstream.engine.generator_source import GeneratorSource
-from midstream.language.job_specs import SourceSpec
 from midstream.model.errors import MidstreamError
+from midstream.sql.job_specs import SourceSpec
 from tests.forked import run
 
 SCHEMA = "k BIGINT, name VARCHAR, ts TIMESTAMP"

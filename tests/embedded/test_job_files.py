@@ -19,10 +19,10 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
 from midstream.engine.job_run import FileJob
 from midstream.job.crash_points import POINTS
-from midstream.language.job_file import parse_job
 from midstream.model.errors import WriteError
 from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink, StagedStep
+from midstream.sql.job_file import parse_job
 from tests.forked import Fork, forks, run
 from tests.job_folder import JOB, as_lines, fill, rows
 

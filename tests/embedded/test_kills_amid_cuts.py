@@ -8,7 +8,7 @@ import pytest
 
 from midstream.job.crash_points import POINTS
 from midstream.model.node_spread import NodeSpread
-from midstream.step.spreading.length import STEPS_BETWEEN
+from midstream.ring.lengthening import STEPS_BETWEEN
 from tests.embedded.cut_by_load_engine import CASE, SCHEMES, main
 from tests.embedded.test_kills import newest, run_and_kill
 from tests.embedded.test_kills_amid_relocation import check, spreads

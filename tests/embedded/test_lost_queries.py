@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import app
-from midstream.step.commands.add_query import AddQuery
+from midstream.commands.add_query import AddQuery
 
 Function = Callable[[pa.Array, pa.Array], pa.Array]
 SQL = "SELECT A.k FROM A, B WHERE mine(A.k, B.k) WINDOW 10 SECONDS"

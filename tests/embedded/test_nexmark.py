@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import midstream as ms
 from midstream.cli.main import app
 from midstream.demo.nexmark import generate, side_input
-from midstream.language.job_file import read_job_file
+from midstream.sql.job_file import read_job_file
 from tests.embedded.nexmark_oracle import SQL
 
 FILES = sorted(

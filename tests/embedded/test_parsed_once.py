@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import app
-from midstream.language.dialect import Midstream
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.change_query import ChangeQuery
+from midstream.commands.add_query import AddQuery
+from midstream.commands.change_query import ChangeQuery
+from midstream.sql.dialect import Midstream
 
 NARROW = "k BIGINT, v BIGINT, ts TIMESTAMP"
 QUERIES = {

@@ -10,10 +10,10 @@ import pytest
 
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
+from midstream.commands.add_query import AddQuery
+from midstream.commands.drop_query import DropQuery
 from midstream.model.errors import WriteError
 from midstream.state.store import objects
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.drop_query import DropQuery
 from tests.embedded.test_checkpoint import SQL, in_the_sink, opened, step
 
 Made = Callable[[Path], dict[str, Any]]

@@ -14,10 +14,10 @@ import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.engine.folder_source import FolderSource
 from midstream.engine.job_run import FileJob
-from midstream.language.job_file import parse_job
-from midstream.language.job_specs import SourceSpec
 from midstream.model.errors import WriteError
 from midstream.model.manifest import Manifest
+from midstream.sql.job_file import parse_job
+from midstream.sql.job_specs import SourceSpec
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import storage_at
 from tests.extension import distribution

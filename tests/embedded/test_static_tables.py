@@ -18,8 +18,8 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import app
 from midstream.engine.folder_source import table_rows
 from midstream.job.opened import OpenCheckpoint
-from midstream.language.job_specs import TableSpec
 from midstream.model.events import TableDropped, TableSet
+from midstream.sql.job_specs import TableSpec
 from midstream.state.sweep import TABLES, sweep
 from tests.forked import run
 

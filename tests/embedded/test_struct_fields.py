@@ -11,7 +11,7 @@ import pytest
 
 import midstream as ms
 from midstream.engine.job_run import FileJob
-from midstream.language.job_file import read_job_file
+from midstream.sql.job_file import read_job_file
 
 DDL = "info STRUCT(ip VARCHAR, n BIGINT), ts TIMESTAMP"
 FOUND: dict[str, tuple[Any, Any]] = {

@@ -18,15 +18,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from midstream.admission.admit import admit
 from midstream.cli.source_columns import source_columns
 from midstream.engine.file_formats import _lines_one_by_one, _plain_lines, file_columns, file_rows
 from midstream.engine.job_run import FileJob
-from midstream.language.ddl import parse_ddl
-from midstream.language.job_file import parse_job
-from midstream.language.job_specs import SourceSpec
 from midstream.model.errors import InputError, LanguageError
 from midstream.model.schema import StreamSchema
-from midstream.step.admission.admit import admit
+from midstream.sql.ddl import parse_ddl
+from midstream.sql.job_file import parse_job
+from midstream.sql.job_specs import SourceSpec
 
 T0 = dt.datetime(2024, 1, 1)
 PLAIN = pa.table({"k": [1], "ts": pa.array([T0], pa.timestamp("us")), "v": ["x"]})

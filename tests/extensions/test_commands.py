@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 from midstream.model.errors import QueryError
 from midstream.model.events import Event
-from midstream.step.commands.base import StepCommand
+from midstream.commands.base import StepCommand
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-import midstream.language.kernels as room
+import midstream.expr.kernels as room
 from midstream.cli.main import main
-from midstream.language.scalar_function import brought
+from midstream.expr.scalar_function import brought
 from tests.extension import distribution
 
 INITIALS = '''
@@ -21,9 +21,9 @@ INITIALS = '''
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.language.rules import counted
-from midstream.language.scalar_function import ScalarFunction
-from midstream.language.shaped_rules import shaped
+from midstream.expr.rules import counted
+from midstream.expr.scalar_function import ScalarFunction
+from midstream.expr.shaped_rules import shaped
 
 
 class Initials(ScalarFunction):

@@ -17,8 +17,8 @@ NODE = '''
 
 from dataclasses import dataclass, replace
 
-from midstream.language.expression import Expression, Literal
-from midstream.language.qualified import QualifyNode
+from midstream.expr.expression import Expression, Literal
+from midstream.sql.qualified import QualifyNode
 from midstream.model.errors import LanguageError
 
 
@@ -48,7 +48,7 @@ OPERATOR = '''
 
 import numpy as np
 
-from midstream.language.evaluate import evaluate
+from midstream.expr.evaluate import evaluate
 from midstream.model.window import EVENT_TIME
 from midstream.operators.project import ProjectOperator
 from midstream.operators.result_compiler import ResultCompiler

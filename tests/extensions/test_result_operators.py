@@ -16,7 +16,7 @@ FIRST_ROWS = '''
 
 import pyarrow.compute as pc
 
-from midstream.language.query import Aggregate
+from midstream.logical.query import Aggregate
 from midstream.operators.result_compiler import ResultCompiler
 from midstream.operators.top_n import TopNOperator
 

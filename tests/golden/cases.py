@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import midstream as ms
-from midstream.language.parse import parse_query
 from midstream.model.schema import StreamSchema
 from midstream.plan.decompose import decompose, subplans
 from midstream.plan.notation import parse_plan
 from midstream.plan.signature import canonical, relabel_plan, signature
 from midstream.runtime.lane_key import lane_key, spread_text
+from midstream.sql.parse import parse_query
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec, StreamSpec, Subtrahend
 
 FOLDER = Path(__file__).parent

@@ -18,7 +18,7 @@ import confluent_kafka
 from midstream.engine.job_run import FileJob
 from midstream.engine.kafka_source import KafkaSource
 from midstream.job.crash_points import CrashPoint
-from midstream.language.job_file import read_job_file
+from midstream.sql.job_file import read_job_file
 
 SINK_POINTS = ("amid_messages", "before_offsets", "before_commit", "after_commit")
 ASIDE_POINTS = ("aside_before_commit", "aside_after_commit")

@@ -13,7 +13,7 @@ from midstream.cli.main import main
 from midstream.dashboard.safety import Access
 from midstream.dashboard.server import Dashboard
 from midstream.engine.job_run import FileJob
-from midstream.language.job_file import parse_job
+from midstream.sql.job_file import parse_job
 from tests.dashboard.browser import chromium, opened
 from tests.kafka.broker import Broker, job_text, stream
 from tests.kafka.test_source import ALL, job, row

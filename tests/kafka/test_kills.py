@@ -20,7 +20,7 @@ import pytest
 
 from midstream.engine.job_run import FileJob
 from midstream.job.crash_points import POINTS
-from midstream.language.job_file import parse_job
+from midstream.sql.job_file import parse_job
 from tests.drawing import FIFTHS, SOAK, chosen_fifth
 from tests.forked import forks, run
 from tests.kafka.broker import Broker, job_text, mark, stream

@@ -13,9 +13,9 @@ import pytest
 import midstream as ms
 from midstream.engine.job_run import FileJob
 from midstream.job.crash_points import CrashPoint
-from midstream.language.job_file import JobFile, parse_job
 from midstream.model.errors import UndeliveredError, WriteError
 from midstream.sinks.kafka import KafkaSink
+from midstream.sql.job_file import JobFile, parse_job
 from tests.kafka.broker import Broker, job_text, mark, stream
 
 ROWS = 16

@@ -15,11 +15,11 @@ import pytest
 
 import midstream as ms
 from midstream.engine.job_run import FileJob
-from midstream.language.job_file import parse_job
 from midstream.model.errors import SinkError, WriteError
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.sinks import kafka as kafka_module
 from midstream.sinks.kafka import KafkaSink
+from midstream.sql.job_file import parse_job
 from tests.docs.pages import ROOT, Page
 from tests.kafka.broker import Broker, broker, job_text, mark, mock_broker, stream
 from tests.sinks.steps import commit, staged

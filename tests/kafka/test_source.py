@@ -18,8 +18,8 @@ import midstream as ms
 from midstream.engine import kafka_source
 from midstream.engine.job_run import FileJob
 from midstream.engine.kafka_source import KafkaSource
-from midstream.language.job_file import parse_job
 from midstream.model.errors import CheckpointError, InputError, ReadError
+from midstream.sql.job_file import parse_job
 from tests.kafka.broker import Broker, broker, job_text, stream
 
 ALL = "SELECT k, v, _ts FROM A"

@@ -20,11 +20,11 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from midstream.engine.job_run import FileJob
 from midstream.engine.kafka_source import KafkaSource
 from midstream.engine.kafka_values import decoder
-from midstream.language.job_file import parse_job
 from midstream.model.errors import InputError, LanguageError, MidstreamError, ReadError, SinkError, WriteError
 from midstream.sinks import kafka as kafka_sinks
 from midstream.sinks.kafka import KafkaSink
 from midstream.sinks.kafka_registry import REGISTRY
+from midstream.sql.job_file import parse_job
 from tests.kafka.broker import Broker, job_text, mark, stream
 from tests.kafka.test_source import ALL, dead, drain, results
 from tests.sinks.steps import commit

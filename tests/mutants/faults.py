@@ -430,7 +430,7 @@ FAULTS = (
     # --- runtime
     Fault(
         "watermark-of-the-fastest-stream",
-        "step/unit_step.py",
+        "units/unit_step.py",
         "before = min([lane.clock.before[stream] for stream in unit.streams])",
         "before = max([lane.clock.before[stream] for stream in unit.streams])",
         "states are purged by the stream that has come farthest",
@@ -455,7 +455,7 @@ FAULTS = (
     # --- step
     Fault(
         "row-at-the-watermark-is-late",
-        "step/admission/admit.py",
+        "admission/admit.py",
         "(words < least) & ~far",
         "(words <= least) & ~far",
         "a row at the watermark is late, if others of its batch are",
@@ -488,19 +488,19 @@ FAULTS = (
     # --- language
     Fault(
         "between-excludes-its-upper-end",
-        "language/evaluate.py",
+        "expr/evaluate.py",
         '_compare("le", value, high)',
         '_compare("lt", value, high)',
         "BETWEEN leaves out its upper end",
-        ("tests/unit/language/test_evaluate_against_duckdb.py::test_a_range_holds_at_both_ends_and_of_no_null",),
+        ("tests/unit/sql/test_evaluate_against_duckdb.py::test_a_range_holds_at_both_ends_and_of_no_null",),
     ),
     Fault(
         "null-compares-as-true",
-        "language/evaluate.py",
+        "expr/evaluate.py",
         "return found if mask is None else np.asarray(found & mask)",
         "return found",
         "a comparison with NULL passes a filter",
-        ("tests/unit/language/test_evaluate_against_duckdb.py::test_a_range_holds_at_both_ends_and_of_no_null",),
+        ("tests/unit/sql/test_evaluate_against_duckdb.py::test_a_range_holds_at_both_ends_and_of_no_null",),
     ),
     Fault(
         "key-class-loses-the-chain",
@@ -512,19 +512,19 @@ FAULTS = (
     ),
     Fault(
         "implied-window-one-unit-short",
-        "language/implied_windows.py",
+        "logical/implied_windows.py",
         'Window("range", max(ceil(age), 0))',
         'Window("range", max(ceil(age) - 1, 0))',
         "an interval join loses pairs at the edge of its interval",
-        ("tests/unit/language/test_implied_windows.py::test_of_two_streams",),
+        ("tests/unit/sql/test_implied_windows.py::test_of_two_streams",),
     ),
     Fault(
         "sliding-window-one-unit-short",
-        "language/implied_windows.py",
+        "logical/implied_windows.py",
         "near.moved(1, size //",
         "near.moved(1, -1 + size //",
         "rows in one window of HOP whose ages differ most are not joined",
-        ("tests/unit/language/test_implied_windows.py::test_columns_of_answers_lie_near_their_time",),
+        ("tests/unit/sql/test_implied_windows.py::test_columns_of_answers_lie_near_their_time",),
     ),
     # --- checkpoint, job and engine
     Fault(

@@ -38,8 +38,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "plan": ("src/midstream/plan", "tests/unit/plan", "tests/golden", "tests/property"),
     "state": ("src/midstream/state", "tests/unit/state", "tests/unit/engine", "tests/sharing", "tests/property"),
     "runtime": ("src/midstream/runtime", "tests/unit/runtime", "tests/unit/engine", "tests/property"),
-    "step": ("src/midstream/step", "tests/unit/step", "tests/unit/engine", "tests/property"),
-    "language": ("src/midstream/language", "tests/unit/language", "tests/golden", "tests/property"),
+    **{
+        room: (f"src/midstream/{room}", "tests/unit/step", "tests/unit/engine", "tests/property")
+        for room in ("admission", "units", "proposals", "commands", "review", "step")
+    },
+    **{
+        room: (f"src/midstream/{room}", "tests/unit/sql", "tests/golden", "tests/property")
+        for room in ("expr", "logical", "sql")
+    },
     "checkpoint": ("src/midstream/checkpoint", "tests/unit/checkpoint", "tests/embedded", "tests/property"),
     "engine": ("src/midstream/engine", "tests/unit/engine", "tests/embedded", "tests/property"),
     "job": ("src/midstream/job", "tests/unit/job", "tests/unit/engine", "tests/embedded"),

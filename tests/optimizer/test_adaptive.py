@@ -13,7 +13,7 @@ from midstream.model.errors import QueryError
 from midstream.optimizer.policies.adaptive import Adaptive, Ledger
 from midstream.optimizer.policies.policy_contract import Decision, Review, SwitchCost, WeighedPlan
 from midstream.optimizer.statistics import Statistics
-from midstream.step.reviewing.settings import settings_of_values
+from midstream.proposals.settings import settings_of_values
 
 SECOND = 1_000_000
 PRICE = 40.0

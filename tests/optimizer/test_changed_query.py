@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import midstream as ms
+from midstream.commands.base import taken
+from midstream.commands.change_query import ChangeQuery
 from midstream.model.events import MigrationBegun, ProposalClosed, ReviewFailed
-from midstream.step.commands.base import taken
-from midstream.step.commands.change_query import ChangeQuery
 from tests.optimizer.drifting import engine, query, reviews, run
 
 BAD = "((A B) C)"

@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import midstream as ms
+from midstream.commands.optimize import Optimize
 from midstream.engine.job_run import FileJob
-from midstream.language.job_file import parse_job
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import OptimizerSettings
-from midstream.step.commands.optimize import Optimize
-from midstream.step.reviewing.group_settings import settings_of
-from midstream.step.reviewing.settings import declared_optimizer
+from midstream.proposals.group_settings import settings_of
+from midstream.proposals.settings import declared_optimizer
+from midstream.sql.job_file import parse_job
 
 JOB = """
 checkpoint = "{root}/ckpt"

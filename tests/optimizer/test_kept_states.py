@@ -6,7 +6,7 @@ import pytest
 
 import midstream as ms
 from midstream.model.events import PlanReviewed
-from midstream.step.reviewing.review import kept_by_others
+from midstream.review.review import kept_by_others
 from tests.optimizer.drifting import COLUMNS, rows
 
 LIKE = {"A": 20, "B": 20, "C": 20, "D": 20}

@@ -13,11 +13,11 @@ import pytest
 import midstream as ms
 from midstream.cli.main import main
 from midstream.engine.job_run import FileJob
-from midstream.language.job_file import parse_job
 from midstream.model.codec import decode, encode
 from midstream.model.events import CommandRefused, LanesProposalClosed, LanesRescaled, LanesReviewed
 from midstream.model.manifest import Manifest
 from midstream.spark.feed import Feed
+from midstream.sql.job_file import parse_job
 from tests.optimizer.drifting import COLUMNS, engine, rows
 
 KEYS = {"A": 40, "B": 40, "C": 40}

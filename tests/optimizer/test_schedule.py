@@ -15,16 +15,16 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.language.parse import parse_query
 from midstream.model.counters import Counters
 from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.schema import StreamSchema
+from midstream.proposals.plan_group import plan_group
+from midstream.review.review import Reviewing
+from midstream.review.review_price import price, usual_step
+from midstream.review.schedule import SAVED, in_turn, look, paid
 from midstream.runtime.garbage import uncollected
-from midstream.step.reviewing.plan_group import plan_group
-from midstream.step.reviewing.review import Reviewing
-from midstream.step.reviewing.review_price import price, usual_step
-from midstream.step.reviewing.schedule import SAVED, in_turn, look, paid
+from midstream.sql.parse import parse_query
 from tests.forked import PATHS
 from tests.optimizer.drifting import BAD_FIRST, COLUMNS, GOOD_FIRST, SECOND, engine, query, reviews, rows, run
 

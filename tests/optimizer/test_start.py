@@ -6,8 +6,8 @@ import midstream as ms
 from midstream.model.codec import decode
 from midstream.optimizer.policies.adaptive import Ledger
 from midstream.plan.tree import bushy_trees
-from midstream.step.reviewing.plan_group import plan_group
-from midstream.step.reviewing.review import Reviewing
+from midstream.proposals.plan_group import plan_group
+from midstream.review.review import Reviewing
 from tests.optimizer.drifting import SECOND, engine, reviews, rows, run
 
 KEYS = {"A": 40, "B": 40, "C": 80, "D": 400, "E": 400}

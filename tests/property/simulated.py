@@ -19,6 +19,7 @@ from midstream.checkpoint.epochs import Holder
 from midstream.checkpoint.event_log import EventLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.writer import Writer
+from midstream.commands.rescale import Rescale
 from midstream.model.errors import CheckpointError, MidstreamError, ReadError, WriteError
 from midstream.model.events import LanesRescaled
 from midstream.model.ids import LaneId, StateId
@@ -29,7 +30,6 @@ from midstream.state.store.chunk_store import store_chunk
 from midstream.state.store.files import FileStore
 from midstream.state.store.storage import Storage
 from midstream.state.sweep import sweep
-from midstream.step.commands.rescale import Rescale
 from tests.property.simulated_store import Killed, SimulatedLibrary, World
 
 JOB, LANE, STATE = "simulated", LaneId("single", 0), StateId("A", "0", "scan")

@@ -19,10 +19,10 @@ import pyarrow as pa
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.epochs import Holder
+from midstream.commands.migrate import Migrate
+from midstream.commands.rescale import Rescale
 from midstream.model.errors import MidstreamError, ReadError, UndeliveredError, WriteError
 from midstream.state.store import files, places
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
 from tests.property.simulated_store import Killed, SimulatedBucket, SimulatedFolder, SimulatedLibrary, World
 
 SECOND = 1_000_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from midstream.language.query import query_of
+from midstream.logical.query import query_of
 from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime
 from tests.oracle.compare import assert_each_step_same

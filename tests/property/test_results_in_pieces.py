@@ -20,7 +20,7 @@ from midstream.model.window import EVENT_TIME
 from midstream.runtime import piece_writer
 from midstream.runtime.piece_writer import AgeRuns, PieceSizes
 from midstream.state.combinations import Combinations
-from midstream.step.unit_step import Poured
+from midstream.units.unit_step import Poured
 from tests.drawing import drawing
 from tests.oracle.compare import assert_each_step_same
 from tests.property.cases import Drawn, cases, migrations

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 import midstream as ms
 from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
+from midstream.ring import lengthening
 from midstream.ring.cost import RingCosts
 from midstream.ring.spreading import spreadings
-from midstream.step.spreading import length
 from tests.conformance.expected import Expected
 from tests.drawing import drawing
 from tests.oracle.arrival import Lifetime
@@ -55,8 +55,8 @@ SEEN: Counter[str] = Counter()
 def lengths_change_often() -> Iterator[None]:
     """Look at lengths after every step, with costs by which few pairs are worth a node."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(length, "STEPS_BETWEEN", 1)
-        patched.setattr(length, "MEASURED", RingCosts(join=1e-2, send=1e-5, hop=1e-3))
+        patched.setattr(lengthening, "STEPS_BETWEEN", 1)
+        patched.setattr(lengthening, "MEASURED", RingCosts(join=1e-2, send=1e-5, hop=1e-3))
         yield
 
 

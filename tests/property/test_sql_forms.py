@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.language.query import query_of
+from midstream.logical.query import query_of
 from tests.drawing import SOAK
 from tests.oracle.answer import connection
 from tests.oracle.arrival import Step, arrive

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.language.functions import CATALOGUE
+from midstream.expr.functions import CATALOGUE
 from tests.drawing import drawing
 from tests.texts import NAMES, ends_well
 

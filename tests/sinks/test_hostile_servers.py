@@ -14,8 +14,8 @@ import pytest
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
+from midstream.commands.add_query import AddQuery
 from midstream.sinks.postgresql import PostgresqlSink
-from midstream.step.commands.add_query import AddQuery
 from tests.embedded.test_checkpoint import SQL, opened, step
 
 MAY_I_ENCRYPT = tuple(code.to_bytes(4, "big") for code in (80877103, 80877104))

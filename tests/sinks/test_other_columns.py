@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
+from midstream.commands.add_query import AddQuery
 from midstream.sinks import as_sink
-from midstream.step.commands.add_query import AddQuery
 from tests.embedded.test_checkpoint import SQL, opened, step
 from tests.postgresql import Server
 from tests.sinks.lakes import catalog, describe_catalog

@@ -9,9 +9,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.commands.migrate import Migrate
+from midstream.commands.rescale import Rescale
 from midstream.spark.session import local_session
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
 from tests.crash_case import PLANS, STREAMS, crash_case
 from tests.spark.drive import SHORT_LIVED, Place, feed_steps, finish, giving, job
 

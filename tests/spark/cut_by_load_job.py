@@ -10,8 +10,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.ring import lengthening
 from midstream.spark.session import local_session
-from midstream.step.spreading import length
 from tests.embedded import cut_by_load_engine
 from tests.embedded.cut_by_load_engine import NODES, ROWS, STREAMS, scheme_of
 from tests.property.rows import cut
@@ -39,7 +39,7 @@ def the_job(spark: SparkSession, root: Path) -> ms.Job:
 
 def main(root: Path) -> None:
     """Run the job to its end."""
-    length.STEPS_BETWEEN = BETWEEN
+    lengthening.STEPS_BETWEEN = BETWEEN
     finish(the_job(local_session("cuts", settings=SHORT_LIVED), root))
 
 

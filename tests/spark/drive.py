@@ -16,16 +16,16 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.commands.add_query import AddQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate as MigrateCommand
+from midstream.commands.rescale import Rescale as RescaleCommand
+from midstream.commands.spread import Spread as SpreadCommand
 from midstream.model.command import Command
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.spark.driver import Driver
 from midstream.spark.running_job import Run
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate as MigrateCommand
-from midstream.step.commands.rescale import Rescale as RescaleCommand
-from midstream.step.commands.spread import Spread as SpreadCommand
 from tests.oracle.answer import Answer
 from tests.oracle.compare import assert_each_step_same, assert_ordered
 from tests.oracle.spec import StreamSpec

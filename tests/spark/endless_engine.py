@@ -13,8 +13,8 @@ from types import FrameType
 import pyarrow.parquet as pq
 
 from midstream.engine.job_run import FileJob
-from midstream.language.job_file import JobFile
-from midstream.language.job_specs import QuerySpec, SourceSpec, TableSpec
+from midstream.sql.job_file import JobFile
+from midstream.sql.job_specs import QuerySpec, SourceSpec, TableSpec
 from tests.spark.endless_job import QUERIES, RECENT, streams
 from tests.spark.endless_queries import FIRST, TEXTS, rates
 from tests.spark.other_sinks import other_sinks

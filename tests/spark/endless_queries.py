@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.checkpoint.reader import Checkpoint, upcoming
+from midstream.commands.set_table import SetTable
 from midstream.job.static_tables import set_table
 from midstream.state.store.files import FileStore
-from midstream.step.commands.set_table import SetTable
 from tests.crash_case import MATCHED
 from tests.oracle.answer import Answer, answers
 from tests.oracle.arrival import Lifetime, Step, arrive

@@ -12,10 +12,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.ring import lengthening
+from midstream.ring.lengthening import OBJECTIVES
 from midstream.ring.spreading import spreadings
 from midstream.spark.session import local_session
-from midstream.step.spreading import length
-from midstream.step.spreading.length import OBJECTIVES
 from tests.spark.drive import SHORT_LIVED, Place, feed_steps, finish, job
 from tests.spark.spread_job import BAND, JOINS, STREAMS, THETA, WIDE_BAND, spread_case
 
@@ -58,7 +58,7 @@ def the_job(spark: SparkSession, root: Path) -> ms.Job:
 
 def main(root: Path) -> None:
     """Run the job to its end."""
-    length.STEPS_BETWEEN = BETWEEN
+    lengthening.STEPS_BETWEEN = BETWEEN
     finish(the_job(local_session("spreads", settings=SHORT_LIVED), root))
 
 

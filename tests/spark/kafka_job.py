@@ -12,8 +12,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.commands.migrate import Migrate
 from midstream.spark.session import local_session
-from midstream.step.commands.migrate import Migrate
 from tests.crash_case import CHAIN, PLANS, STREAMS, crash_case
 from tests.kafka.killed_job import die_in_sink
 from tests.spark.drive import SHORT_LIVED, Place, finish, giving, job

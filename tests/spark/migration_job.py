@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
+from midstream.commands.migrate import Migrate
 from midstream.migration.strategy_contract import discovered
 from midstream.optimizer.chooser import OBJECTIVES
 from midstream.spark.session import local_session
-from midstream.step.commands.migrate import Migrate
 from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.drive import Case

@@ -9,12 +9,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.commands.migrate import Migrate
+from midstream.commands.rescale import Rescale
 from midstream.demo.nexmark import generate, side_input
-from midstream.language.job_file import read_job_file
 from midstream.model.command import Command
 from midstream.spark.session import local_session
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
+from midstream.sql.job_file import read_job_file
 from tests.oracle.spec import StreamSpec
 from tests.spark.drive import SHORT_LIVED, Place, finish, giving, job
 

@@ -37,6 +37,12 @@ import pytest
 
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.reader import Checkpoint
+from midstream.commands.add_query import AddQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate
+from midstream.commands.rescale import Rescale
+from midstream.commands.reshare import Reshare
+from midstream.commands.spread import Spread
 from midstream.job.doctor import examine
 from midstream.migration.strategy_contract import discovered
 from midstream.model.command import Command
@@ -49,12 +55,6 @@ from midstream.sinks.contract import STAGING
 from midstream.state.store.chunk_cache import FOLDER
 from midstream.state.store.objects import PATIENCE
 from midstream.state.store.places import WORK, storage_at
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
-from midstream.step.commands.reshare import Reshare
-from midstream.step.commands.spread import Spread
 from tests import postgresql
 from tests.object_server import BUCKET, ObjectServer, free_port
 from tests.oracle.answer import Answer, answers

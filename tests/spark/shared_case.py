@@ -7,13 +7,13 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
+from midstream.commands.add_query import AddQuery
+from midstream.commands.change_query import ChangeQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate
+from midstream.commands.rescale import Rescale
 from midstream.model.command import Command
 from midstream.spark.driver import Driver
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
 from tests.property.drive import Rescale as RescaleAction
 from tests.sharing.case import Add, Case, Change, Drop, Move
 from tests.spark.drive import Place, finish, job

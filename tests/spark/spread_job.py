@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
+from midstream.commands.spread import Spread
 from midstream.spark.session import local_session
-from midstream.step.commands.spread import Spread
 from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.drive import Case

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
+from midstream.commands.spread import Spread
 from midstream.spark.driver import Driver
 from midstream.spark.session import local_session
-from midstream.step.commands.spread import Spread
 from tests.oracle.answer import Answer
 from tests.oracle.arrival import Lifetime, arrive
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 import midstream as ms
 from midstream.cli.spark_job import job_of
 from midstream.engine.job_run import FileJob
-from midstream.language.job_file import parse_job
 from midstream.spark.declared import declared_schema
+from midstream.sql.job_file import parse_job
 from tests.spark.drive import Place, finish, read_all
 
 DECLARED = "k BIGINT, x DOUBLE, d DECIMAL(6, 2), day DATE, yes BOOLEAN, at TIMESTAMP, s VARCHAR, ts TIMESTAMP"

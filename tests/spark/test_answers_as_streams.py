@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.step.commands.add_query import AddQuery
+from midstream.commands.add_query import AddQuery
 from tests.oracle.answer import Answer
 from tests.oracle.arrival import Lifetime, arrive
 from tests.oracle.chain_spec import ChainJoin, ChainSpec

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
-from midstream.language.expression import Column
+from midstream.expr.expression import Column
 from midstream.model.errors import SinkError
 from midstream.model.schema import StreamSchema
 from midstream.runtime.lane_key import slots_of

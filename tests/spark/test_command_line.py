@@ -19,7 +19,7 @@ import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.checkpoint.report_values import QueryReport
 from midstream.demo.nexmark import generate
-from midstream.language.job_file import read_job_file
+from midstream.sql.job_file import read_job_file
 from tests.job_folder import JOB, fill
 from tests.spark.forked_drivers import ForkedDrivers
 from tests.unit.cli.test_process import SOURCE, midstream

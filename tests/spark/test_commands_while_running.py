@@ -18,18 +18,18 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
+from midstream.commands.add_query import AddQuery
+from midstream.commands.change_query import ChangeQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate
+from midstream.commands.reshare import Reshare
+from midstream.commands.stop import Stop
 from midstream.dashboard.views import views
 from midstream.model.command import Command
 from midstream.model.events import CommandRefused
 from midstream.sharing.schemes.scheme_contract import schemes
 from midstream.spark.driver import Driver
 from midstream.spark.running_job import Run
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.reshare import Reshare
-from midstream.step.commands.stop import Stop
 from tests.crash_case import STREAMS
 from tests.spark.crash_job import CASE
 from tests.spark.drive import Hooks, Place, finish, job, read_all

@@ -17,10 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from midstream.language.evaluate import holds
-from midstream.language.expression import Column, Expression
-from midstream.language.parse import parse_query
-from midstream.language.query import Query
+from midstream.expr.evaluate import holds
+from midstream.expr.expression import Column, Expression
+from midstream.logical.query import Query
 from midstream.model.errors import MidstreamError
 from midstream.model.schema import StreamSchema
 from midstream.plan.signature import canonical
@@ -32,6 +31,7 @@ from midstream.spark.layout import STREAM, StepLayout
 from midstream.spark.session import ship
 from midstream.spark.stages import blocks_of
 from midstream.spark.unpack import StreamSlots
+from midstream.sql.parse import parse_query
 from midstream.state.base_state import TIME
 from midstream.state.keys import key_codes
 

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.job.crash_points import POINTS, SPREAD_POINTS
+from midstream.ring import lengthening
 from midstream.ring.spreading import spreadings
-from midstream.step.spreading import length
 from tests.oracle.compare import assert_each_step_same
 from tests.property.drive import start
 from tests.spark.drive import Place, finish
@@ -36,7 +36,7 @@ def test_the_driver_is_killed(
     """Every step is the oracle's, and each node has the rows and did the work of an embedded engine's."""
     assert JOINS.keys() == spreadings().keys() and {"psp", "psp_i", "psp_d"} <= set(BOUNDED)
     assert {point for point, _ in CRASHES} >= set(SPREAD_POINTS)
-    monkeypatch.setattr(length, "STEPS_BETWEEN", BETWEEN)
+    monkeypatch.setattr(lengthening, "STEPS_BETWEEN", BETWEEN)
     feed(tmp_path)
     place = Place(tmp_path)
     for point, step in sorted(CRASHES, key=lambda crash: crash[1]):

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.cli.spark_job import job_of
-from midstream.language.job_file import parse_job
 from midstream.model.errors import InputError
+from midstream.sql.job_file import parse_job
 from tests.extension import distribution
 from tests.spark.drive import finish
 

@@ -22,11 +22,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 import midstream as ms
 from midstream.cli.spark_job import job_of
-from midstream.language.job_file import parse_job
 from midstream.model.errors import InputError
 from midstream.model.events import RowsRejected
 from midstream.spark.declared import declared_schema
 from midstream.spark.kafka_frames import json_rows
+from midstream.sql.job_file import parse_job
 from tests.docs.pages import ROOT, Page
 from tests.docs.test_snippets import run
 from tests.kafka.broker import broker as real_broker

@@ -12,8 +12,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.commands.migrate import Migrate
 from midstream.model.manifest import FORMAT_VERSION
-from midstream.step.commands.migrate import Migrate
 from tests.embedded.test_kept_checkpoint import JOINED, QUERIES, WROTE, relocated, rows
 from tests.oracle.compare import difference
 from tests.oracle.spec import StreamSpec

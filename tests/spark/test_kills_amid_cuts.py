@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.job.crash_points import POINTS
-from midstream.step.spreading import length
+from midstream.ring import lengthening
 from tests.embedded.cut_by_load_engine import main
 from tests.embedded.test_kills_amid_cuts import cuts
 from tests.oracle.compare import assert_each_step_same
@@ -38,7 +38,7 @@ def test_the_driver_is_killed_at_every_point_of_a_cut(
     spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slices are cut where the embedded engine cuts them, from the counters of what was committed alone."""
-    monkeypatch.setattr(length, "STEPS_BETWEEN", BETWEEN)
+    monkeypatch.setattr(lengthening, "STEPS_BETWEEN", BETWEEN)
     feed(tmp_path)
     place = Place(tmp_path)
     for point, step in CRASHES:

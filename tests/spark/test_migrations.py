@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from midstream.migration.strategy_contract import discovered
 from midstream.optimizer.chooser import OBJECTIVES
-from midstream.step.choose import AUTO
+from midstream.units.choose import AUTO
 from tests.oracle.compare import assert_each_step_same, assert_same
 from tests.spark.drive import Place, finish, read_all
 from tests.spark.forked_drivers import ForkedDrivers

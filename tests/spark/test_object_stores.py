@@ -18,6 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
+from midstream.commands.add_query import AddQuery
+from midstream.commands.change_query import ChangeQuery
 from midstream.job import carried_log
 from midstream.job.carried_log import CarriedLog
 from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
@@ -30,8 +32,6 @@ from midstream.state.store import chunk_cache, places
 from midstream.state.store.objects import ObjectStorage
 from midstream.state.store.places import storage_at
 from midstream.state.store.storage import Storage
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.plan_step import StepPlan
 from tests.object_server import CREDENTIALS, ObjectServer, Request, Trouble
 from tests.spark.test_time_lines import SQL, each, feed, finish

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.cli.spark_job import job_of
-from midstream.language.job_file import read_job_file
+from midstream.sql.job_file import read_job_file
 from tests.embedded.test_parts_of_queries import check_parts, write
 
 

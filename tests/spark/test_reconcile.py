@@ -7,18 +7,18 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from midstream.commands.add_query import AddQuery
+from midstream.commands.change_query import ChangeQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate
+from midstream.commands.reshare import Reshare
 from midstream.job import reconcile
 from midstream.job.reconcile import Declared, differences
-from midstream.language.parse import bind_query
 from midstream.model.command import Command
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest, Published
 from midstream.model.schema import StreamSchema
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.reshare import Reshare
+from midstream.sql.parse import bind_query
 from midstream.step.plan_step import plan_step
 
 SQL = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.cli.spark_job import job_of
-from midstream.language.job_file import parse_job
+from midstream.sql.job_file import parse_job
 from tests.spark.chained_job import FOURS, KILLED_STEP, STREAMS, expected, feed, first_job, second_job
 from tests.spark.drive import Place, finish, job, read_all
 from tests.spark.forked_drivers import ForkedDrivers

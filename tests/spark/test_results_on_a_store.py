@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.spark_job import job_of
-from midstream.language.job_file import parse_job
+from midstream.sql.job_file import parse_job
 from midstream.state.store import chunk_cache, places
 from midstream.state.store.objects import ObjectStorage
 from midstream.state.store.places import storage_at

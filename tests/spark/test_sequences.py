@@ -13,13 +13,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.commands.migrate import Migrate
+from midstream.commands.rescale import Rescale
+from midstream.commands.reshare import Reshare
+from midstream.commands.spread import Spread
 from midstream.model.command import Command
 from midstream.model.events import CommandRefused
 from midstream.ring.spreading import spreadings
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
-from midstream.step.commands.reshare import Reshare
-from midstream.step.commands.spread import Spread
 from tests.drawing import SOAK
 from tests.property.sequences import Change, Sequence, drawn
 from tests.spark.drive import Hooks, Place, finish, job, read_folder

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from midstream.commands.migrate import Migrate
 from midstream.job.crash_points import POINTS
 from midstream.sharing.schemes.scheme_contract import schemes
-from midstream.step.commands.migrate import Migrate
 from tests.crash_case import STREAMS
 from tests.oracle.compare import difference
 from tests.sharing.case import Change

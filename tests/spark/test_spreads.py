@@ -11,15 +11,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.commands.add_query import AddQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate
+from midstream.commands.spread import Spread
 from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.spreading import spreadings
 from midstream.spark import parcel
 from midstream.spark.parcel import ParcelFiles
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.spread import Spread
 from tests.oracle.arrival import Lifetime
 from tests.oracle.compare import assert_each_step_same, assert_same
 from tests.oracle.spec import SECOND

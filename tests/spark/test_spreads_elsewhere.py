@@ -19,9 +19,9 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.cli.main import main
 from midstream.job.doctor import examine
 from midstream.model.events import QuerySpread
+from midstream.ring import lengthening
 from midstream.state.store import chunk_cache, places
 from midstream.state.store.places import storage_at
-from midstream.step.spreading import length
 from tests.job_folder import JOB, fill
 from tests.oracle.arrival import Lifetime
 from tests.oracle.compare import assert_each_step_same
@@ -126,7 +126,7 @@ def test_more_streams_meet_by_a_predicate_of_the_users(
 def test_the_cost_model_gives_a_query_with_little_to_do_one_node(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(length, "STEPS_BETWEEN", 2)
+    monkeypatch.setattr(lengthening, "STEPS_BETWEEN", 2)
     case, place = spread_case({"q": BAND}, 30, 50, 70), Place(tmp_path)
     for step, tables in enumerate(case.steps):
         for one in STREAMS:

@@ -22,14 +22,14 @@ from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
+from midstream.commands.add_query import AddQuery
+from midstream.commands.change_query import ChangeQuery
+from midstream.commands.drop_query import DropQuery
 from midstream.model.manifest import Manifest
 from midstream.spark.driver import Driver
 from midstream.spark.executor import Gathered
 from midstream.spark.running_job import Run
 from midstream.spark.session import local_session
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.drop_query import DropQuery
 from midstream.step.plan_step import StepPlan
 from tests.spark.drive import SHORT_LIVED
 from tests.spark.forked_drivers import ForkedDrivers

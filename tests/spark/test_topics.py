@@ -17,9 +17,9 @@ from midstream.cli.main import main
 from midstream.cli.spark_job import job_of
 from midstream.engine.job_run import FileJob
 from midstream.job.step_times import StepTimes
-from midstream.language.job_file import parse_job
 from midstream.model.errors import CheckpointError, InputError, MidstreamError
 from midstream.sinks import kafka as kafka_sinks
+from midstream.sql.job_file import parse_job
 from tests.kafka.broker import Broker, broker, job_text, stream
 from tests.kafka.test_kills import LATENESS, Case
 from tests.spark.drive import finish

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from midstream.language.evaluate import holds
-from midstream.language.parse import parse_query
+from midstream.expr.evaluate import holds
 from midstream.model.schema import StreamSchema
 from midstream.spark.translate import condition
+from midstream.sql.parse import parse_query
 from midstream.state.base_state import TIME
 
 AMOUNTS = [Decimal("0.00"), Decimal("1.00"), Decimal("-1.50"), Decimal("7.25"), None, None, Decimal("3.00")]

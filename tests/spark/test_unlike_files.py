@@ -21,7 +21,7 @@ from midstream.cli.main import main
 from midstream.cli.spark_job import job_of
 from midstream.engine.job_run import FileJob
 from midstream.job.lost_rows import dead_files
-from midstream.language.job_file import parse_job
+from midstream.sql.job_file import parse_job
 
 STREAMS = {"C": ("csv", 'options = { header = "true" }'), "J": ("json", ""), "P": ("parquet", "")}
 

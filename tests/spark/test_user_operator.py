@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.step.commands.migrate import Migrate
+from midstream.commands.migrate import Migrate
 from tests.crash_case import ROWS, STREAMS
 from tests.property.rows import cut
 from tests.spark.drive import Hooks, Place, finish, job, read_all

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
-from midstream.language import user_predicates
-from midstream.step.commands.drop_query import DropQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.expr import user_predicates
 from tests.oracle.spec import StreamSpec
 from tests.spark.drive import Place, finish, job, read_all
 from tests.user_predicates import KILOMETRES_SQL, WITHIN_KM

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 from midstream.cli.spark_job import job_of
-from midstream.language.job_file import read_job_file
+from midstream.commands.migrate import Migrate
 from midstream.spark.session import local_session
-from midstream.step.commands.migrate import Migrate
+from midstream.sql.job_file import read_job_file
 from tests.kafka.killed_job import PLANS, die_in_sink
 from tests.spark.drive import SHORT_LIVED, finish, giving
 

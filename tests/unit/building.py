@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 import midstream as ms
-from midstream.language.ddl import parse_ddl
-from midstream.language.parse import parse_query
-from midstream.language.query import Query
+from midstream.logical.query import Query
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
+from midstream.sql.ddl import parse_ddl
+from midstream.sql.parse import parse_query
 
 SECOND = 1_000_000
 DDL = "k BIGINT, j BIGINT, s VARCHAR, v DOUBLE, ts TIMESTAMP"

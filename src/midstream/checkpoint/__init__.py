@@ -5,4 +5,4 @@ the report that every face shows; a step is committed by one rename.
 """
 
 # So that every kind of command that a manifest or a log may hold is known to the codec.
-from midstream.step import commands as commands
+from midstream import commands as commands

@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from midstream.checkpoint.epochs import Holder
-from midstream.language.parts import QueryText
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError
+from midstream.sql.parts import QueryText
 from midstream.state.store.disk import seal, unseal
 from midstream.state.store.places import Place, storage_at
 
@@ -33,7 +33,7 @@ class CommandLog:
     number n has seen all before it.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from midstream.step.commands.drop_query import DropQuery
+    >>> from midstream.commands.drop_query import DropQuery
     >>> with TemporaryDirectory() as folder:
     ...     log = CommandLog(folder)
     ...     log.append(DropQuery("p")), log.append(DropQuery("q")), log.after(1)

@@ -14,10 +14,10 @@ from midstream.model.html import html_fields, html_table
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import OptimizerSettings, Proposal
 from midstream.model.words import counted
+from midstream.proposals.plan_group import plan_group, query_time, without_choice
+from midstream.review.carry_out import decide, figures, table
+from midstream.review.review import Reviewing
 from midstream.state.store.chunk_store import ChunkStore
-from midstream.step.reviewing.carry_out import decide, figures, table
-from midstream.step.reviewing.plan_group import plan_group, query_time, without_choice
-from midstream.step.reviewing.review import Reviewing
 
 RANKED = 20
 """So many of the best plans are listed."""

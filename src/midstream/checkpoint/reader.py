@@ -15,6 +15,9 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.time_log import TIMES_KEPT
+from midstream.commands.add_query import AddQuery
+from midstream.commands.base import StepCommand, taken
+from midstream.commands.stop import Stop
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, NoCheckpointError, SinkError
@@ -24,9 +27,6 @@ from midstream.model.step_time import StepTime, StepUnderWay, time_summary
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.storage import Storage
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.base import StepCommand, taken
-from midstream.step.commands.stop import Stop
 from midstream.step.plan_step import plan_step
 
 JsonObject = dict[str, Any]

@@ -18,7 +18,7 @@ from midstream.checkpoint.report_values import (
     TableReport,
 )
 from midstream.checkpoint.running_states import lanes_of_group, rows_by_slice, running_boxes, running_units, state_names
-from midstream.language.query import query_of
+from midstream.logical.query import query_of
 from midstream.model.codec import decode
 from midstream.model.ids import StateId
 from midstream.model.manifest import (
@@ -33,14 +33,14 @@ from midstream.model.manifest import (
 from midstream.model.words import rough_span_text, time_text
 from midstream.operators.user_operator import OperatorSpec
 from midstream.optimizer.decayed_mean import DecayedMean
+from midstream.proposals.plan_group import PlanGroup, plan_groups
+from midstream.ring.ring_members import mates_of
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import BEGINNING, watermark, watermarks
-from midstream.step.answers import readers
-from midstream.step.chain_unit import ChainUnit
 from midstream.step.plan_step import lanes_of
-from midstream.step.reviewing.plan_group import PlanGroup, plan_groups
-from midstream.step.spreading.ring_members import mates_of
-from midstream.step.unit import Unit
+from midstream.units.answers import readers
+from midstream.units.chain_unit import ChainUnit
+from midstream.units.unit import Unit
 
 _NAMED = frozenset({"phase", "progress", "old_serves", "new_serves", "predicted_end"})
 """The figures of a strategy that are fields of `MigrationReport`."""

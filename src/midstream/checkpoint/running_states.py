@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from midstream.language.expression import infix
+from midstream.expr.expression import infix
 from midstream.model.ids import LaneId
 from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.operators.ensure import states_of
@@ -14,9 +14,9 @@ from midstream.runtime.operator import Operator
 from midstream.runtime.watermark import watermarks
 from midstream.state.join_state import slice_of
 from midstream.state.specs import RowsSpec, StateSpec
-from midstream.step.chain_unit import ChainUnit
-from midstream.step.program import compile_program
-from midstream.step.unit import Unit
+from midstream.units.chain_unit import ChainUnit
+from midstream.units.program import compile_program
+from midstream.units.unit import Unit
 
 
 def running_units(manifest: Manifest) -> list[Unit]:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from midstream.admission.refused_rows import apart
 from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.commands.set_table import SetTable
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.events import Event
@@ -20,8 +22,6 @@ from midstream.state.store.chunk_store import ChunkStore, store_chunk
 from midstream.state.store.files import FileStore
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import storage_at
-from midstream.step.admission.refused_rows import apart
-from midstream.step.commands.set_table import SetTable
 
 STORE, MANIFESTS = "store", "manifests"
 

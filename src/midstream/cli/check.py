@@ -15,7 +15,7 @@ from midstream.model.words import counted
 
 if TYPE_CHECKING:
     from midstream.cli.checked_job import CheckedJob
-    from midstream.language.job_file import JobFile
+    from midstream.sql.job_file import JobFile
 
 
 @placed(CommandGroup.RUN, "midstream check job.toml", "midstream check job.toml --json")
@@ -55,8 +55,8 @@ def looked_at(
     Returns: the job, or None if it cannot be read, and what the check found.
     """
     from midstream.cli.checked_job import CheckedJob, checked_job
-    from midstream.language.job_file import read_parts
     from midstream.model.allowed import allow_operators, allow_sources
+    from midstream.sql.job_file import read_parts
 
     read = read_parts(path)
     allow_operators(*(operators or ()))
@@ -78,8 +78,8 @@ def _by_line(faults: list[MidstreamError]) -> list[MidstreamError]:
 
 def refuse(found: CheckedJob, quiet: bool = False) -> None:
     """Raise the faults of a job, if any: one fault as it is, several as one error."""
-    from midstream.language.job_file import JobFileError
     from midstream.model.errors import SinkError, WriteError
+    from midstream.sql.job_file import JobFileError
 
     if quiet and found.faults:
         raise typer.Exit(2)

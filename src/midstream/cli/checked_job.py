@@ -22,31 +22,31 @@ from midstream.cli.source_columns import (
     source_columns,
     source_parts,
 )
+from midstream.commands.add_query import AddQuery
+from midstream.commands.add_stream import refuse_taken_name
+from midstream.commands.base import taken
+from midstream.commands.rescale import check_lanes
 from midstream.engine.folder_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.outputs import dropped_next
 from midstream.job.reconcile import refuse_other_host, refuse_other_streams, with_streams
 from midstream.job.static_tables import unread
-from midstream.language.job_file import JobFile
-from midstream.language.job_specs import SourceSpec
-from midstream.language.parse import parse_query
-from midstream.language.place import place as place_at
-from midstream.language.query import query_of
-from midstream.language.toml_file import Path as Keys
+from midstream.logical.query import query_of
 from midstream.model.allowed import check_settings_of_spark
 from midstream.model.errors import LanguageError, MidstreamError
 from midstream.model.manifest import EMBEDDED, SPARK, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.operators.user_operator import OperatorSpec
+from midstream.proposals.settings import declared_optimizer
 from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sinks import as_sink
+from midstream.sql.job_file import JobFile
+from midstream.sql.job_specs import SourceSpec
+from midstream.sql.parse import parse_query
+from midstream.sql.place import place as place_at
+from midstream.sql.toml_file import Path as Keys
 from midstream.state.store.places import located
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.add_stream import refuse_taken_name
-from midstream.step.commands.base import taken
-from midstream.step.commands.rescale import check_lanes
-from midstream.step.reviewing.settings import declared_optimizer
-from midstream.step.user_operators import result_columns
+from midstream.units.user_operators import result_columns
 
 CHECKED_JOB = "checked"
 """The id of a job on Spark that is only looked at; embedded ones have none."""
@@ -299,7 +299,7 @@ def faults_of(sql: str, bind: Callable[[str], object]) -> list[LanguageError]:
 
     An error that only follows from an earlier fault is not a fault of its own.
 
-    >>> from midstream.language.parse import parse_query
+    >>> from midstream.sql.parse import parse_query
     >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
     >>> found = faults_of("SELECT kk, foo(k) FROM A WHERE vv > 3", lambda text: parse_query(text, {"A": A}))
     >>> [(one.message, one.place) for one in found if "column" in one.message]

@@ -22,10 +22,10 @@ from midstream.cli.arguments import (
 )
 from midstream.cli.exit_codes import WrongUse
 from midstream.cli.send import send
+from midstream.commands.base import StepCommand, offered
 from midstream.model.command import COMMANDS, Input, Part, inputs_of
 from midstream.model.discovery import load_modules
 from midstream.state.store.places import located
-from midstream.step.commands.base import StepCommand, offered
 
 
 def verbs() -> dict[str, Callable[..., None]]:

@@ -20,7 +20,7 @@ def functions(
 
     The page docs/functions.md has an example of each function of midstream's own.
     """
-    from midstream.language.functions import CATALOGUE, INTERNAL, brought_functions
+    from midstream.expr.functions import CATALOGUE, INTERNAL, brought_functions
 
     found, own = brought_functions(), sorted(CATALOGUE.keys() - INTERNAL)
     if name is not None and name.lower() not in found:

@@ -83,9 +83,9 @@ def optimize(
     as_json: AsJson = False,
 ) -> None:
     """Set what the optimizer may do with a query, or with all: nothing, suggest plans, ask, or change plans itself."""
+    from midstream.commands.optimize import Optimize
     from midstream.job.calibration_file import unit_costs
-    from midstream.step.commands.optimize import Optimize
-    from midstream.step.reviewing.settings import settings_of_values
+    from midstream.proposals.settings import settings_of_values
 
     given = {
         "policy": policy,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from midstream.checkpoint.reader import Checkpoint
     from midstream.job.lost_rows import LostRows, Source
-    from midstream.language.job_file import JobFile
+    from midstream.sql.job_file import JobFile
 
 POLL_SECONDS = 0.2
 
@@ -72,8 +72,8 @@ def run(
     """
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
+    from midstream.expr.duration import parse_duration
     from midstream.job.lost_rows import summary_lines
-    from midstream.language.duration import parse_duration
 
     _check_cores(cores, master, engine)
     if (fail_on_late or fail_on_dead_letters) and not once:

@@ -10,7 +10,7 @@ from midstream.cli.output import busy, print_json, say
 
 if TYPE_CHECKING:
     from midstream.checkpoint.reader import Checkpoint, Outcome
-    from midstream.step.commands.base import StepCommand
+    from midstream.commands.base import StepCommand
 
 POLL_SECONDS = 0.2
 

@@ -15,11 +15,11 @@ from midstream.cli.spark_job import SELF_DESCRIBING, check_spec
 from midstream.engine.file_source import MOST_FILES, FileSource
 from midstream.engine.folder_source import FolderSource, broken_links, passed_over
 from midstream.engine.sources import source_kind, source_of
-from midstream.language.ddl import parse_ddl
-from midstream.language.job_specs import SourceSpec
 from midstream.model.allowed import check_source
 from midstream.model.errors import InputError
 from midstream.model.words import counted, some
+from midstream.sql.ddl import parse_ddl
+from midstream.sql.job_specs import SourceSpec
 from midstream.state.store.places import located
 
 _OWN = {

@@ -16,9 +16,9 @@ from midstream.model.errors import InputError
 from midstream.model.spark_cause import stream_error
 
 if TYPE_CHECKING:
-    from midstream.language.job_file import JobFile
-    from midstream.language.job_specs import SourceSpec
     from midstream.spark.job import Job
+    from midstream.sql.job_file import JobFile
+    from midstream.sql.job_specs import SourceSpec
 
 SELF_DESCRIBING = ("parquet", "orc", "avro", "csv", "json")
 """Formats of files whose schema can be read from the files that are there."""
@@ -45,12 +45,12 @@ def job_of(session: Any, file: JobFile) -> Job:
     """Build the job that a job file describes, without starting it."""
     import midstream as ms
     from midstream.engine.folder_source import table_rows
+    from midstream.expr.duration import parse_duration
     from midstream.job.calibration_file import with_unit_costs
     from midstream.job.patience import PATIENCE
-    from midstream.language.duration import parse_duration
+    from midstream.proposals.settings import declared_optimizer
     from midstream.spark.declared import arrow_schema, as_read, declared_schema
     from midstream.spark.whole_files import WholeFiles
-    from midstream.step.reviewing.settings import declared_optimizer
 
     check_sources(file)
     given: dict[str, Any] = {} if file.patience is None else {"patience": file.patience}

@@ -30,8 +30,8 @@ def stop(
     does not stop a program that pushes into an engine of its own: such a loop can check `Engine.stop_requested`.
     """
     from midstream.checkpoint.reader import Checkpoint
+    from midstream.commands.stop import Stop
     from midstream.model.codec import encode
-    from midstream.step.commands.stop import Stop
 
     checkpoint = Checkpoint.open(path)
     life = checkpoint.liveness()

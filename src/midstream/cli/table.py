@@ -38,7 +38,7 @@ def table(
     from midstream.engine.file_formats import READERS
     from midstream.engine.folder_source import table_rows
     from midstream.job.static_tables import set_table
-    from midstream.language.job_specs import TableSpec
+    from midstream.sql.job_specs import TableSpec
     from midstream.state.store.files import FileStore
     from midstream.state.store.places import located
 

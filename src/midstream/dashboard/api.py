@@ -14,6 +14,7 @@ from zlib import crc32
 
 from midstream.checkpoint.reader import Checkpoint, outcome_of
 from midstream.checkpoint.time_log import TIMES_KEPT
+from midstream.commands.base import StepCommand, command_of, offered
 from midstream.dashboard.job_reading import ANSWERS_KEPT, JobReading, JobReadings
 from midstream.dashboard.trial import answer, moved, planned
 from midstream.dashboard.view import nothing_else
@@ -23,7 +24,6 @@ from midstream.model.command import COMMANDS, Input
 from midstream.model.discovery import load_modules
 from midstream.model.errors import CheckpointError, MidstreamError, QueryError, fault_located
 from midstream.model.step_time import time_summary
-from midstream.step.commands.base import StepCommand, command_of, offered
 
 JsonObject = dict[str, Any]
 

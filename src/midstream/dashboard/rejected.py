@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from midstream.admission.refused_rows import REASON, WATERMARK
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.checkpoint.state_tables import rows_for_people
 from midstream.dashboard.job_reading import JobReading
@@ -19,7 +20,6 @@ from midstream.sinks.file_sink import FileSink
 from midstream.sinks.formats import parquet_rows
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import storage_at
-from midstream.step.admission.refused_rows import REASON, WATERMARK
 
 EVENT_OF = {LATE: "rows_late", DEAD_LETTERS: "rows_rejected", REJECTED: "results_rejected"}
 """The event that tells of rows of a kind."""

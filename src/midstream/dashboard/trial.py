@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from midstream.checkpoint.report import report
 from midstream.checkpoint.running_states import lanes_of_group, running_boxes, running_units, state_names
 from midstream.checkpoint.state_tables import state_table
+from midstream.commands.add_query import AddQuery
+from midstream.commands.base import taken
 from midstream.dashboard.job_reading import JobReading
 from midstream.explain.graph import plan_graph
-from midstream.language.query import Query, query_of
+from midstream.logical.query import Query, query_of
 from midstream.model.errors import QueryError, fault_located
 from midstream.model.extras import from_extra
 from midstream.model.ids import StateId
@@ -20,12 +22,10 @@ from midstream.model.manifest import Manifest, StateListing
 from midstream.plan.key_classes import key_classes
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Join, Plan
+from midstream.proposals.plan_group import plan_group, query_time, without_choice
+from midstream.review.review import Reviewing
 from midstream.state.store.files import FileStore
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.base import taken
-from midstream.step.program import unit_of
-from midstream.step.reviewing.plan_group import plan_group, query_time, without_choice
-from midstream.step.reviewing.review import Reviewing
+from midstream.units.program import unit_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -183,7 +183,7 @@ def cross_joins(query: Query, plan: str) -> list[str]:
     """Write a sentence for each join of a plan that no condition ties: there every row meets every other.
 
     >>> import pyarrow as pa
-    >>> from midstream.language.parse import parse_query
+    >>> from midstream.sql.parse import parse_query
     >>> from midstream.model.schema import StreamSchema
     >>> columns = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
     >>> streams = {name: StreamSchema(name, columns, "ts") for name in "ABC"}

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from midstream.admission.refused_rows import appended, of_queries
 from midstream.checkpoint.event_log import JsonObject
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders
 from midstream.checkpoint.writer import Writer
@@ -34,9 +35,8 @@ from midstream.state.store.files import FileStore
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
-from midstream.step.admission.refused_rows import appended, of_queries
-from midstream.step.answers import unread
 from midstream.step.fold import OpenPieces, StepResult
+from midstream.units.answers import unread
 
 SIDE_BY_SIDE = 1 << 20
 """From so many bytes of results on they are written next to the chunks even where no write waits for a store: with

@@ -14,12 +14,20 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from midstream.admission.refused_rows import ROWS_KEPT, appended, by_name, of_queries
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE
 from midstream.checkpoint.saved_engine import load_engine, save_engine
+from midstream.commands.add_query import AddQuery, with_refused
+from midstream.commands.base import taken
+from midstream.commands.change_query import ChangeQuery
+from midstream.commands.controls import Controls
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.rescale import check_lanes
 from midstream.dashboard.server import ShowsDashboard
 from midstream.engine.durable import EngineCheckpoint, refuse_if_closed, refuse_sink
 from midstream.engine.file_source import FileSource
 from midstream.engine.sources import Sources, source_of
+from midstream.expr.duration import stream_duration
 from midstream.job.frames import Rows, tables_of
 from midstream.job.journal import log_command, log_failure, log_step
 from midstream.job.lost_rows import Source, warn_of_lost_rows
@@ -28,9 +36,6 @@ from midstream.job.reported import Reported
 from midstream.job.static_tables import TableControl, set_table
 from midstream.job.step_times import StepTimes, Stopwatch, check_figures, timed
 from midstream.job.waiting_commands import WaitingCommands
-from midstream.language.ddl import columns_of
-from midstream.language.duration import stream_duration
-from midstream.language.job_specs import SourceSpec
 from midstream.migration.strategy_contract import strategies
 from midstream.model.codec import encode
 from midstream.model.command import Command
@@ -44,17 +49,12 @@ from midstream.model.step_time import StepTime, StepUnderWay
 from midstream.optimizer.policies.policy_contract import policies
 from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
+from midstream.sql.ddl import columns_of
+from midstream.sql.job_specs import SourceSpec
 from midstream.state.store.chunk_store import ChunkStore
 from midstream.state.store.memory import MemoryStore
 from midstream.state.store.write_back import WriteBackStore
 from midstream.state.sweep import listed
-from midstream.step.admission.refused_rows import ROWS_KEPT, appended, by_name, of_queries
-from midstream.step.commands.add_query import AddQuery, with_refused
-from midstream.step.commands.base import taken
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.controls import Controls
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.rescale import check_lanes
 from midstream.step.fold import OpenPieces, StepResult, step
 from midstream.step.plan_step import plan_step
 

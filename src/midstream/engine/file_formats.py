@@ -25,10 +25,10 @@ import pyarrow.orc
 import pyarrow.parquet
 import pyarrow.types as pt
 
+from midstream.admission.given import DEEPEST, judged, with_reasons
+from midstream.admission.refused_rows import CORRUPT, FILE, NO_OBJECT, UNREAD
 from midstream.model.columns_of_files import AlikeColumns, own_names, refuse_alike, respelled, spelled
 from midstream.model.errors import InputError
-from midstream.step.admission.given import DEEPEST, judged, with_reasons
-from midstream.step.admission.refused_rows import CORRUPT, FILE, NO_OBJECT, UNREAD
 
 Options = Mapping[str, str]
 

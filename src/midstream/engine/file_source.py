@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from midstream.language.job_specs import SourceSpec
 from midstream.model.allowed import check_source
 from midstream.model.errors import InputError
+from midstream.sql.job_specs import SourceSpec
 
 MOST_FILES = "maxfilespertrigger"
 """The option of how many files a step takes at most, in small letters."""

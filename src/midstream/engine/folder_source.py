@@ -14,6 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
+from midstream.admission.given import one_table
+from midstream.admission.mixed import Mixed, read_of, reasons_of
+from midstream.admission.refused_rows import CORRUPT, FILE
 from midstream.engine.file_formats import (
     READERS,
     TIME_PATTERNS,
@@ -25,16 +28,13 @@ from midstream.engine.file_formats import (
     unread_file,
 )
 from midstream.engine.file_source import ON_SPARK, FileSource, known_options, most_files
-from midstream.language.ddl import parse_ddl
-from midstream.language.job_specs import SourceSpec, TableSpec
 from midstream.model.columns_of_files import own_names
 from midstream.model.errors import InputError, ReadError
+from midstream.sql.ddl import parse_ddl
+from midstream.sql.job_specs import SourceSpec, TableSpec
 from midstream.state.store.objects import SCHEMES
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.storage import Storage
-from midstream.step.admission.given import one_table
-from midstream.step.admission.mixed import Mixed, read_of, reasons_of
-from midstream.step.admission.refused_rows import CORRUPT, FILE
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a partition whose column is NULL."""

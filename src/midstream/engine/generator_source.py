@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from midstream.engine.file_source import FileSource
 from midstream.engine.stream_generator import GeneratedStream, Schedule
-from midstream.language.ddl import parse_ddl
-from midstream.language.duration import parse_duration
-from midstream.language.job_specs import GENERATOR, SourceSpec
+from midstream.expr.duration import parse_duration
 from midstream.model.errors import CheckpointError, InputError, MidstreamError
 from midstream.model.window import SECOND
 from midstream.model.words import suggest
+from midstream.sql.ddl import parse_ddl
+from midstream.sql.job_specs import GENERATOR, SourceSpec
 
 MOST_ROWS = 10_000_000
 """The most rows that a piece may be expected to have; it is held in memory."""

@@ -10,13 +10,13 @@ from midstream.checkpoint.folders import Folders
 from midstream.engine.engine import Engine
 from midstream.engine.folder_source import table_rows
 from midstream.engine.sources import source_of
+from midstream.expr.duration import parse_duration
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.patience import PATIENCE, Patience
 from midstream.job.reconcile import refuse_other_streams
-from midstream.language.duration import parse_duration
-from midstream.language.job_file import JobFile
+from midstream.proposals.settings import declared_optimizer
+from midstream.sql.job_file import JobFile
 from midstream.state.store.places import located
-from midstream.step.reviewing.settings import declared_optimizer
 
 _GRAIN = 0.05
 """How often, in seconds, somebody who waits looks whether he shall stop."""

@@ -19,18 +19,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from midstream.admission.given import one_table
+from midstream.admission.refused_rows import CORRUPT, OFFSET, PARTITION, TOPIC
 from midstream.engine.file_formats import unread_file
 from midstream.engine.file_source import FileSource
 from midstream.engine.kafka_messages import Pile
 from midstream.engine.kafka_values import Decoder, Registered, decoder, texts
-from midstream.language.ddl import parse_ddl
-from midstream.language.job_specs import KAFKA_COLUMNS, SourceSpec
 from midstream.model.allowed import KNOWN, check_source
 from midstream.model.errors import CheckpointError, InputError, ReadError
 from midstream.model.words import suggest
 from midstream.sinks.kafka_client import ANSWER, client_settings, failed, failures, kafka
-from midstream.step.admission.given import one_table
-from midstream.step.admission.refused_rows import CORRUPT, OFFSET, PARTITION, TOPIC
+from midstream.sql.ddl import parse_ddl
+from midstream.sql.job_specs import KAFKA_COLUMNS, SourceSpec
 
 OWN_COLUMNS = parse_ddl(
     "key BINARY, value BINARY, topic VARCHAR, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT"

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from midstream.admission.given import column_of, with_reasons
 from midstream.engine.file_formats import (
     NO_OBJECT_OF_MESSAGE,
     json_column,
@@ -22,11 +23,10 @@ from midstream.engine.file_formats import (
     json_rows,
     rows_of_objects,
 )
-from midstream.language.job_specs import KAFKA_VALUES
 from midstream.model.errors import InputError
 from midstream.model.words import suggest
 from midstream.sinks.kafka_registry import MAGIC, Registry
-from midstream.step.admission.given import column_of, with_reasons
+from midstream.sql.job_specs import KAFKA_VALUES
 
 Decoder = Callable[[pa.LargeBinaryArray, pa.Schema], pa.Table]
 

@@ -11,10 +11,10 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.engine.file_formats import file_rows
 from midstream.engine.file_source import FileSource, known_options, most_files
 from midstream.job.results import DeliveredResults, committed_results
-from midstream.language.ddl import parse_ddl
-from midstream.language.job_specs import OF_A_JOB, SourceSpec, read_results
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink
+from midstream.sql.ddl import parse_ddl
+from midstream.sql.job_specs import OF_A_JOB, SourceSpec, read_results
 from midstream.state.store.places import located, storage_at
 
 

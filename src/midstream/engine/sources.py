@@ -18,9 +18,9 @@ from midstream.checkpoint.folders import Folders
 from midstream.engine.file_source import FileSource
 from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.job.step_times import Stopwatch
-from midstream.language.job_specs import SourceSpec
 from midstream.model.discovery import kinds
 from midstream.model.manifest import Manifest
+from midstream.sql.job_specs import SourceSpec
 
 ENTRY_POINTS = "midstream.sources"
 """The group of entry points by which another package brings a source for the embedded engine."""

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from midstream.explain.chain_view import ChainView, widest
-from midstream.language.expression import conjunction
+from midstream.expr.expression import conjunction
 from midstream.model.codec import encode
 from midstream.model.ids import OperatorId
 from midstream.sharing.schemes.scheme_contract import scheme

@@ -9,8 +9,8 @@ from typing import Any
 
 from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.running_states import operators_of
-from midstream.language.expression import conjunction
-from midstream.language.query import query_of
+from midstream.expr.expression import conjunction
+from midstream.logical.query import query_of
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
 from midstream.model.manifest import Manifest, QueryEntry
@@ -18,7 +18,7 @@ from midstream.operators.window_join import WindowJoin
 from midstream.runtime.box import Box
 from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sharing.shape import shape_of
-from midstream.step.chain_unit import ChainUnit
+from midstream.units.chain_unit import ChainUnit
 
 
 @dataclass(frozen=True)

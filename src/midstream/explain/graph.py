@@ -16,7 +16,7 @@ from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.runtime.box import Box
 from midstream.runtime.operator import Operator
 from midstream.state.specs import StateSpec
-from midstream.step.program import unit_of
+from midstream.units.program import unit_of
 
 OLD, NEW = "old", "new"
 

@@ -10,11 +10,11 @@ from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread, NodeWork
 from midstream.model.words import counted, size_text, span_text, time_text
 from midstream.ring.columns import Words
+from midstream.ring.deploy import deployment_of
+from midstream.ring.lengthening import foresee
+from midstream.ring.ring_members import mates_of
 from midstream.ring.spreading import spreading
-from midstream.step.program import unit_of
-from midstream.step.spreading.deploy import deployment_of
-from midstream.step.spreading.length import foresee
-from midstream.step.spreading.ring_members import mates_of
+from midstream.units.program import unit_of
 
 SLICES_SHOWN = 3
 """So many slices of a source at a node are drawn; as JSON there are all."""

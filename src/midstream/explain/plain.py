@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import QueryReport, Report
 from midstream.checkpoint.running_states import running_boxes
-from midstream.language.query import query_of
+from midstream.logical.query import query_of
 from midstream.migration.under_way.transition import Transition
 from midstream.model.manifest import Manifest
 from midstream.model.words import counted, coverage_text, wrapped
@@ -16,7 +16,7 @@ from midstream.operators.source import SourceOperator
 from midstream.plan.key_classes import tied_sources
 from midstream.plan.tree import draw
 from midstream.runtime.operator import Operator
-from midstream.step.program import unit_of
+from midstream.units.program import unit_of
 
 _HEAD = ("rows in", "rows out", "rows kept", "work")
 

@@ -12,7 +12,7 @@ from midstream.explain.chain import chain_values
 from midstream.explain.chain_drawing import draw_chain, reads_text
 from midstream.explain.chain_view import ChainView
 from midstream.explain.nodes import draw_nodes, node_values
-from midstream.language.query import Query, query_of
+from midstream.logical.query import Query, query_of
 from midstream.migration.under_way.transition import Transition
 from midstream.model.codec import encode
 from midstream.model.errors import QueryError
@@ -22,8 +22,8 @@ from midstream.operators.source import SourceOperator
 from midstream.plan.key_classes import tied_sources
 from midstream.plan.tree import draw
 from midstream.runtime.operator import Operator
-from midstream.step.chain_unit import chain_unit
-from midstream.step.program import unit_of
+from midstream.units.chain_unit import chain_unit
+from midstream.units.program import unit_of
 
 _PAST = ("sees", "from_step", "exact_from")
 

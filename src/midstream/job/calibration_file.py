@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from midstream.language.job_file import JobFile
-from midstream.language.job_specs import CALIBRATION
 from midstream.model.errors import InputError
 from midstream.optimizer.cost.calibration import units_from_json, units_to_json
+from midstream.sql.job_file import JobFile
+from midstream.sql.job_specs import CALIBRATION
 
 MEASURE = "write it with midstream calibrate --out FILE"
 

@@ -8,9 +8,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import pyarrow as pa
 import pyarrow.types as pt
 
+from midstream.admission.given import NO_VALUES, column_of, rows_too_deep, shown
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema
-from midstream.step.admission.given import NO_VALUES, column_of, rows_too_deep, shown
 
 
 @runtime_checkable

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
 
+from midstream.admission.refused_rows import FILE, REASON, UNREAD
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders
 from midstream.checkpoint.report_values import Report
 from midstream.model.errors import MidstreamError
@@ -22,7 +23,6 @@ from midstream.sinks import FileSink
 from midstream.sinks.contract import anything
 from midstream.sinks.formats import parquet_rows
 from midstream.state.store.places import storage_at
-from midstream.step.admission.refused_rows import FILE, REASON, UNREAD
 
 Source = tuple[str, str]
 """The kind of an output for lost rows (`late`, `dead_letters` or `rejected`) and its stream or query."""

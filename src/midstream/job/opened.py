@@ -16,6 +16,7 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.state_tables import HeldState, StateTable, held_states, state_table
+from midstream.commands.add_query import AddQuery
 from midstream.job.carried_log import copy_carried
 from midstream.job.outputs import Outputs
 from midstream.job.spark_log import drop_log, fork_log, keep_log
@@ -27,7 +28,6 @@ from midstream.state.store.files import FileStore
 from midstream.state.store.places import Place, copied, located, work_folder
 from midstream.state.store.storage import Storage
 from midstream.state.sweep import files_of
-from midstream.step.commands.add_query import AddQuery
 
 Step = int | str
 """A step, by its number or by the name of a savepoint."""

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders, new_sink
-from midstream.language.query import query_of
+from midstream.commands.base import taken
+from midstream.logical.query import query_of
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest, OutputFile
@@ -21,8 +22,7 @@ from midstream.sinks.contract import STAGING, anything, step_of
 from midstream.sinks.file_sink import check_apart
 from midstream.sinks.formats import check_types
 from midstream.state.store.storage import Storage
-from midstream.step.commands.base import taken
-from midstream.step.user_operators import result_columns
+from midstream.units.user_operators import result_columns
 
 RESULTS = "results"
 

@@ -13,9 +13,18 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from midstream.language.join_parts import may_join
-from midstream.language.parse import check_registered, parse_query
-from midstream.language.query import Query, query_of
+from midstream.commands.add_query import AddQuery
+from midstream.commands.add_stream import names_of, refuse_taken_name
+from midstream.commands.base import taken
+from midstream.commands.change_query import ChangeQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate
+from midstream.commands.optimize import Optimize
+from midstream.commands.rescale import Rescale
+from midstream.commands.reshare import Reshare
+from midstream.commands.set_table import SetTable
+from midstream.commands.spread import Spread
+from midstream.logical.query import Query, query_of
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, InputError, MidstreamError, QueryError
 from midstream.model.manifest import (
@@ -34,18 +43,9 @@ from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.runtime.watermark import watermark
-from midstream.step.answers import cannot_be_taken_up, with_streams_changed
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.add_stream import names_of, refuse_taken_name
-from midstream.step.commands.base import taken
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.optimize import Optimize
-from midstream.step.commands.rescale import Rescale
-from midstream.step.commands.reshare import Reshare
-from midstream.step.commands.set_table import SetTable
-from midstream.step.commands.spread import Spread
+from midstream.sql.join_parts import may_join
+from midstream.sql.parse import check_registered, parse_query
+from midstream.units.answers import cannot_be_taken_up, with_streams_changed
 
 OPERATOR_STRATEGY = "gms"
 

@@ -9,15 +9,15 @@ import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
+from midstream.commands.add_query import AddQuery
 from midstream.job.outputs import RESULTS
-from midstream.language.parse import bind_query
-from midstream.language.query import query_of
+from midstream.logical.query import query_of
 from midstream.model.errors import CheckpointError, QueryError, SinkError
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.time_line import Stamp, TimeLine
 from midstream.sinks import FileSink, restored
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.user_operators import result_columns
+from midstream.sql.parse import bind_query
+from midstream.units.user_operators import result_columns
 
 STREAMED_FORMAT = "parquet"
 """The one format of files that has every type; from texts a reader would make NULL of what it cannot read."""

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
+from midstream.commands.set_table import SetTable
 from midstream.job.frames import Rows, static_rows
 from midstream.model.errors import InputError
 from midstream.model.manifest import ChunkRef, StaticTable
@@ -16,7 +17,6 @@ from midstream.model.schema import TableSchema, check_name, without_runs
 from midstream.state.rows import one_batch
 from midstream.state.store.chunk_store import ChunkStore, store_chunk
 from midstream.state.sweep import TABLES
-from midstream.step.commands.set_table import SetTable
 
 Receipt = TypeVar("Receipt")
 

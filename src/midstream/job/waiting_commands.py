@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from midstream.checkpoint.folders import Folders
+from midstream.commands.add_query import AddQuery
 from midstream.job.outputs import Outputs
 from midstream.model.command import Command
 from midstream.model.errors import PASSING, MidstreamError
 from midstream.model.manifest import Manifest
-from midstream.step.commands.add_query import AddQuery
 
 
 class WaitingCommands:

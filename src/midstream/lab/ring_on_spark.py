@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.commands.spread import Spread
 from midstream.lab.ring_adaptation import Adaptation, AdaptiveRing
 from midstream.lab.ring_arrivals import RingArrivals, Words
 from midstream.lab.ring_cluster import RingCluster, RingCounts
@@ -35,7 +36,6 @@ from midstream.model.node_spread import NodeSpread
 from midstream.ring.deployment import Deployment
 from midstream.ring.spreading import spreadings
 from midstream.sinks import files
-from midstream.step.commands.spread import Spread
 
 SPARK, CLUSTER = "Spark", "virtual cluster"
 

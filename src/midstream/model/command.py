@@ -97,7 +97,7 @@ class Input:
 def inputs_of(kind: type[Any]) -> tuple[Input, ...]:
     """List what users give for a command of this kind, by its fields; one that is neither text nor JSON is `other`.
 
-    >>> from midstream.step.commands.rescale import Rescale
+    >>> from midstream.commands.rescale import Rescale
     >>> [(one.name, one.kind, one.option) for one in inputs_of(Rescale)]
     [('lanes', 'number', '--lanes')]
     """

@@ -12,13 +12,13 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from midstream.language.evaluate import evaluate, fails, holds
-from midstream.language.expression import Column, Expression
-from midstream.language.kernels.cast import cast
-from midstream.language.kernels.datum import Mask
-from midstream.language.kernels.exact import fitted
-from midstream.language.query import BY_ANOTHER, FIRSTS, LISTS, START, Aggregate, AggregateCall
-from midstream.language.types import WIDEST
+from midstream.expr.evaluate import evaluate, fails, holds
+from midstream.expr.expression import Column, Expression
+from midstream.expr.kernels.cast import cast
+from midstream.expr.kernels.datum import Mask
+from midstream.expr.kernels.exact import fitted
+from midstream.expr.types import WIDEST
+from midstream.logical.query import BY_ANOTHER, FIRSTS, LISTS, START, Aggregate, AggregateCall
 from midstream.model.window import EVENT_TIME
 from midstream.operators.collected import collected
 from midstream.operators.group_numbers import codes_of, group_numbers

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from midstream.language.expression import Expression
-from midstream.language.query import Query
+from midstream.expr.expression import Expression
+from midstream.logical.query import Query
 from midstream.model.sharing import Demands
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.need import Need, demand_text, need_of

@@ -11,8 +11,8 @@ from typing import ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.kernels.date_functions import unit_ends
-from midstream.language.query import Aggregate
+from midstream.expr.kernels.date_functions import unit_ends
+from midstream.logical.query import Aggregate
 from midstream.model.window import EVENT_TIME
 from midstream.operators.open_groups import OpenGroupsOperator
 from midstream.operators.result_compiler import Asked, ResultCompiler

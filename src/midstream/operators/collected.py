@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from midstream.language.query import BY_ANOTHER, FIRSTS, AggregateCall
+from midstream.logical.query import BY_ANOTHER, FIRSTS, AggregateCall
 from midstream.state.combinations import Words
 
 KEEPS_NULL, NEVER_NULL = frozenset({"array_agg", *FIRSTS}), frozenset({"collect_list", "collect_set"})

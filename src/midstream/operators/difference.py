@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.query import Difference
+from midstream.logical.query import Difference
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.operators.binding import compile_source
 from midstream.operators.compile import compile_pair

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from midstream.language.kernels.nested_keys import nested_key
+from midstream.expr.kernels.nested_keys import nested_key
 from midstream.operators.collected import canonical, told_apart
 from midstream.state.combinations import Words
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from midstream.language.expression import Expression, conjunction, infix
-from midstream.language.functions import asks_user
-from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Query
+from midstream.expr.expression import Expression, conjunction, infix
+from midstream.expr.functions import asks_user
+from midstream.logical.query import BandPredicate, EquiPredicate, Predicate, Query
 from midstream.plan.key_classes import KeyClass, key_classes
 from midstream.runtime.distribution import Distribution
 from midstream.state.keys import is_exact

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import override
 
-from midstream.language.evaluate import evaluate, holds
-from midstream.language.expression import Column, Expression
-from midstream.language.query import EquiPredicate, Lookup, Lookups
+from midstream.expr.evaluate import evaluate, holds
+from midstream.expr.expression import Column, Expression
+from midstream.logical.query import EquiPredicate, Lookup, Lookups
 from midstream.model.manifest import StaticTable
 from midstream.model.schema import VERSION
 from midstream.model.window import EVENT_TIME

@@ -8,8 +8,8 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from midstream.language.evaluate import evaluate, holds
-from midstream.language.expression import Expression
+from midstream.expr.evaluate import evaluate, holds
+from midstream.expr.expression import Expression
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
 from midstream.operators.candidates import (

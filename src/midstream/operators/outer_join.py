@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.evaluate import fails, holds
-from midstream.language.expression import Column
-from midstream.language.query import OuterJoin
+from midstream.expr.evaluate import fails, holds
+from midstream.expr.expression import Column
+from midstream.logical.query import OuterJoin
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.operators.binding import compile_source
 from midstream.operators.padded_rows import PaddedRows

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.types as pt
 from typing_extensions import override
 
-from midstream.language.evaluate import evaluate
-from midstream.language.expression import TIME_COLUMN, Column
-from midstream.language.kernels.cast import cast
-from midstream.language.kernels.datum import Mask
-from midstream.language.query import FIRSTS, GROUPED, LISTS, Aggregate, AggregateCall, Frame
-from midstream.language.types import family
+from midstream.expr.evaluate import evaluate
+from midstream.expr.expression import TIME_COLUMN, Column
+from midstream.expr.kernels.cast import cast
+from midstream.expr.kernels.datum import Mask
+from midstream.expr.types import family
+from midstream.logical.query import FIRSTS, GROUPED, LISTS, Aggregate, AggregateCall, Frame
 from midstream.model.window import EVENT_TIME
 from midstream.operators.aggregate import (
     ARGUMENT,

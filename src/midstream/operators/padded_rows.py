@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.language.expression import Column
+from midstream.expr.expression import Column
 from midstream.runtime.lane import Lane
 from midstream.state.combinations import Combinations, Words
 from midstream.state.gather import gather

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.query import Aggregate
+from midstream.logical.query import Aggregate
 from midstream.model.window import EVENT_TIME
 from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.result_compiler import Asked, ResultCompiler

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 import midstream.operators as package
-from midstream.language.query import Query
+from midstream.logical.query import Query
 from midstream.model.discovery import discover
 from midstream.model.errors import InternalError
 from midstream.model.manifest import StaticTable

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.query import START, Aggregate
+from midstream.logical.query import START, Aggregate
 from midstream.model.window import EVENT_TIME
 from midstream.operators.group_numbers import group_numbers
 from midstream.operators.open_groups import OpenGroupsOperator

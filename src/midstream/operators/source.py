@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.evaluate import all_hold
-from midstream.language.expression import Expression, conjunction
+from midstream.expr.evaluate import all_hold
+from midstream.expr.expression import Expression, conjunction
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
 from midstream.model.words import window_text

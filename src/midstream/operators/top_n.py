@@ -9,18 +9,18 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.evaluate import evaluate, holds
-from midstream.language.expression import Column
-from midstream.language.kernels.datum import Mask
-from midstream.language.query import Aggregate
-from midstream.language.top_n_clause import RANK
-from midstream.language.types import family
+from midstream.expr.evaluate import evaluate, holds
+from midstream.expr.expression import Column
+from midstream.expr.kernels.datum import Mask
+from midstream.expr.types import family
+from midstream.logical.query import Aggregate
 from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.collected import rank
 from midstream.operators.group_numbers import group_numbers
 from midstream.operators.result_compiler import Asked, ResultCompiler
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
+from midstream.sql.top_n_clause import RANK
 from midstream.state.combinations import Combinations, Words
 
 

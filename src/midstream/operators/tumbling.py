@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 from typing_extensions import override
 
-from midstream.language.query import Aggregate, AggregateCall, Query
-from midstream.language.types import family
+from midstream.expr.types import family
+from midstream.logical.query import Aggregate, AggregateCall, Query
 from midstream.model.window import EVENT_TIME, Window
 from midstream.operators.aggregate import ARGUMENT, added, aggregate, exact_sum, parts_of, wide_sum
 from midstream.operators.group_numbers import group_numbers

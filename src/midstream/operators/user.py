@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import override
 
-from midstream.language.evaluate import evaluate
-from midstream.language.expression import TIME_COLUMN
-from midstream.language.query import Output, Query
+from midstream.expr.evaluate import evaluate
+from midstream.expr.expression import TIME_COLUMN
+from midstream.logical.query import Output, Query
 from midstream.model.codec import decode, encode, written_as
 from midstream.model.ids import StateId, StateKind
 from midstream.model.window import EVENT_TIME, FOREVER

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum, inf
 
-from midstream.language.query import BandPredicate, EquiPredicate, Query
+from midstream.logical.query import BandPredicate, EquiPredicate, Query
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, StateId
 from midstream.model.manifest import LaneState, Manifest, StateListing

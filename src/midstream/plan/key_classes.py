@@ -11,8 +11,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from midstream.language.expression import Call, Expression
-from midstream.language.query import EquiPredicate, Query
+from midstream.expr.expression import Call, Expression
+from midstream.logical.query import EquiPredicate, Query
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def tied_sources(query: Query) -> tuple[tuple[str, ...], ...]:
     """Group the sources that conditions connect, in order of FROM; several groups mean a cross join.
 
     >>> import pyarrow as pa
-    >>> from midstream.language.parse import parse_query
+    >>> from midstream.sql.parse import parse_query
     >>> from midstream.model.schema import StreamSchema
     >>> columns = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
     >>> streams = {name: StreamSchema(name, columns, "ts") for name in "ABC"}

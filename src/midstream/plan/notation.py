@@ -9,12 +9,12 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 
-from midstream.language.place import place
-from midstream.language.query import Query
-from midstream.language.scope import find_name
+from midstream.logical.query import Query
 from midstream.model.errors import PlanError
 from midstream.model.words import suggest
 from midstream.plan.tree import Eddy, Form, Join, Leaf, MultiJoin, Plan
+from midstream.sql.place import place
+from midstream.sql.scope import find_name
 
 _TOKEN = re.compile(r"\s*([()\[\]:|,]|\"(?:[^\"]|\"\")+\"|[^\s()\[\]:|,\"]+)")
 _CALL = re.compile(r"\s*([^\s()\[\]:|,\"]+)\s*[(:]")
@@ -42,7 +42,7 @@ def parse_plan(text: object, query: Query) -> Plan:
 
     Raises PlanError with the place. In the plan of a difference the minuend stands leftmost in a left-deep tree.
 
-    >>> from midstream.language.query import Source
+    >>> from midstream.logical.query import Source
     >>> query = Query("", tuple(Source(a, a, None) for a in "ABC"), (), (), ())
     >>> parse_plan("(A (B C))", query).notation()
     '(A (B C))'
@@ -67,7 +67,7 @@ def word_before(notation: str) -> str:
 def default_plan(query: Query) -> Plan:
     """Build the left-deep plan in FROM order, changed only where another order avoids a cross product.
 
-    >>> from midstream.language.query import Source
+    >>> from midstream.logical.query import Source
     >>> default_plan(Query("", tuple(Source(a, a, None) for a in "ABC"), (), (), ())).notation()
     '((A B) C)'
     """

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 
-from midstream.language.expression import Call, Column, Expression
-from midstream.language.query import (
+from midstream.expr.expression import Call, Column, Expression
+from midstream.logical.query import (
     EquiPredicate,
     Query,
 )

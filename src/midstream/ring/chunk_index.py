@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from midstream.language.evaluate import Columns, evaluate
-from midstream.language.expression import Expression
+from midstream.expr.evaluate import Columns, evaluate
+from midstream.expr.expression import Expression
 from midstream.operators.candidates import Ranges, band_pairs, equal_ranges
 from midstream.operators.join_condition import JoinCondition
 from midstream.ring.columns import Words

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from midstream.language.query import Query
+from midstream.logical.query import Query
 from midstream.model.errors import PlanError
 from midstream.model.words import span_text
 from midstream.plan.key_classes import KeyClass, key_classes

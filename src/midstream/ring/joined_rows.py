@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from midstream.language.evaluate import evaluate
-from midstream.language.expression import Column
+from midstream.expr.evaluate import evaluate
+from midstream.expr.expression import Column
 from midstream.plan.key_classes import KeyClass
 from midstream.ring.columns import Partials, StreamRows, Words
 from midstream.ring.late_rows import LateRows

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from midstream.language.evaluate import holds
-from midstream.language.expression import Column, Expression
+from midstream.expr.evaluate import holds
+from midstream.expr.expression import Column, Expression
 from midstream.operators.join_condition import JoinCondition
 from midstream.ring.chunk_index import ChunkIndex, codes_of, made_once
 from midstream.ring.columns import Visits, Words

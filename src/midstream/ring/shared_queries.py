@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from midstream.language.evaluate import all_hold
-from midstream.language.expression import Expression
+from midstream.expr.evaluate import all_hold
+from midstream.expr.expression import Expression
 from midstream.ring.chunk_index import made_once
 from midstream.ring.columns import Words
 from midstream.ring.joined_rows import JoinedRows, times

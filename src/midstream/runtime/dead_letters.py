@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from midstream.language.evaluate import all_hold, fails
-from midstream.language.expression import TIME_COLUMN, Call, Column, Expression, infix
-from midstream.language.functions import EVALUABLE, UNLESS_FALSE
-from midstream.language.query import Query
-from midstream.language.row_checks import combination_checks, output_checks, row_checks
-from midstream.language.types import BOOLEAN
+from midstream.expr.evaluate import all_hold, fails
+from midstream.expr.expression import TIME_COLUMN, Call, Column, Expression, infix
+from midstream.expr.functions import EVALUABLE, UNLESS_FALSE
+from midstream.expr.types import BOOLEAN
+from midstream.logical.query import Query
+from midstream.logical.row_checks import combination_checks, output_checks, row_checks
 from midstream.plan.signature import relabel
 
 REASON = "_reason"

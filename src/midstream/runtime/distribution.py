@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from midstream.language.expression import Expression
+from midstream.expr.expression import Expression
 
 Meeting = tuple[tuple[Expression, Expression], ...]
 """What two rows that meet are equal in: pairs of an expression of the one and an expression of the other."""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from midstream.language.expression import Column
+from midstream.expr.expression import Column
 from midstream.model.counters import NOTHING, Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from midstream.language.evaluate import evaluate
-from midstream.language.expression import Expression
-from midstream.language.functions import asks_user
-from midstream.language.query import Query
+from midstream.expr.evaluate import evaluate
+from midstream.expr.expression import Expression
+from midstream.expr.functions import asks_user
+from midstream.logical.query import Query
 from midstream.plan.key_classes import key_classes
 from midstream.plan.signature import digest, relabel
 from midstream.state.base_state import TIME

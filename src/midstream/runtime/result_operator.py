@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from midstream.language.evaluate import evaluate
-from midstream.language.expression import TIME_COLUMN, Column
-from midstream.language.query import Query
+from midstream.expr.evaluate import evaluate
+from midstream.expr.expression import TIME_COLUMN, Column
+from midstream.logical.query import Query
 from midstream.model.ids import StateId
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.runtime.dead_letters import DeadLetters, Mask, together

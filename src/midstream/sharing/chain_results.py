@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from midstream.language.expression import Expression
+from midstream.expr.expression import Expression
 from midstream.model.sharing import Demands
 from midstream.model.window import EVENT_TIME
 from midstream.operators.need import column

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 from math import prod
 
-from midstream.language.query import Query, query_of
+from midstream.logical.query import Query, query_of
 from midstream.model.errors import QueryError, StrategyError
 from midstream.model.manifest import Manifest, MigrationRecord
 from midstream.model.sharing import Chain

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from midstream.language.expression import Expression
-from midstream.language.query import Query
+from midstream.expr.expression import Expression
+from midstream.logical.query import Query
 from midstream.model.manifest import Manifest
 from midstream.model.sharing import ALWAYS, NEVER, Chain, Extent, SharedSource, SourceFilter
 from midstream.runtime.watermark import watermarks

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from midstream.language.evaluate import holds
+from midstream.expr.evaluate import holds
 from midstream.runtime.result_operator import Answer
 from midstream.sharing.chain_results import Mask, Member, Results, table_of
 from midstream.state.combinations import Combinations, Words

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from typing_extensions import override
 
-from midstream.language.query import Query
+from midstream.logical.query import Query
 from midstream.model.ids import OperatorId
 from midstream.model.window import Window
 from midstream.operators.binding import Binding, compile_source

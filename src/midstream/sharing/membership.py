@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from midstream.language.query import Query, query_of
+from midstream.logical.query import Query, query_of
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.sharing import ALWAYS, Chain, Demand, SharedSource

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from midstream.language.expression import Expression
-from midstream.language.query import Query
+from midstream.expr.expression import Expression
+from midstream.logical.query import Query
 from midstream.model.frozen import kept_with
 from midstream.model.window import Clock, Window, WindowKind
 from midstream.plan.notation import parse_plan

@@ -16,6 +16,9 @@ import pyarrow as pa
 from pyspark import Accumulator
 from pyspark.accumulators import AccumulatorParam
 
+from midstream.admission.admit import greatest_by_partition, judge
+from midstream.admission.reading import whole_or_null
+from midstream.admission.refused_rows import PARTITION
 from midstream.runtime.lane_key import slots, slots_of
 from midstream.runtime.watermark import LAST_TIME, Seen, StepClock
 from midstream.spark.exchange import Group
@@ -31,9 +34,6 @@ from midstream.spark.parcel import (
 )
 from midstream.spark.unpack import Share, StreamSlots, as_declared
 from midstream.state.base_state import TIME
-from midstream.step.admission.admit import greatest_by_partition, judge
-from midstream.step.admission.reading import whole_or_null
-from midstream.step.admission.refused_rows import PARTITION
 
 
 class RowsRead(AccumulatorParam[int]):

@@ -12,12 +12,12 @@ import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_type
 
-from midstream.language.ddl import parse_ddl
+from midstream.admission.reading import never_fails
+from midstream.admission.refused_rows import CORRUPT
 from midstream.model.errors import InputError
 from midstream.model.schema import is_uuid, uuid_field
 from midstream.spark.job_streams import arrow_type
-from midstream.step.admission.reading import never_fails
-from midstream.step.admission.refused_rows import CORRUPT
+from midstream.sql.ddl import parse_ddl
 
 _NOT_OF_TEXT = (T.ArrayType, T.MapType, T.StructType, T.BinaryType, T.VariantType)
 

@@ -16,6 +16,8 @@ from pyspark import Accumulator
 from pyspark.sql import DataFrame
 
 from midstream.checkpoint.writer import Writer
+from midstream.commands.add_query import AddQuery
+from midstream.commands.change_query import ChangeQuery
 from midstream.engine.file_formats import BadFile
 from midstream.job.carried_log import SparkLog
 from midstream.job.commits import Commits
@@ -27,8 +29,7 @@ from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
 from midstream.job.step_times import StepTimes, Stopwatch, timed
 from midstream.job.waiting_commands import WaitingCommands
-from midstream.language.parse import bind_query
-from midstream.language.query import Query, query_of
+from midstream.logical.query import Query, query_of
 from midstream.model.command import Command
 from midstream.model.errors import (
     CheckpointError,
@@ -52,12 +53,11 @@ from midstream.spark.layout import StepLayout
 from midstream.spark.session import STEP_SETTINGS
 from midstream.spark.setting import Setting, setting_of
 from midstream.spark.task import Writes
+from midstream.sql.parse import bind_query
 from midstream.state.store.files import FileStore
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.lane_step import LaneOutput
 from midstream.step.levels import StepOutputs, conclude_levels
 from midstream.step.plan_step import StepPlan, plan_step
+from midstream.units.lane_step import LaneOutput
 
 ATTEMPTS = 3
 LARGE = 200_000

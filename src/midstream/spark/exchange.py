@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from midstream.language.expression import Column, Expression
+from midstream.expr.expression import Column, Expression
 from midstream.runtime.watermark import StepClock
 from midstream.spark.layout import STREAM, StepLayout, kept_column
 from midstream.spark.prepass import ceiling_of, watermark_of
 from midstream.spark.translate import condition
 from midstream.state.base_state import TIME
-from midstream.step.program import Program
+from midstream.units.program import Program
 
 
 @dataclass(frozen=True)

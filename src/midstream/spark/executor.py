@@ -35,15 +35,15 @@ from midstream.spark.stages import Blocks, Reports, blocks_of, no_blocks, report
 from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots
 from midstream.state.store.chunk_cache import NOT_USED, CacheUse
-from midstream.step.answers import AnswerTimes
 from midstream.step.lane_report import decode_lanes
-from midstream.step.lane_step import LaneOutput
 from midstream.step.levels import Executor, LevelOutput, StepOutputs, run_levels
 from midstream.step.plan_step import StepPlan
-from midstream.step.program import Program
 from midstream.step.spreading.nodes_done import NodesDone, SpreadOutput, spread_output
 from midstream.step.spreading.spread_step import spread_unit
 from midstream.step.spreading.taken_over import returned
+from midstream.units.answers import AnswerTimes
+from midstream.units.lane_step import LaneOutput
+from midstream.units.program import Program
 
 
 class FaultInWorker(Exception):

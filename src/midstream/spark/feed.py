@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from midstream.expr.duration import parse_duration
 from midstream.job.carried_log import SparkLog
-from midstream.language.duration import parse_duration
-from midstream.language.query import Query
+from midstream.logical.query import Query
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.window import SECOND
 from midstream.spark.job_streams import JobStream, needs

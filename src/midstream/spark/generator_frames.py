@@ -18,10 +18,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from pyspark.sql.types import StructType
 
 from midstream.engine.generator_source import GeneratorSource, Piece
-from midstream.language.job_specs import GENERATOR, SourceSpec
 from midstream.model.codec import decode, encode
 from midstream.spark.declared import declared_schema
 from midstream.spark.session import ship
+from midstream.sql.job_specs import GENERATOR, SourceSpec
 
 FORMAT = "midstream_generator"
 

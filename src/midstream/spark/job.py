@@ -12,6 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.writer import Writer
+from midstream.commands.add_query import AddQuery
+from midstream.commands.add_stream import refuse_taken_name
+from midstream.commands.base import taken
+from midstream.commands.rescale import check_lanes
+from midstream.expr.duration import parse_duration
 from midstream.job.carried_log import spark_log
 from midstream.job.frames import Rows, static_rows
 from midstream.job.outputs import Outputs, dropped_next
@@ -26,14 +31,12 @@ from midstream.job.reconcile import (
 )
 from midstream.job.spark_log import has_run
 from midstream.job.static_tables import set_table, unread
-from midstream.language.duration import parse_duration
-from midstream.language.job_specs import QuerySpec
-from midstream.language.parse import parse_query
 from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import DEFAULT_SHARING, SPARK, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
+from midstream.proposals.settings import settings_of_values
 from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.spark.feed import Feed
@@ -41,14 +44,11 @@ from midstream.spark.job_streams import JobStream, declared_stream, rows_of_fram
 from midstream.spark.result_frames import DataFrames
 from midstream.spark.running_job import Run
 from midstream.spark.session import ship
+from midstream.sql.job_specs import QuerySpec
+from midstream.sql.parse import parse_query
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import located
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.add_stream import refuse_taken_name
-from midstream.step.commands.base import taken
-from midstream.step.commands.rescale import check_lanes
-from midstream.step.reviewing.settings import settings_of_values
-from midstream.step.user_operators import check_operator
+from midstream.units.user_operators import check_operator
 
 
 class Job:

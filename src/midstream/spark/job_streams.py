@@ -24,17 +24,17 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
-from midstream.language.ddl import columns_of
-from midstream.language.duration import stream_duration
-from midstream.language.query import Query
+from midstream.admission.admit import check_columns, judge
+from midstream.admission.reading import never_fails, read_rows
+from midstream.admission.refused_rows import CORRUPT, FILE, NO_OBJECT, REASON
+from midstream.expr.duration import stream_duration
+from midstream.logical.query import Query
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema, has_texts, is_uuid
 from midstream.runtime.watermark import BEGINNING
 from midstream.spark.whole_files import WholeFiles, given_name, kind_beside
+from midstream.sql.ddl import columns_of
 from midstream.state.base_state import TIME
-from midstream.step.admission.admit import check_columns, judge
-from midstream.step.admission.reading import never_fails, read_rows
-from midstream.step.admission.refused_rows import CORRUPT, FILE, NO_OBJECT, REASON
 
 _MICROSECONDS_OF_DAY = 86_400_000_000
 _MOST_DAYS = 100_000_000

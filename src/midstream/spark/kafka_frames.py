@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from midstream.engine.kafka_source import KafkaSource
-from midstream.language.job_specs import KAFKA_COLUMNS, SourceSpec
 from midstream.model.errors import InputError
 from midstream.model.spark_cause import stream_error
 from midstream.spark.declared import as_read, as_text, declared_schema
 from midstream.spark.topic import topic_stream
 from midstream.spark.whole_files import WholeFiles
+from midstream.sql.job_specs import KAFKA_COLUMNS, SourceSpec
 
 _MALFORMED = "_midstream_malformed"
 _TIME_AS_TEXT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"

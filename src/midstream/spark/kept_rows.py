@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from midstream.language.expression import Expression
+from midstream.expr.expression import Expression
 from midstream.model.ids import LaneId
 from midstream.model.manifest import ChunkRef, Manifest
 from midstream.model.schema import StreamSchema
@@ -19,7 +19,7 @@ from midstream.runtime.lane_key import slots
 from midstream.runtime.result_operator import Answer
 from midstream.state.base_state import TIME
 from midstream.state.store.chunk_store import ChunkStore, store_chunk
-from midstream.step.answers import AnswerTimes, rows_of
+from midstream.units.answers import AnswerTimes, rows_of
 
 
 @dataclass(frozen=True)

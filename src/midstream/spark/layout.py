@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from midstream.admission.refused_rows import REASON
 from midstream.spark.job_streams import JobStream, brings_texts, named
 from midstream.spark.whole_files import given_name
 from midstream.state.base_state import TIME
-from midstream.step.admission.refused_rows import REASON
 
 STREAM = "_stream"
 """The column of the union that holds the number of a row's stream; next to it are `_ts` and the slots."""

@@ -21,16 +21,16 @@ from pyspark.sql.types import StructType
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
+from midstream.commands.add_query import AddQuery
 from midstream.job.results import committed_results
-from midstream.language.job_specs import SourceSpec, read_results
 from midstream.model.errors import QueryError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink, StagedStep
 from midstream.spark.delivered_source import FILES_A_STEP, FORMAT, ResultsDataSource
 from midstream.spark.session import ship
+from midstream.sql.job_specs import SourceSpec, read_results
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import located, storage_at
-from midstream.step.commands.add_query import AddQuery
 
 _GLOB = re.compile(r"[\\*?\[\]{}]")
 

@@ -15,6 +15,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from midstream.checkpoint.reader import send, status, upcoming
 from midstream.checkpoint.report import report
 from midstream.checkpoint.writer import Writer
+from midstream.commands.add_query import AddQuery
+from midstream.commands.add_stream import AddStream
+from midstream.commands.base import StepCommand
+from midstream.commands.controls import Controls
+from midstream.commands.stop import Stop
 from midstream.dashboard.server import ShowsDashboard
 from midstream.job.crash_points import CrashPoint
 from midstream.job.journal import log_command, log_failure
@@ -44,11 +49,6 @@ from midstream.spark.result_frames import stream_of
 from midstream.spark.session import as_spark_error
 from midstream.state.store.chunk_store import ChunkStore
 from midstream.state.store.files import FileStore
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.add_stream import AddStream
-from midstream.step.commands.base import StepCommand
-from midstream.step.commands.controls import Controls
-from midstream.step.commands.stop import Stop
 
 _LONG = 3_600_000
 _LISTENS_EVERY, _LISTENS_EVERY_FAR = 1.0, 5.0

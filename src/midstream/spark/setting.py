@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from midstream.language.functions import predicates_asked
-from midstream.language.query import Query, query_of
+from midstream.expr.functions import predicates_asked
+from midstream.logical.query import Query, query_of
 from midstream.model.manifest import QueryEntry
 from midstream.spark.exchange import Exchange, Group, row_filters
 from midstream.spark.layout import StepLayout
-from midstream.step.admission.dealt_rows import counted_streams
-from midstream.step.answers import streams_by_level
+from midstream.step.dealt_rows import counted_streams
 from midstream.step.plan_step import StepPlan
-from midstream.step.program import Program
+from midstream.units.answers import streams_by_level
+from midstream.units.program import Program
 
 
 @dataclass(frozen=True)

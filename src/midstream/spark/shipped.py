@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.serializers import CloudPickleSerializer
 
-from midstream.language.user_predicate import UserPredicate
-from midstream.language.user_predicates import needed, take
+from midstream.expr.user_predicate import UserPredicate
+from midstream.expr.user_predicates import needed, take
 from midstream.model.errors import QueryError
 
 

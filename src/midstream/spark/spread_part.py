@@ -10,13 +10,13 @@ import pyarrow as pa
 from midstream.model.codec import decode
 from midstream.model.manifest import ChunkRef, Manifest
 from midstream.model.node_spread import NodeSpread
+from midstream.ring.deploy import without_run_out
 from midstream.ring.joined_rows import JoinedRows, times
 from midstream.runtime.watermark import StepClock
 from midstream.spark.parcel import Parcel, packed, packed_visits, packed_words
 from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.arrivals import StepArrivals
-from midstream.step.spreading.deploy import without_run_out
 from midstream.step.spreading.deployed import (
     Deployed,
     StepSpread,

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from midstream.admission.admit import Mask, judge
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import RESULTS, JobOutput
@@ -59,14 +60,13 @@ from midstream.state.store.files import FileStore
 from midstream.state.store.transfers import threads
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
-from midstream.step.admission.admit import Mask, judge
-from midstream.step.answers import unread
 from midstream.step.fold import state_of
 from midstream.step.lane_report import encode_lanes
-from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.nodes_done import NodesDone
 from midstream.step.spreading.taken_over import with_returned
+from midstream.units.answers import unread
+from midstream.units.lane_step import LaneOutput, lane_step
 
 TOGETHER = 4 << 20
 """Chunks of up to so many bytes a task writes into one file: it must wait until each file is on the disk."""

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.types as pt
 
-from midstream.language.evaluate import fails_itself
-from midstream.language.expression import Call, Column, Expression, Literal
-from midstream.language.linear import widens
-from midstream.language.types import family
+from midstream.expr.evaluate import fails_itself
+from midstream.expr.expression import Call, Column, Expression, Literal
+from midstream.expr.linear import widens
+from midstream.expr.types import family
 from midstream.state.base_state import TIME
 
 _COMPARISONS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}

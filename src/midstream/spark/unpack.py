@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from midstream.language.result_time import time_in
+from midstream.admission.admit import Mask
+from midstream.admission.reading import far_time, null_time, reasons_of_texts
+from midstream.admission.refused_rows import all_texts, dead_letters, late_rows, readable
+from midstream.logical.result_time import time_in
 from midstream.model.schema import StreamSchema
 from midstream.spark.layout import StepLayout, arrivals_columns
 from midstream.state.base_state import TIME, count_column
-from midstream.step.admission.admit import Mask
-from midstream.step.admission.reading import far_time, null_time, reasons_of_texts
-from midstream.step.admission.refused_rows import all_texts, dead_letters, late_rows, readable
 
 
 @dataclass(frozen=True)

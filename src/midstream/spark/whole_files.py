@@ -17,6 +17,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from midstream.admission.admit import judge
+from midstream.admission.reading import read_in, ways_of
+from midstream.admission.refused_rows import CORRUPT, OFFSET, PARTITION, REASON, all_texts
 from midstream.engine.file_formats import BadFile
 from midstream.engine.file_source import FileSource
 from midstream.engine.folder_source import FolderSource
@@ -24,9 +27,6 @@ from midstream.model.schema import StreamSchema
 from midstream.runtime.watermark import BEGINNING
 from midstream.state.base_state import TIME
 from midstream.state.rows import one_batch
-from midstream.step.admission.admit import judge
-from midstream.step.admission.reading import read_in, ways_of
-from midstream.step.admission.refused_rows import CORRUPT, OFFSET, PARTITION, REASON, all_texts
 
 _LOCAL = re.compile(r"^file:(//)?(?=/)")
 """How a path begins that Hadoop writes out: nothing else of it is quoted."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from midstream.language.evaluate import all_hold
+from midstream.expr.evaluate import all_hold
 from midstream.model.manifest import MOST_KNOWN, StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.state.combinations import Combinations, Deaths, Words, empty, heading_of

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from midstream.language.kernels.nested_keys import nested_key
+from midstream.expr.kernels.nested_keys import nested_key
 from midstream.state.gather import is_word
 from midstream.state.xxhash import hash_bytes
 

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from midstream.language.expression import Expression
+from midstream.expr.expression import Expression
 from midstream.model.sharing import ALWAYS, SourceFilter
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.plan.signature import digest

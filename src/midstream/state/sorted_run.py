@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.expression import Expression
+from midstream.expr.expression import Expression
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.state.combinations import Combinations, Mask, Selector, StillAlive, Words, concatenate, indices

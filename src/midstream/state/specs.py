@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from midstream.language.expression import Expression
+from midstream.expr.expression import Expression
 from midstream.model.ids import StateId, StateKind
 from midstream.model.window import Clock, Window
 from midstream.plan.signature import Signature, digest

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from midstream.language.query import query_of
+from midstream.logical.query import query_of
 from midstream.model.counters import NOTHING, Counters
 from midstream.model.events import Event, ResultsRejected, RowsLate, RowsRejected, StepDone, TimesDoubtful
 from midstream.model.frozen import revised
@@ -15,11 +15,11 @@ from midstream.model.ids import CounterKey, LaneId, OperatorId, StateKind
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
 from midstream.model.words import rough_span_text, time_text
 from midstream.runtime.watermark import BEGINNING, Seen, advance, watermarks
-from midstream.step.arrangement import concluded_arrangement
-from midstream.step.lane_load import state_rows, worked
-from midstream.step.lane_step import LaneOutput
 from midstream.step.migrations import account
 from midstream.step.plan_step import StepPlan
+from midstream.units.arrangement import concluded_arrangement
+from midstream.units.lane_load import state_rows, worked
+from midstream.units.lane_step import LaneOutput
 
 
 def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:

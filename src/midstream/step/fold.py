@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.query import query_of
+from midstream.admission.admit import Admitted, admit, nothing_of
+from midstream.admission.refused_rows import storable
+from midstream.logical.query import query_of
 from midstream.model.command import Command
 from midstream.model.errors import InputError
 from midstream.model.events import Event, StepDone
@@ -23,19 +25,17 @@ from midstream.runtime.watermark import BEGINNING, Seen, StepClock, watermarks
 from midstream.state.gather import MANY, POOL, taken
 from midstream.state.keys import stable_order
 from midstream.state.store.chunk_store import ChunkStore
-from midstream.step.admission.admit import Admitted, admit, nothing_of
-from midstream.step.admission.dealt_rows import Each, numbered, one_by_one, spread
-from midstream.step.admission.refused_rows import storable
-from midstream.step.answers import AnswerTimes, rows_of
-from midstream.step.lane_load import state_rows
-from midstream.step.lane_step import LaneOutput, lane_step
+from midstream.step.dealt_rows import Each, numbered, one_by_one, spread
 from midstream.step.levels import Executor, LevelOutput, conclude_levels, run_levels
 from midstream.step.plan_step import Refuse, StepPlan, lanes_of, plan_step
-from midstream.step.program import Program
 from midstream.step.rescaled_state import adopt, dealt_states
 from midstream.step.spreading.spread_step import spread_step
 from midstream.step.spreading.taken_over import returned, with_returned
-from midstream.step.user_operators import result_columns
+from midstream.units.answers import AnswerTimes, rows_of
+from midstream.units.lane_load import state_rows
+from midstream.units.lane_step import LaneOutput, lane_step
+from midstream.units.program import Program
+from midstream.units.user_operators import result_columns
 
 LaneShare = tuple[Program, LaneId, Mapping[str, pa.RecordBatch]]
 """What a lane runs in a step, and its share of the rows by stream."""

@@ -11,7 +11,7 @@ from midstream.model.events import Event
 from midstream.model.ids import LaneId, OperatorId
 from midstream.model.manifest import KeepsLanes, LaneState
 from midstream.state.sweep import files_of_lane
-from midstream.step.lane_step import LaneOutput
+from midstream.units.lane_step import LaneOutput
 
 Reported = dict[str, Any]
 """`operators` and `files` that the lanes name by number, the `uses` of their units, of which lanes have few, and

@@ -17,12 +17,12 @@ from midstream.model.node_spread import NodeSpread
 from midstream.model.schema import StreamSchema
 from midstream.runtime.watermark import Seen, StepClock, ceilings, watermarks
 from midstream.state.store.chunk_store import ChunkStore
-from midstream.step.answers import AnswerTimes, answered
 from midstream.step.conclude import conclude, progress_after
-from midstream.step.lane_step import LaneOutput
 from midstream.step.placement import validate
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.nodes_done import spread_on
+from midstream.units.answers import AnswerTimes, answered
+from midstream.units.lane_step import LaneOutput
 
 
 @dataclass(frozen=True)

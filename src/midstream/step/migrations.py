@@ -9,9 +9,9 @@ from typing import Any
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, MigrationProgressed
 from midstream.model.ids import LaneId
 from midstream.model.manifest import MigrationRecord, QueryEntry
-from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan
-from midstream.step.unit_step import mark_of
+from midstream.units.lane_step import LaneOutput
+from midstream.units.unit_step import mark_of
 
 REPORTED = ("progress", "old_serves", "new_serves", "predicted_end", "comparisons")
 """The figures in the event of a migration that makes progress."""

@@ -16,11 +16,11 @@ from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import BEGINNING, watermarks
 from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.plan_step import lanes_of
-from midstream.step.program import Program, compile_program
-from midstream.step.query_unit import QueryUnit
 from midstream.step.rescaled_state import dealt_states
 from midstream.step.spreading.deployed import Deployed, as_before
 from midstream.step.spreading.partition import read
+from midstream.units.program import Program, compile_program
+from midstream.units.query_unit import QueryUnit
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from midstream.language.query import query_of
+from midstream.commands.add_query import with_refused
+from midstream.commands.base import apply
+from midstream.logical.query import query_of
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import MidstreamError, fault_located
@@ -15,21 +17,19 @@ from midstream.model.frozen import revised
 from midstream.model.lane_choice import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread
+from midstream.review.carry_out import forget_paces, review
+from midstream.review.lane_review import review_lanes
+from midstream.ring.lengthening import evened, lengthened
+from midstream.ring.ring_members import spread_queries
 from midstream.runtime.lane_key import is_single
 from midstream.sharing.chains import united
 from midstream.sharing.membership import settled
 from midstream.sharing.recut import recut
 from midstream.state.store.chunk_store import ChunkStore
-from midstream.step.arrangement import Arrangement, arrangement_of, keep_arrangement
-from midstream.step.commands.add_query import with_refused
-from midstream.step.commands.base import apply
-from midstream.step.draft import Draft, MigrationStart
-from midstream.step.lane_load import timed
-from midstream.step.program import Program, compile_program
-from midstream.step.reviewing.carry_out import forget_paces, review
-from midstream.step.reviewing.lane_review import review_lanes
-from midstream.step.spreading.length import evened, lengthened
-from midstream.step.spreading.ring_members import spread_queries
+from midstream.units.arrangement import Arrangement, arrangement_of, keep_arrangement
+from midstream.units.draft import Draft, MigrationStart
+from midstream.units.lane_load import timed
+from midstream.units.program import Program, compile_program
 
 Refuse = Callable[[Command, Manifest], str | None]
 """Returns why a host refuses a command after which the manifest would be as given; None if the step may take it."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from midstream.language.expression import Column, Expression
+from midstream.expr.expression import Column, Expression
 from midstream.model.errors import CheckpointError
 from midstream.model.ids import StateId, StateKind
 from midstream.model.manifest import ChunkRef, LaneState, StateListing
@@ -21,8 +21,8 @@ from midstream.runtime.lane_key import slots
 from midstream.state.base_state import TIME
 from midstream.state.rows import NUMBER, one_batch, united
 from midstream.state.store.chunk_store import ChunkStore, store_chunk
-from midstream.step.program import Program
-from midstream.step.query_unit import QueryUnit
+from midstream.units.program import Program
+from midstream.units.query_unit import QueryUnit
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.writer import Writer
+from midstream.commands.migrate import Migrate
 from midstream.model.counters import Counters
 from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, Published, QueryEntry, StateListing, StreamProgress
 from midstream.model.schema import StreamSchema
-from midstream.step.commands.migrate import Migrate
 from tests.unit.building import unbound
 
 A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts", 5, 7)

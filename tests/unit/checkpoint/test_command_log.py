@@ -11,6 +11,11 @@ from midstream.checkpoint.command_log import BRINGING, CommandLog
 from midstream.checkpoint.epochs import Holder
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import send
+from midstream.commands.add_query import AddQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate
+from midstream.commands.rescale import Rescale
+from midstream.commands.set_table import SetTable
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, OtherFormatError, SinkError
@@ -18,11 +23,6 @@ from midstream.model.manifest import ChunkRef, Manifest
 from midstream.state.store import disk
 from midstream.state.store.local import LocalStorage
 from midstream.state.sweep import TABLES
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
-from midstream.step.commands.set_table import SetTable
 
 COMMANDS: tuple[Command, ...] = (
     Migrate("q", "(A (B C))", "jisc", {"rate": 0.5, "note": "naïve 漢字"}),
@@ -157,7 +157,7 @@ def test_durable(log: CommandLog, monkeypatch: pytest.MonkeyPatch) -> None:
 
 APPENDER = """
 import sys
-from midstream.step.commands.drop_query import DropQuery
+from midstream.commands.drop_query import DropQuery
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import send

@@ -19,6 +19,7 @@ from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
+from midstream.commands.drop_query import DropQuery
 from midstream.job.doctor import examine
 from midstream.job.outputs import Outputs
 from midstream.model import allowed
@@ -29,7 +30,6 @@ from midstream.sinks import FileSink
 from midstream.state.store.disk import seal, unseal
 from midstream.state.store.files import FileStore
 from midstream.state.store.local import LocalStorage
-from midstream.step.commands.drop_query import DropQuery
 from tests.unit.building import unbound
 
 SCHEMA = "k BIGINT, ts TIMESTAMP"

@@ -24,9 +24,9 @@ from midstream.runtime.result_operator import Answer
 from midstream.state.store.files import FileStore, file_of
 from midstream.state.store.write_back import WriteBackStore
 from midstream.state.sweep import Sweeper, files_of, listed, sweep
-from midstream.step.lane_load import state_rows
 from midstream.step.lane_report import decode_lanes, encode_lanes
-from midstream.step.lane_step import LaneOutput
+from midstream.units.lane_load import state_rows
+from midstream.units.lane_step import LaneOutput
 from tests.unit.checkpoint.test_manifest_differences import lane_of, touched
 from tests.unit.checkpoint.test_manifest_differences import wide as begun
 

@@ -14,12 +14,12 @@ import pytest
 import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
+from midstream.commands.add_query import AddQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate
+from midstream.commands.rescale import Rescale
 from midstream.model.codec import encode
 from midstream.model.errors import CheckpointError, NoCheckpointError, QueryError
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
 from tests.unit.building import both, engine, table
 
 SQL = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS"

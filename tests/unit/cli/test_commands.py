@@ -11,13 +11,13 @@ import pytest
 
 from midstream.checkpoint.command_log import CommandLog
 from midstream.cli.main import main
+from midstream.commands.add_query import AddQuery
+from midstream.commands.change_query import ChangeQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate
+from midstream.commands.rescale import Rescale
+from midstream.commands.reshare import Reshare
 from midstream.model.command import Command
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
-from midstream.step.commands.reshare import Reshare
 from tests.unit.cli.conftest import SQL, SmallJob
 
 PAIR = "SELECT A.k FROM A [RANGE 5 SECONDS], B [RANGE 5 SECONDS] WHERE A.k = B.k"

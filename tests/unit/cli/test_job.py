@@ -12,12 +12,12 @@ from pyspark.sql import types as T
 import midstream as ms
 from midstream.cli.main import main
 from midstream.cli.spark_job import _read, job_of
-from midstream.language.job_file import parse_job
-from midstream.language.job_specs import SourceSpec
 from midstream.model import allowed
 from midstream.model.allowed import check_source
 from midstream.model.errors import InputError, LanguageError
 from midstream.spark.kafka_frames import frame_of
+from midstream.sql.job_file import parse_job
+from midstream.sql.job_specs import SourceSpec
 
 
 def spec(format: str, **given: Any) -> SourceSpec:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from midstream.cli.main import main
+from midstream.commands.add_query import AddQuery
+from midstream.commands.rescale import Rescale
 from midstream.model.codec import encode
 from midstream.model.events import QueryAdded, QueryChanged
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.rescale import Rescale
 from tests.unit.cli.conftest import ROWS, SQL, SmallJob
 
 

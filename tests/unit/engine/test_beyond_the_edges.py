@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.language.parse import parse_query
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
+from midstream.sql.parse import parse_query
 
 NOW = "WINDOW 0 SECONDS"
 TUMBLE = "TUMBLE(ts, INTERVAL 1 SECOND)"

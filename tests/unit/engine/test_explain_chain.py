@@ -14,8 +14,8 @@ from midstream.checkpoint.running_states import running_boxes, state_names
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
-from midstream.step.lane_load import state_rows
-from midstream.step.program import unit_of
+from midstream.units.lane_load import state_rows
+from midstream.units.program import unit_of
 from tests.unit.building import both, engine, table
 
 THREE = {

@@ -11,7 +11,7 @@ import pytest
 
 import midstream as ms
 from midstream.model.errors import QueryError
-from midstream.step.lane_load import state_rows
+from midstream.units.lane_load import state_rows
 
 STEPS = (
     {"A": [(1, 0), (2, 1), (3, 2)], "B": [(1, 3)], "C": [(2, 4)], "T": [(2, 3)], "I": [(1, 2)]},

@@ -10,9 +10,9 @@ import pytest
 
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
+from midstream.commands.add_query import AddQuery
 from midstream.model.events import CommandRefused
 from midstream.sharing.schemes.scheme_contract import schemes
-from midstream.step.commands.add_query import AddQuery
 
 NAMES = (
     "my orders",

@@ -10,7 +10,7 @@ import pytest
 
 import midstream as ms
 from midstream.model.errors import QueryError
-from midstream.step.lane_load import state_rows
+from midstream.units.lane_load import state_rows
 
 Rows = dict[str, list[tuple[int | None, int]]]
 """Rows of streams as (k, second)."""

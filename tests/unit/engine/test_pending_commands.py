@@ -10,15 +10,15 @@ import pytest
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.commands.add_query import AddQuery
+from midstream.commands.change_query import ChangeQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate
+from midstream.commands.reshare import Reshare
 from midstream.model.command import Command
 from midstream.model.events import CommandRefused, QueryAdded
 from midstream.model.manifest import Manifest
 from midstream.sharing.schemes.scheme_contract import schemes
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.reshare import Reshare
 
 SQL = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"
 

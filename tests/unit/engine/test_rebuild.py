@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from midstream.commands.add_query import AddQuery
+from midstream.commands.migrate import Migrate
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError
@@ -17,8 +19,6 @@ from midstream.model.events import MigrationEnded, StateRebuilt, StepDone
 from midstream.model.manifest import Manifest
 from midstream.state.store import files as store_files
 from midstream.state.store.files import FileStore
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.migrate import Migrate
 from midstream.step.fold import StepResult, step
 from tests.unit.building import both, schemas, table
 

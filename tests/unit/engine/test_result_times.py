@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.language.parse import parse_query
+from midstream.sql.parse import parse_query
 
 PLAIN, ZONED = pa.timestamp("us"), pa.timestamp("us", "UTC")
 MATCHED = "FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"

@@ -11,13 +11,13 @@ import pytest
 
 import midstream as ms
 from midstream.cli.main import main
-from midstream.language.job_file import parse_job
+from midstream.commands.add_query import AddQuery
+from midstream.commands.base import taken
+from midstream.commands.spread import Spread
 from midstream.model.events import MigrationEnded, QuerySpread, StateRebuilt
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.spreading import spreadings
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.base import taken
-from midstream.step.commands.spread import Spread
+from midstream.sql.job_file import parse_job
 from tests.unit.engine.test_spread import (
     ONE_KEY,
     PLAN,

@@ -11,7 +11,7 @@ import pytest
 import midstream as ms
 from midstream.model.events import QuerySpread
 from midstream.model.node_spread import NodeSpread
-from midstream.step.spreading.length import MEASURED, STEPS_BETWEEN, route_load
+from midstream.ring.lengthening import MEASURED, STEPS_BETWEEN, route_load
 from tests.unit.building import SECOND
 
 SQL = "SELECT A.x AS a, B.x AS b FROM A, B WHERE A.x * B.x > 60 WINDOW 20 SECONDS"

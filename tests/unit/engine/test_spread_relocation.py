@@ -235,7 +235,7 @@ def test_orders_that_what_runs_out_cannot_go_by_are_refused() -> None:
 
 def test_nodes_that_the_cost_model_adds_come_by_the_equation() -> None:
     """The ring of each source is as it is where a user adds as many."""
-    from midstream.step.spreading.length import _over
+    from midstream.ring.lengthening import _over
 
     asked, chosen = engine(), engine()
     for one, nodes in ((asked, 4), (chosen, "auto")):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.language.job_file import parse_job
+from midstream.sql.job_file import parse_job
 from tests.unit.building import SECOND, engine, table
 
 HERE = "tests.unit.engine.user_operators"

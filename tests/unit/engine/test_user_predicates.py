@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import midstream as ms
-from midstream.language import user_predicates
+from midstream.expr import user_predicates
 from tests.extension import distribution
 
 SQL = "SELECT A.k AS a, B.k AS b, C.k AS c FROM A, B, C WHERE near_to(A.k, B.k) AND near_to(B.k, C.k) WINDOW 9 SECONDS"

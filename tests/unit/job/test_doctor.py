@@ -14,12 +14,12 @@ from midstream.checkpoint import event_log
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.folders import Folders
 from midstream.cli.main import main
+from midstream.commands.drop_query import DropQuery
 from midstream.job.doctor import CHECKS, Examined, examine
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch
 from midstream.sinks import FileSink, StagedStep
 from midstream.step import levels
-from midstream.step.commands.drop_query import DropQuery
 from midstream.step.spreading import taken_over
 from tests.unit.job.test_opened import content, counted, in_sink, rows, run, start
 

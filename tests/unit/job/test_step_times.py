@@ -20,9 +20,9 @@ from midstream.cli.main import main
 from midstream.dashboard.api import Api
 from midstream.engine.job_run import FileJob
 from midstream.job.step_times import StepTimes
-from midstream.language.job_file import parse_job
 from midstream.model.errors import WriteError
 from midstream.model.step_time import StepTime, rows_per_second, time_summary
+from midstream.sql.job_file import parse_job
 from midstream.state.store.local import LocalStorage
 from tests.unit.building import DDL, engine, table
 

@@ -8,8 +8,8 @@ import pytest
 
 import midstream as ms
 from midstream.checkpoint.folders import Folders
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.draft import Draft
+from midstream.commands.add_query import AddQuery
+from midstream.units.draft import Draft
 from tests.unit.building import table
 
 MANY = 12

@@ -17,11 +17,11 @@ from midstream.lab.hybmig_settings import (
     right_deep,
     sharing,
 )
-from midstream.language.ddl import parse_ddl
-from midstream.language.parse import parse_query
 from midstream.model.schema import StreamSchema
 from midstream.plan.decompose import decompose
 from midstream.plan.notation import parse_plan
+from midstream.sql.ddl import parse_ddl
+from midstream.sql.parse import parse_query
 
 SMALL = Machine(minute=12.0, rows=1 / 6, domain=4, speed=float("inf"))
 

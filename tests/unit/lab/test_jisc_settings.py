@@ -8,11 +8,11 @@ import pytest
 from midstream.lab.figures.jisc_10 import latency
 from midstream.lab.generator import strides
 from midstream.lab.jisc_settings import ROW, JoinChain, switch
-from midstream.language.ddl import parse_ddl
-from midstream.language.parse import parse_query
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Join, Plan
+from midstream.sql.ddl import parse_ddl
+from midstream.sql.parse import parse_query
 
 CHAIN = JoinChain(joins=4, window=10, steps=5)
 

@@ -11,7 +11,7 @@ from midstream.migration.hybrid.characteristics import CharacteristicsTable
 from midstream.migration.under_way.migration_task import BegunTask
 from midstream.model.events import MigrationEnded, MigrationProgressed
 from midstream.plan.decompose import decompose
-from midstream.step.program import unit_of
+from midstream.units.program import unit_of
 from tests.unit.building import both, engine, table
 from tests.unit.migration.rides import Ride
 

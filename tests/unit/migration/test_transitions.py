@@ -10,7 +10,7 @@ from midstream.model.errors import CheckpointError
 from midstream.model.events import MigrationBegun, MigrationEnded, MigrationProgressed
 from midstream.plan.decompose import decompose
 from midstream.runtime.operator import Operator
-from midstream.step.program import unit_of
+from midstream.units.program import unit_of
 from tests.unit.migration.rides import Ride, rows_of
 
 LASTING = ("gpt", "hybmig", "parallel_track")

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from midstream.commands.base import StepCommand
 from midstream.migration.hybrid.characteristics import Entry
 from midstream.migration.under_way.migration_task import BegunTask
 from midstream.model.codec import Tagged, Text, decode, encode, written_as
@@ -27,8 +28,7 @@ from midstream.model.schema import StreamSchema, TableSchema
 from midstream.model.window import Clock
 from midstream.operators.user import Standing
 from midstream.runtime.result_operator import Answer
-from midstream.step.commands.base import StepCommand
-from midstream.step.lane_step import LaneOutput
+from midstream.units.lane_step import LaneOutput
 from tests.unit.building import unbound
 
 JSON = st.recursive(
@@ -55,7 +55,7 @@ BY_HAND: Mapping[Any, st.SearchStrategy[Any]] = {
     StreamSchema: STREAMS, Clock: CLOCKS, OperatorId: OPERATORS, Any: JSON,
     CounterKey: st.builds(CounterKey, GROUPS, OPERATORS), pa.Schema: COLUMNS,
     TableSchema: st.builds(TableSchema, st.text(max_size=5), COLUMNS),
-    BoundQuery: st.builds(unbound, st.text(max_size=5)),  # See tests/unit/language/test_encoded_queries.py.
+    BoundQuery: st.builds(unbound, st.text(max_size=5)),  # See tests/unit/sql/test_encoded_queries.py.
 }  # fmt: skip
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
+from midstream.admission import admit
+from midstream.admission.admit import nothing_of
 from midstream.model.frozen import make_room
 from midstream.model.schema import StreamSchema
-from midstream.step.admission import admit
-from midstream.step.admission.admit import nothing_of
 
 
 class ForgottenMeanwhile(dict[object, object]):

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.language.expression import Column
-from midstream.language.query import AggregateCall
+from midstream.expr.expression import Column
+from midstream.logical.query import AggregateCall
 from midstream.operators.aggregate import aggregate
 from tests.unit.building import engine, table
 

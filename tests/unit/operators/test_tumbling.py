@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.language.parse import parse_query
 from midstream.operators.tumbling import has_partial_sums
-from midstream.step import program
+from midstream.sql.parse import parse_query
+from midstream.units import program
 from tests.drawing import seeds
 
 SECOND = 1_000_000

@@ -8,7 +8,7 @@ from pytest import approx
 from midstream.model.manifest import Manifest
 from midstream.optimizer import observe
 from midstream.optimizer.statistics import Condition, Statistics
-from midstream.step.program import observed
+from midstream.units.program import observed
 from tests.unit.building import engine, table
 from tests.unit.migration.flows import advance, warm
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.language.query import Query
+from midstream.logical.query import Query
 from midstream.model.errors import PlanError
 from midstream.plan.notation import default_plan, parse_plan
 from midstream.plan.tree import STAIRS, Eddy, Form, Join, Leaf, MultiJoin, Plan
-from tests.unit.language.schemas import parsed
+from tests.unit.sql.schemas import parsed
 
 FOUR = parsed("SELECT A.k FROM A [ROWS 1], B [ROWS 1], C [ROWS 1], D [ROWS 1]")
 THREE = parsed("SELECT A.k FROM A [ROWS 1], B [ROWS 1], C [ROWS 1]")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from midstream.language.expression import Expression
-from midstream.language.query import Predicate, Query
+from midstream.expr.expression import Expression
+from midstream.logical.query import Predicate, Query
 from midstream.plan.signature import canonical, relabel_query, signature
 from tests.unit.building import query
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.language.expression import Column
+from midstream.expr.expression import Column
 from midstream.operators.join_condition import JoinCondition
 from midstream.ring import chunk_index
 from midstream.ring.chunk_index import ChunkIndex

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import midstream as ms
-from midstream.language.parse import bind_query
 from midstream.plan.key_classes import key_classes
 from midstream.runtime.lane_key import SINGLE
-from midstream.step.program import compile_program
+from midstream.sql.parse import bind_query
+from midstream.units.program import compile_program
 
 CLASS = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k AND A.v = B.v WINDOW 5 SECONDS"
 CHAINED = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.v = C.v WINDOW 5 SECONDS"

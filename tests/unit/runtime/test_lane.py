@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from midstream.language.expression import Column
+from midstream.expr.expression import Column
 from midstream.model.counters import Counters
 from midstream.model.ids import LaneId
 from midstream.model.manifest import LaneState

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from midstream.language.expression import Column
+from midstream.expr.expression import Column
 from midstream.plan.signature import canonical
 from midstream.runtime.lane_key import SINGLE, SLOTS, group_name, lane_key, slots
 from tests.unit.building import query, table

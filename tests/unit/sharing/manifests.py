@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from midstream.language.ddl import parse_ddl
-from midstream.language.parse import bind_query
 from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
 from midstream.model.schema import StreamSchema
 from midstream.sharing.membership import enrol
+from midstream.sql.ddl import parse_ddl
+from midstream.sql.parse import bind_query
 
 COLUMNS = "k BIGINT, v BIGINT, ts TIMESTAMP"
 

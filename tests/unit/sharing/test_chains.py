@@ -9,7 +9,7 @@ import pytest
 from midstream.model.errors import QueryError, StrategyError
 from midstream.sharing.chains import check_parts, check_whole, free_name, members, move, renamed, united
 from midstream.sharing.filter_partition import MOST_JOINS, count_partitions, partitions_of
-from midstream.step.chain_unit import chain_units
+from midstream.units.chain_unit import chain_units
 from tests.unit.sharing.manifests import at, begun, text, with_queries
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from midstream.language.parse import bind_query
 from midstream.model.errors import QueryError
 from midstream.sharing.membership import change, enrol, release, settled, unshared
+from midstream.sql.parse import bind_query
 from midstream.state.lineage import MOST_FILTERS
 from tests.unit.sharing.manifests import at, begun, entry, text, with_queries
 

@@ -14,7 +14,7 @@ from midstream.model.errors import InputError
 from midstream.runtime.result_operator import Answer
 from midstream.state import rows
 from midstream.state.rows import NUMBER, BaseRows, RowRun, united
-from midstream.step.held import held_id, hold_back
+from midstream.units.held import held_id, hold_back
 
 SIZE = 1_200_000_000
 

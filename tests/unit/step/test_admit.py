@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.language.ddl import parse_ddl
+from midstream.admission.admit import Admitted, admit
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema
 from midstream.sinks.formats import written
-from midstream.step.admission.admit import Admitted, admit
+from midstream.sql.ddl import parse_ddl
 
 DAY = 86_400_000_000
 

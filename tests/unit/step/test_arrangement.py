@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 import midstream as ms
-from midstream.step.arrangement import known_arrangement
-from midstream.step.program import unit_of
+from midstream.units.arrangement import known_arrangement
+from midstream.units.program import unit_of
 from tests.unit.building import table
 
 JOIN = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import midstream as ms
-from midstream.language.query import query_of
+from midstream.commands.migrate import Migrate
+from midstream.logical.query import query_of
 from midstream.migration.strategy_contract import discovered
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command
@@ -20,11 +21,10 @@ from midstream.optimizer.prediction import Prediction, Situation
 from midstream.optimizer.statistics import Statistics
 from midstream.plan.decompose import decompose
 from midstream.plan.notation import parse_plan
-from midstream.step import choose
-from midstream.step.choose import live_statistics
-from midstream.step.commands.migrate import Migrate
 from midstream.step.plan_step import plan_step
-from midstream.step.program import observed
+from midstream.units import choose
+from midstream.units.choose import live_statistics
+from midstream.units.program import observed
 from tests.unit.building import engine, table
 from tests.unit.migration.flows import advance, ended, warm
 

@@ -7,6 +7,22 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from midstream.commands.add_query import AddQuery
+from midstream.commands.add_stream import AddStream
+from midstream.commands.answer_proposal import Approve, Reject
+from midstream.commands.base import StepCommand, apply, taken
+from midstream.commands.change_query import ChangeQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.drop_stream import DropStream
+from midstream.commands.drop_table import DropTable
+from midstream.commands.migrate import Migrate
+from midstream.commands.optimize import Optimize
+from midstream.commands.pin import Pin, Unpin
+from midstream.commands.rescale import Rescale
+from midstream.commands.reshare import Reshare
+from midstream.commands.set_table import SetTable
+from midstream.commands.spread import Spread
+from midstream.commands.stop import Stop
 from midstream.model.command import Command
 from midstream.model.errors import LanguageError, MidstreamError, PlanError, QueryError, StrategyError
 from midstream.model.events import (
@@ -32,23 +48,7 @@ from midstream.model.events import (
 from midstream.model.manifest import ChunkRef, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.add_stream import AddStream
-from midstream.step.commands.answer_proposal import Approve, Reject
-from midstream.step.commands.base import StepCommand, apply, taken
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.drop_stream import DropStream
-from midstream.step.commands.drop_table import DropTable
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.optimize import Optimize
-from midstream.step.commands.pin import Pin, Unpin
-from midstream.step.commands.rescale import Rescale
-from midstream.step.commands.reshare import Reshare
-from midstream.step.commands.set_table import SetTable
-from midstream.step.commands.spread import Spread
-from midstream.step.commands.stop import Stop
-from midstream.step.draft import Draft, MigrationStart
+from midstream.units.draft import Draft, MigrationStart
 from tests.unit.building import schemas
 
 THREE = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from midstream.admission.admit import admit
 from midstream.model.schema import StreamSchema
-from midstream.step.admission.admit import admit
 
 
 def texts(*values: bytes) -> pa.Array:

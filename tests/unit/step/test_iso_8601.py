@@ -7,8 +7,8 @@ from datetime import datetime, time, timedelta
 import pyarrow as pa
 import pytest
 
+from midstream.admission.reading import read_rows
 from midstream.model.schema import StreamSchema
-from midstream.step.admission.reading import read_rows
 
 NOON = datetime(2024, 2, 29, 12, 30, 15)
 

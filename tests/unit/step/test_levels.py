@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.step import answers
-from midstream.step.answers import streams_by_level
+from midstream.units import answers
+from midstream.units.answers import streams_by_level
 
 DEPTH = 12
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from midstream.commands.add_query import AddQuery
+from midstream.commands.drop_query import DropQuery
+from midstream.commands.migrate import Migrate
+from midstream.commands.rescale import Rescale, check_lanes
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import QueryError
 from midstream.model.events import CommandRefused, Event, LanesRescaled, MigrationBegun, QueryAdded, QueryDropped
 from midstream.model.manifest import Manifest
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale, check_lanes
 from midstream.step.plan_step import StepPlan, lanes_of, plan_step
 from tests.unit.building import schemas
 

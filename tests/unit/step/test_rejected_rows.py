@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from midstream.step.admission import refused_rows
+from midstream.admission import refused_rows
 
 
 def test_the_newest_rejected_rows_are_kept() -> None:

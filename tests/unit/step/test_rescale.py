@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from midstream.language.expression import Column
+from midstream.expr.expression import Column
 from midstream.model.errors import CheckpointError
 from midstream.model.events import LanesRescaled, StateRebuilt
 from midstream.model.ids import LaneId, StateId

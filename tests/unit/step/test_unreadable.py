@@ -15,9 +15,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from midstream.admission import reading
+from midstream.admission.reading import Reading, read_rows
 from midstream.model.schema import StreamSchema
-from midstream.step.admission import reading
-from midstream.step.admission.reading import Reading, read_rows
 
 TEXT_KINDS = [
     *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64(), pa.float32(), pa.float64(), pa.bool_()),

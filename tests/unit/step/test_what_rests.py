@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from midstream.commands.add_query import AddQuery
+from midstream.commands.migrate import Migrate
 from midstream.model.command import Command
 from midstream.model.manifest import Manifest
 from midstream.state.store.memory import MemoryStore
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.migrate import Migrate
 from midstream.step.fold import step
-from midstream.step.unit_step import UnitStep
+from midstream.units.unit_step import UnitStep
 from tests.unit.building import schemas, table
 
 QUERIES = {

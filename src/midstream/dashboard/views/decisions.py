@@ -11,7 +11,7 @@ from midstream.dashboard.view import DashboardView, commandable
 from midstream.model.errors import QueryError
 from midstream.optimizer.charts.chart import ChartPanel, axis_label, panels
 from midstream.optimizer.charts.chart_policy import charts_of
-from midstream.step.reviewing.plan_group import PlanGroup, plan_group
+from midstream.proposals.plan_group import PlanGroup, plan_group
 
 JsonObject = dict[str, Any]
 

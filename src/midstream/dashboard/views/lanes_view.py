@@ -10,7 +10,7 @@ from midstream.dashboard.job_reading import JobReading
 from midstream.dashboard.view import DashboardView
 from midstream.explain.nodes import node_values
 from midstream.model.manifest import StateListing
-from midstream.step.program import compile_program
+from midstream.units.program import compile_program
 
 GROUPS_SHOWN, LANES_SHOWN, STATES_SHOWN, QUERIES_SHOWN, RINGS_SHOWN, SLICES_SHOWN = 8, 64, 24, 20, 8, 4
 """So many are shown of each; the largest states, the groups of the most rows, the newest slices of a node."""

@@ -11,7 +11,7 @@ from midstream.dashboard.view import DashboardView
 from midstream.explain.chain import chain_values
 from midstream.explain.chain_view import ChainView
 from midstream.model.errors import QueryError
-from midstream.step.chain_unit import chain_unit
+from midstream.units.chain_unit import chain_unit
 
 CHAINS_SHOWN, SLICES_SHOWN, MEMBERS_SHOWN, NAMES_SHOWN = 200, 100, 60, 20
 """So many chains are listed; of one so many slices and queries are shown, of a list so many names."""

@@ -9,8 +9,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from midstream.language.evaluate import evaluate
-from midstream.language.expression import Expression
+from midstream.expr.evaluate import evaluate
+from midstream.expr.expression import Expression
 from midstream.model.window import Clock
 from midstream.runtime.lane import Lane
 from midstream.state.combinations import Combinations, Words, indices

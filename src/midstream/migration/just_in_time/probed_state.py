@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from midstream.language.expression import Expression
-from midstream.language.functions import asks_user
+from midstream.expr.expression import Expression
+from midstream.expr.functions import asks_user
 from midstream.migration.just_in_time.distinct_keys import KeyColumn
 from midstream.model.ids import StateId, StateKind
 from midstream.operators.join_condition import JoinCondition

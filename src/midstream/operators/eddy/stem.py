@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from midstream.language.expression import Expression
-from midstream.language.query import EquiPredicate, Query
+from midstream.expr.expression import Expression
+from midstream.logical.query import EquiPredicate, Query
 from midstream.operators.binding import Binding, compile_source
 from midstream.operators.join_condition import JoinCondition, join_condition
 from midstream.operators.source import SourceOperator

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from midstream.language.evaluate import evaluate, holds
-from midstream.language.expression import Expression
-from midstream.language.query import Query
+from midstream.expr.evaluate import evaluate, holds
+from midstream.expr.expression import Expression
+from midstream.logical.query import Query
 from midstream.operators.candidates import all_pairs, band_pairs, equal_pairs
 from midstream.operators.join_condition import join_condition
 from midstream.optimizer.bounded import Bounded

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from midstream.language.evaluate import evaluate, holds
-from midstream.language.expression import Column
-from midstream.language.query import BandPredicate, Predicate
+from midstream.expr.evaluate import evaluate, holds
+from midstream.expr.expression import Column
+from midstream.logical.query import BandPredicate, Predicate
 from midstream.operators.candidates import Ranges, band_ranges
 from midstream.optimizer.samples.drawn import Mask, Words
 from midstream.optimizer.samples.strata import Numbers, SampledSource

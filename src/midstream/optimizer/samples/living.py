@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from midstream.language.evaluate import evaluate
-from midstream.language.expression import Column, Expression
+from midstream.expr.evaluate import evaluate
+from midstream.expr.expression import Column, Expression
 from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import Clock
 from midstream.optimizer.samples.drawn import ChunkSamples, Drawn, Mask, Words, together

@@ -9,9 +9,9 @@ from math import isqrt
 
 import numpy as np
 
-from midstream.language.expression import Column, Expression
-from midstream.language.functions import asks_user
-from midstream.language.query import BandPredicate, EquiPredicate, Query
+from midstream.expr.expression import Column, Expression
+from midstream.expr.functions import asks_user
+from midstream.logical.query import BandPredicate, EquiPredicate, Query
 from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.optimizer.observe import Observed

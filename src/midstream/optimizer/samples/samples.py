@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from math import exp, log
 
-from midstream.language.query import BandPredicate, EquiPredicate, Query
+from midstream.logical.query import BandPredicate, EquiPredicate, Query
 from midstream.operators.join_condition import join_condition
 from midstream.optimizer.bounded import Bounded
 from midstream.optimizer.samples.expansion import Combined, Expansion

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from midstream.language.evaluate import all_hold
+from midstream.expr.evaluate import all_hold
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
 from midstream.model.manifest import Manifest
@@ -20,8 +20,8 @@ from midstream.ring.shared_queries import bits_of
 from midstream.state.base_state import TIME
 from midstream.state.lineage import ARRIVED
 from midstream.state.specs import RowsSpec
-from midstream.step.query_unit import QueryUnit
-from midstream.step.ring_unit import RingUnit
+from midstream.units.query_unit import QueryUnit
+from midstream.units.ring_unit import RingUnit
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from midstream.model.ids import LaneId
 from midstream.model.node_spread import NodeSpread
 from midstream.operators.multi_join import MultiJoinOperator
 from midstream.ring.columns import Words
+from midstream.ring.deploy import deployment_of, grown, keys_of, rounds_of, spreading_of
 from midstream.ring.deployment import Deployment
 from midstream.ring.joined_rows import JoinedRows, times
 from midstream.ring.late_rows import LateRows
@@ -20,11 +21,10 @@ from midstream.ring.ring_course import Hops
 from midstream.ring.shared_queries import SharedQueries
 from midstream.ring.spreading import Spreading, spreading
 from midstream.runtime.watermark import BEGINNING, StepClock
-from midstream.step.query_unit import QueryUnit
-from midstream.step.ring_unit import RingUnit
-from midstream.step.spreading.deploy import deployment_of, grown, keys_of, rounds_of, spreading_of
 from midstream.step.spreading.listed import Homes
 from midstream.step.spreading.taken_over import Former
+from midstream.units.query_unit import QueryUnit
+from midstream.units.ring_unit import RingUnit
 
 
 @dataclass(frozen=True)

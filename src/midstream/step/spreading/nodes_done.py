@@ -12,9 +12,9 @@ from midstream.model.counters import Counters
 from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
 from midstream.model.node_spread import NodeSpread, NodeWork, RouteWork
-from midstream.step.lane_step import LaneOutput
-from midstream.step.query_unit import QueryUnit
 from midstream.step.spreading.deployed import join_of
+from midstream.units.lane_step import LaneOutput
+from midstream.units.query_unit import QueryUnit
 
 What = TypeVar("What")
 

@@ -21,13 +21,13 @@ from midstream.ring.ring_node import NodeRows, RingNode
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.keys import Mask, stable_sort
 from midstream.state.store.chunk_store import ChunkStore
-from midstream.step.held import with_held
-from midstream.step.query_unit import QueryUnit
-from midstream.step.ring_unit import RingUnit
 from midstream.step.spreading.deployed import Deployed, ages
 from midstream.step.spreading.listed import AtNodes, Groups, Keeping
 from midstream.step.spreading.nodes_done import KeptChunks, NodeDone, NodesDone
 from midstream.step.spreading.taken_over import Chunks, as_searched, kept_columns
+from midstream.units.held import with_held
+from midstream.units.query_unit import QueryUnit
+from midstream.units.ring_unit import RingUnit
 
 
 def listed(manifest: Manifest, unit: QueryUnit, label: str, nodes: Container[int] | None = None) -> list[ChunkRef]:

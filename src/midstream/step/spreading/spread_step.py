@@ -11,19 +11,19 @@ from midstream.model.errors import fault_located
 from midstream.model.ids import LaneId
 from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread
+from midstream.ring.deploy import without_run_out
 from midstream.ring.ring_course import RingCourse
 from midstream.runtime.dead_letters import together
 from midstream.runtime.watermark import StepClock
 from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.plan_step import StepPlan
-from midstream.step.query_unit import QueryUnit
-from midstream.step.ring_unit import RingUnit
 from midstream.step.spreading.arrivals import StepArrivals
-from midstream.step.spreading.deploy import without_run_out
 from midstream.step.spreading.deployed import Deployed, begun_spread, bound_of, step_spread
 from midstream.step.spreading.nodes_done import NodesDone, SpreadOutput, spread_output
 from midstream.step.spreading.partition import Partition, answers_of, listed, moment_before, read, visited
 from midstream.step.spreading.taken_over import Former, former, former_of_ring
+from midstream.units.query_unit import QueryUnit
+from midstream.units.ring_unit import RingUnit
 
 
 def spread_step(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from midstream.language.evaluate import all_hold
-from midstream.language.query import query_of
+from midstream.expr.evaluate import all_hold
+from midstream.logical.query import query_of
 from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
 from midstream.model.window import EVENT_TIME, Clock
@@ -25,11 +25,11 @@ from midstream.state.lineage import ARRIVED, LINEAGE, later
 from midstream.state.rows import united
 from midstream.state.specs import RowsSpec
 from midstream.state.store.chunk_store import ChunkStore, store_chunk
-from midstream.step.chain_unit import ChainUnit
 from midstream.step.plan_step import StepPlan
-from midstream.step.program import Program, unit_of
-from midstream.step.query_unit import QueryUnit
-from midstream.step.ring_unit import RingUnit
+from midstream.units.chain_unit import ChainUnit
+from midstream.units.program import Program, unit_of
+from midstream.units.query_unit import QueryUnit
+from midstream.units.ring_unit import RingUnit
 
 Chunks = dict[str, tuple[ChunkRef, pa.RecordBatch]]
 """The chunks of a source by name, each once."""

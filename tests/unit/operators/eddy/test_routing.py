@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import midstream as ms
+from midstream.commands.add_query import AddQuery
 from midstream.model.manifest import Manifest
 from midstream.operators.eddy.routing import HALF_LIFE, POLICIES, Lottery, Rank, Sightings
 from midstream.plan.tree import Eddy
 from midstream.state.store import files as store_files
 from midstream.state.store.files import FileStore
-from midstream.step.commands.add_query import AddQuery
 from midstream.step.fold import step
 from tests.unit.building import engine, schemas, table
 

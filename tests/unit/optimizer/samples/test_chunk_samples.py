@@ -11,7 +11,7 @@ import pytest
 from benchmarks.estimates.shapes import SHAPES
 from benchmarks.estimates.standing import Standing, standing
 from benchmarks.estimates.streams import streams
-from midstream.language.expression import Column
+from midstream.expr.expression import Column
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME
 from midstream.optimizer.samples.drawn import ChunkSamples

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from midstream.language.expression import Column
-from midstream.language.functions import call
+from midstream.expr.expression import Column
+from midstream.expr.functions import call
 from midstream.optimizer.bounded import Bounded
 from midstream.optimizer.samples.links import reader
 from midstream.optimizer.samples.strata import SampledSource

@@ -23,7 +23,7 @@ from midstream.optimizer.observe import statistics
 from midstream.optimizer.samples.expansion import ENOUGH_PAIRS
 from midstream.optimizer.samples.sample_reading import samples_of
 from midstream.optimizer.samples.samples import Samples
-from midstream.step.program import observed
+from midstream.units.program import observed
 from tests.unit.building import engine, plan, table
 
 ALL = 1_000_000

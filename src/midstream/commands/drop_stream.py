@@ -1,0 +1,56 @@
+"""Have a running job read a stream no longer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from typing_extensions import override
+
+from midstream.commands.base import StepCommand
+from midstream.logical.query import query_of
+from midstream.model.command import Prompt
+from midstream.model.errors import QueryError
+from midstream.model.events import Event, StreamDropped
+from midstream.units.draft import Draft
+
+
+@dataclass(frozen=True)
+class DropStream(StepCommand):
+    """Forget a stream that no query reads any more.
+
+    Not on Spark: its log of offsets, which a job that goes back needs, has a place for each stream that it ever read.
+    """
+
+    option_of = ("drop", "--stream")
+    examples = ("ckpt clicks",)
+
+    stream: Annotated[str, Prompt("A stream that no query reads; not of a job on Spark.", "NAME")]
+
+    @override
+    def apply(self, draft: Draft) -> None:
+        manifest, place = draft.manifest, f"stream {self.stream}"
+        if not isinstance(self.stream, str) or self.stream not in manifest.pushed_streams:
+            known = ", ".join(manifest.pushed_streams) or "there is none"
+            raise QueryError(f"there is no stream {self.stream!r}", place=place, remedy=f"use one of: {known}")
+        readers = [name for name, entry in manifest.queries.items() if self.stream in query_of(entry).children]
+        if readers:
+            raise QueryError(
+                f"stream {self.stream!r} cannot be dropped, it is read by {', '.join(readers)}",
+                place=place,
+                remedy=f"drop {'it' if len(readers) == 1 else 'them'} first",
+            )
+        if manifest.is_on_spark:
+            raise QueryError(
+                f"stream {self.stream!r} cannot be dropped on Spark, whose log of offsets keeps a place for it",
+                place=place,
+                remedy="leave it declared: a stream that no query reads is only counted",
+            )
+        streams = {name: one for name, one in manifest.streams.items() if name != self.stream}
+        progress = {name: one for name, one in manifest.progress.items() if name != self.stream}
+        draft.manifest = replace(manifest, streams=streams, progress=progress)
+        draft.events.append(StreamDropped(manifest.step, self.stream))
+
+    @override
+    def is_done_by(self, event: Event) -> bool:
+        return isinstance(event, StreamDropped) and event.stream == self.stream

@@ -1,0 +1,212 @@
+"""Expressions computed over columns.
+
+Three-valued logic; NaN equals NaN and is the greatest number. What fails (an overflow of the widest type, a bad cast)
+is NULL; where that must be told apart, `evaluate_checked` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from midstream.expr.coerce import scalar
+from midstream.expr.expression import Call, Column, Expression, Literal, kept_with_call
+from midstream.expr.functions import EVALUABLE, UNLESS_FALSE, asks_user, function_of, known_function
+from midstream.expr.kernels.datum import STORED_AS_NUMBERS, Datum, Mask, build, column_of, valid
+from midstream.expr.kernels.failure import LAZY, either, is_null, known_as
+from midstream.expr.kernels.logic import COMPARISONS, compare_numbers
+from midstream.expr.types import BOOLEAN, family
+from midstream.expr.whole_numbers import in_64_bits, is_whole, parts
+
+Columns = Callable[[Column], pa.Array]
+
+
+def evaluate(expression: Expression, column: Columns, rows: int) -> pa.Array:
+    """The expression's values for `rows` rows; `column` gives each column it reads, as an array of so many rows.
+
+    >>> from midstream.expr.functions import call
+    >>> k = Column(pa.int64(), "A", "k")
+    >>> evaluate(call("add", k, k), lambda _: pa.array([1, None]), 2).to_pylist()
+    [2, None]
+    """
+    if expression.__class__ is Column and (known := column(expression)).__class__ is not pa.ChunkedArray:
+        return known if known.type == expression.type else known.cast(expression.type)
+    found = column_of(_datum(expression, column), rows)
+    return found if found.type == expression.type else found.cast(expression.type)
+
+
+def holds(expression: Expression, column: Columns, rows: int) -> Mask:
+    """Where a condition is true: NULL counts as false.
+
+    >>> from midstream.expr.functions import call
+    >>> from midstream.expr.coerce import literal
+    >>> k = Column(pa.int64(), "A", "k")
+    >>> holds(call("gt", k, literal(1)), lambda _: pa.array([1, None, 2]), 3)
+    array([False, False,  True])
+    """
+    found = _holds(expression, column)
+    return found if found.ndim else np.full(rows, found)
+
+
+def all_hold(conditions: Iterable[Expression], batch: pa.RecordBatch) -> Mask:
+    """Where every condition on the columns of a batch is true; everywhere if there is none."""
+    mask = np.ones(batch.num_rows, np.bool_)
+    for condition in sorted(conditions, key=asks_user):
+        if asks_user(condition):
+            left = batch if mask.all() else batch.filter(pa.array(mask))
+            mask[mask] = _in_batch(condition, left)
+        else:
+            mask &= _in_batch(condition, batch)
+    return mask
+
+
+def _in_batch(condition: Expression, batch: pa.RecordBatch) -> Mask:
+    return holds(condition, lambda c: batch.column(c.name), batch.num_rows)
+
+
+def evaluate_checked(expression: Expression, column: Columns, rows: int) -> tuple[pa.Array, Mask | None]:
+    """The expression's values, and where it could not be evaluated: there they mean nothing; None where it could
+    everywhere.
+
+    >>> from midstream.expr.expression import Column
+    >>> s = Column(pa.string(), "A", "s")
+    >>> number = Call(pa.int32(), "cast", (s,))
+    >>> evaluate_checked(number, lambda _: pa.array(["7", None, "abc"]), 3)[1]
+    array([False, False,  True])
+    """
+    if not can_fail(expression):
+        return evaluate(expression, column, rows), None
+    value, failed = _checked(expression, column)
+    found = column_of(value, rows)
+    found = found if found.type == expression.type else found.cast(expression.type)
+    return found, None if failed is None or not failed.any() else np.broadcast_to(failed, rows)
+
+
+def fails(expression: Expression, column: Columns, rows: int) -> Mask:
+    """Where the expression cannot be evaluated."""
+    failed = _checked(expression, column)[1]
+    return np.broadcast_to(np.False_ if failed is None else failed, rows)
+
+
+@kept_with_call
+def can_fail(call: Call) -> bool:
+    """Return whether there may be rows for which an expression cannot be evaluated."""
+    if call.function in (EVALUABLE, UNLESS_FALSE):
+        return False
+    return fails_itself(call) or any(map(can_fail, call.arguments))
+
+
+def fails_itself(call: Call) -> bool:
+    """Whether a call may fail where its arguments do not."""
+    # A user's predicate raises where it fails, and that is told with the rows.
+    known = known_function(call.function)
+    return known is not None and known.fails is not None and known.fails(call)
+
+
+def _checked(expression: Expression, column: Columns) -> tuple[Datum, Mask | None]:
+    """The value, and where it could not be evaluated; None for nowhere."""
+    if not isinstance(expression, Call) or not can_fail(expression):
+        return _datum(expression, column), None
+    if _fails_by_digits_only(expression):
+        return _whole(expression, column)
+    return _applied(expression, [_checked(argument, column) for argument in expression.arguments])
+
+
+def _whole(expression: Call, column: Columns) -> tuple[Datum, Mask | None]:
+    """The same of an expression that `is_whole`; where its parts could not be evaluated is not told."""
+    part = _once(column)
+    known = in_64_bits(expression, part)
+    return (known, None) if known is not None else _by_types(expression, part)
+
+
+def _by_types(expression: Expression, part: Callable[[Expression], Datum]) -> tuple[Datum, Mask | None]:
+    """The same, and nothing of it is tried in 64 bits."""
+    if not isinstance(expression, Call) or not is_whole(expression):
+        return part(expression), None
+    return _applied(expression, [_by_types(argument, part) for argument in expression.arguments])
+
+
+def _applied(expression: Call, found: Sequence[tuple[Datum, Mask | None]]) -> tuple[Datum, Mask | None]:
+    """A function of what its arguments are, and where they could not be evaluated."""
+    function = function_of(expression.function)
+    data = [datum for datum, _ in found]
+    value = function.kernel(expression.type, *data)
+    if expression.function in LAZY:
+        return value, LAZY[expression.function](found)
+    failed = either(*(mask for _, mask in found))
+    if function.fails is not None and (nothing := is_null(value)) is not None:
+        given = valid(*data)
+        failed = either(failed, nothing if given is None else nothing & given)
+    return value, failed
+
+
+@kept_with_call
+def _fails_by_digits_only(call: Call) -> bool:
+    """Whether this is a computation of whole numbers that fails only where a value in between is too great."""
+    return is_whole(call) and not any(map(can_fail, parts(call)))
+
+
+def _once(column: Columns) -> Callable[[Expression], Datum]:
+    """What gives the value of each expression, computed when it is asked for first."""
+    known: dict[Expression, Datum] = {}
+
+    def value(expression: Expression) -> Datum:
+        if expression not in known:
+            known[expression] = _datum(expression, column)
+        return known[expression]
+
+    return value
+
+
+def _passes(expression: Call, column: Columns) -> Mask:
+    """Where `evaluable` can evaluate all its arguments, or the argument of `unless_false` is true or fails."""
+    if expression.function == EVALUABLE:
+        failed = either(*(_checked(argument, column)[1] for argument in expression.arguments))
+        return np.asarray(True) if failed is None else ~failed
+    value, failed = _checked(expression.arguments[0], column)
+    return known_as(value, True) if failed is None else known_as(value, True) | failed
+
+
+def _datum(expression: Expression, column: Columns) -> Datum:
+    if isinstance(expression, Column):
+        found = column(expression)
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    if isinstance(expression, Literal):
+        return scalar(expression)
+    assert isinstance(expression, Call)
+    if expression.function in (EVALUABLE, UNLESS_FALSE):
+        return build(_passes(expression, column), None, BOOLEAN)
+    if is_whole(expression):
+        return _whole(expression, column)[0]
+    return function_of(expression.function).kernel(expression.type, *(_datum(a, column) for a in expression.arguments))
+
+
+def _holds(expression: Expression, column: Columns) -> Mask:
+    """The same without the rows; may have no dimension. Plain numpy where the values are numbers."""
+    if isinstance(expression, Call):
+        arguments, function = expression.arguments, expression.function
+        if function in (EVALUABLE, UNLESS_FALSE):
+            return _passes(expression, column)
+        if function == "and":
+            left = _holds(arguments[0], column)
+            return left & _holds(arguments[1], column) if left.any() else left
+        if function == "or":
+            return _holds(arguments[0], column) | _holds(arguments[1], column)
+        if function in COMPARISONS and family(arguments[0].type) in STORED_AS_NUMBERS:
+            return _compare(function, *(_datum(a, column) for a in arguments))
+        if function == "between" and family(arguments[0].type) in STORED_AS_NUMBERS:
+            value, low, high = (_datum(a, column) for a in arguments)
+            return _compare("ge", value, low) & _compare("le", value, high)
+    found = _datum(expression, column)
+    if isinstance(found, pa.Scalar):
+        return np.asarray(found.as_py() is True)
+    plain = pc.fill_null(found, False) if found.null_count else found
+    return np.asarray(plain.to_numpy(zero_copy_only=False))
+
+
+def _compare(operator: str, left: Datum, right: Datum) -> Mask:
+    found, mask = compare_numbers(operator, left, right), valid(left, right)
+    return found if mask is None else np.asarray(found & mask)

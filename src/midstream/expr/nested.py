@@ -1,0 +1,98 @@
+"""Parts of nested values, as `info.ip`, `tags[1]` and `attrs['k']` name them: typing rules and functions."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as is_
+from sqlglot import exp
+
+from midstream.expr.coerce import cast, literal, plain
+from midstream.expr.expression import Call, Expression, Literal
+from midstream.expr.function import Function, fixed
+from midstream.expr.kernels import nested_parts
+from midstream.expr.kernels.nested_keys import nested_key
+from midstream.expr.rules import Arguments, anything, wrong
+from midstream.expr.types import BOOLEAN, INT64, family
+from midstream.model.words import suggest
+
+FIELD, ITEM, ENTRY = "struct_extract", "list_extract", "map_extract_value"
+"""The functions of parts, which `field_of` and `part_of` type."""
+
+
+def field_of(value: Expression, name: str) -> Expression:
+    """A field of a struct, by its name, or by one that is equal but for case; raises LanguageError.
+
+    >>> import pyarrow as pa
+    >>> from midstream.expr.expression import Column
+    >>> field_of(Column(pa.struct({"ip": pa.string()}), "A", "info"), "IP").text()
+    "struct_extract(A.info, 'ip'::string)"
+    """
+    if not is_.is_struct(value.type):
+        raise wrong(f"a field {name!r} of a value of type {value.type}", "only a STRUCT has fields")
+    names = [field.name for field in value.type]
+    found = [n for n in names if n == name] or [n for n in names if n.lower() == name.lower()]
+    if len(found) != 1:
+        raise wrong(f"unknown field {name!r}", suggest(name, names))
+    return plain(Call(value.type.field(found[0]).type, FIELD, (value, literal(found[0]))))
+
+
+def part_of(value: Expression, key: Expression) -> Expression:
+    """What a subscript picks: an item of a list, counted from 1, a value of a map or a field; raises LanguageError."""
+    if is_.is_struct(value.type) and isinstance(key, Literal) and isinstance(key.value, str):
+        return field_of(value, key.value)
+    if is_.is_map(value.type):
+        if "other" in (family(key.type), family(value.type.key_type)):
+            raise wrong(f"a key of type {key.type} of a value of type {value.type}", "only plain keys are looked for")
+        return plain(Call(value.type.item_type, ENTRY, (value, cast(key, value.type.key_type))))
+    if is_list(value.type):
+        if family(key.type) != "integer":
+            shown = f"an item {key.value!r}" if isinstance(key, Literal) else f"an item of type {key.type}"
+            raise wrong(f"{shown} of a list", "write its number")
+        if isinstance(key, Literal) and key.value == 0:
+            raise wrong("an item 0 of a list", "items count from 1, and from -1 at the end")
+        return plain(Call(value.type.value_type, ITEM, (value, cast(key, INT64))))
+    raise wrong(f"a subscript of a value of type {value.type}", "only a list, a MAP or a STRUCT has parts")
+
+
+def constant_of(node: exp.Expr) -> Literal | None:
+    """The constant that a subscript is, if it is one: sqlglot has counted whole numbers down by one."""
+    inner, sign = (node.this, -1) if isinstance(node, exp.Neg) else (node, 1)
+    if not isinstance(inner, exp.Literal) or not (inner.is_string or _is_index(inner.name)):
+        return None
+    return literal(inner.name if inner.is_string else sign * int(inner.name) + 1)
+
+
+def _is_index(text: str) -> bool:
+    return text.isdecimal() and len(text) < 19
+
+
+def is_list(type: pa.DataType) -> bool:
+    """Whether values of a type are lists."""
+    return bool(is_.is_list(type) or is_.is_large_list(type) or is_.is_fixed_size_list(type))
+
+
+def _counted(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    (value,) = arguments
+    if not is_list(value.type) and not is_.is_map(value.type):
+        raise wrong(f"the number of items of a value of type {value.type}", "only a list or a MAP has items")
+    return INT64, arguments
+
+
+def _contained(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    lists, value = arguments
+    if not is_list(lists.type):
+        raise wrong(f"what a value of type {lists.type} contains", "only a list has items")
+    if "other" in (family(lists.type.value_type), family(value.type)):
+        raise wrong(f"a value of type {value.type} in one of type {lists.type}", "only plain items are looked for")
+    return BOOLEAN, (lists, cast(plain(value), lists.type.value_type))
+
+
+NESTED: dict[str, Function] = {
+    "nested_key": fixed(1, lambda arguments: (pa.binary(), arguments), nested_key),
+    FIELD: fixed(2, anything, nested_parts.field),
+    ITEM: fixed(2, anything, nested_parts.item),
+    ENTRY: fixed(2, anything, nested_parts.entry),
+    "array_length": fixed(1, _counted, nested_parts.count),
+    "list_contains": fixed(2, _contained, nested_parts.contains),
+}
+"""The functions of nested values, by name."""

@@ -1,0 +1,110 @@
+"""What is reviewed as one: a query that runs by itself, or all the queries of a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from midstream.logical.query import query_of
+from midstream.model.errors import MidstreamError
+from midstream.model.manifest import Manifest
+from midstream.model.optimization import Optimization, OptimizerSettings
+from midstream.proposals.group_settings import group_settings
+from midstream.sharing.chains import check_whole, members
+from midstream.units.arrangement import known_arrangement
+
+DAY = 86_400_000_000  # microseconds
+
+
+@dataclass(frozen=True)
+class PlanGroup:
+    """Queries that run by one plan: `lead` is the first of them by name, whose aliases the plan is written in.
+
+    `settings` are the lead's, as far as those of the others allow them; where they leave nothing to choose, `conflict`
+    says why. `kept` is what is kept of the lead.
+    """
+
+    lead: str
+    queries: tuple[str, ...]
+    settings: OptimizerSettings
+    kept: Optimization
+    pinned: bool
+    conflict: str = ""
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether the plan may be looked at: nobody has switched that off or pinned it."""
+        return self.settings.mode != "off" and not self.pinned
+
+
+def plan_group(manifest: Manifest, query: str) -> PlanGroup:
+    """Return the queries that move with a query, itself included."""
+    entry = manifest.queries[query]
+    names = tuple(members(manifest, entry.chain)) if entry.shares else (query,)
+    return group_of(manifest, names)
+
+
+def plan_groups(manifest: Manifest) -> list[PlanGroup]:
+    """Group all queries of a job by what moves together, in order of the leads' names."""
+    return [group_of(manifest, names) for names in moving_together(manifest)]
+
+
+def moving_together(manifest: Manifest) -> list[tuple[str, ...]]:
+    """Group the names of all queries of a job by what moves together. The leads come first, and are in order."""
+    found: dict[tuple[bool, str], list[str]] = {}
+    for name in sorted(manifest.queries):
+        entry = manifest.queries[name]
+        found.setdefault((True, entry.chain) if entry.shares else (False, name), []).append(name)
+    return [tuple(names) for names in found.values()]
+
+
+def group_of(manifest: Manifest, names: tuple[str, ...]) -> PlanGroup:
+    """Make the group as which queries that move together are reviewed."""
+    allowed = group_settings(manifest, names)
+    kept: Mapping[str, Optimization] = manifest.optimizations
+    pinned = any(name in kept and kept[name].pinned for name in names)
+    lead = names[0]
+    return PlanGroup(lead, names, allowed.settings, kept.get(lead) or Optimization(), pinned, allowed.conflict)
+
+
+def without_choice(manifest: Manifest, query: str) -> str:
+    """Explain why there is nothing to choose for a query; empty where there is."""
+    entry = manifest.queries[query]
+    bound = query_of(entry)
+    if len(bound.sources) < 3:
+        return "it joins fewer than three streams, and so has one plan"
+    if bound.has_one_plan:
+        return "a difference has one plan"
+    if entry.nodes is not None:
+        return "it is spread over nodes, which keep base rows only"
+    if entry.operator is not None:
+        return "a user's operator is on top, whose cost nobody knows"
+    try:
+        check_whole(manifest, query)
+    except MidstreamError as error:
+        return error.message
+    return ""
+
+
+def groups_with_choice(manifest: Manifest) -> Sequence[tuple[str, ...]]:
+    """Return the queries that move together, for each group that has more than one plan; found once for a program."""
+    known = known_arrangement(manifest)
+    if known is not None and known.choosing:
+        return known.choosing[0]
+    found = [names for names in moving_together(manifest) if not without_choice(manifest, names[0])]
+    if known is not None:
+        known.choosing.append(found)
+    return found
+
+
+def query_time(manifest: Manifest, query: str) -> int | None:
+    """Return the greatest event time of the streams that a query reads; others do not matter to it."""
+    sources, progress = query_of(manifest.queries[query]).sources, manifest.progress
+    seen = [progress[source.stream].greatest for source in sources if source.stream in progress]
+    return max([time for time in seen if time is not None], default=None)
+
+
+def is_quiet(settings: OptimizerSettings, now: int) -> bool:
+    """Return whether a time of day is one of the quiet ones. An hour that ends before it begins ends the day after."""
+    time = now % DAY
+    return any(begin <= time < end if begin <= end else time >= begin or time < end for begin, end in settings.quiet)

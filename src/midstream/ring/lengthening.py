@@ -1,0 +1,193 @@
+"""The nodes of a query whose user leaves their number to the cost model (Wang ch. 13), and which ages each has.
+
+Nodes of a ring have equally many pairs to compare (§13.4). Where queries with other windows and selections share it,
+what was counted says where to cut (§21.3). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from midstream.logical.query import query_of
+from midstream.model.events import Event, QuerySpread
+from midstream.model.manifest import Manifest
+from midstream.model.node_spread import NodeSpread, RouteWork
+from midstream.ring.cost import ProbingStep, RingCosts, RingLoad
+from midstream.ring.deploy import begun_slices, windows_of
+from midstream.ring.lengths import Cost, RouteLoad, busiest, by_matches, lengths_for, mean_latency, rings_of
+from midstream.ring.relocate import AGGRESSIVE, carried_over
+from midstream.ring.ring_members import all_spread, mates_of, spread_queries
+from midstream.ring.spreading import spreading
+
+MEASURED = RingCosts(join=1.9e-08, insert=0, send=4.1e-07, hop=0.0025)
+"""Seconds that operations of the nodes take: a pair compared, a row put in and taken out again, a visit of a partial
+result, and what one more node adds to a step, however many rows there are.
+
+Measured by `python -m benchmarks.ring.calibrate`, which prints this line anew for the machine it runs on.
+Putting in a row takes too little next to the others to be seen; two runs on a busy machine differed by a factor of two.
+"""
+
+MOST_CHOSEN = 16
+"""So many nodes are chosen at most; a user may name more."""
+
+STEPS_BETWEEN = 16
+"""After so many steps with a number of nodes it is looked at again."""
+
+WORTH = 1.1
+"""The number changes where results come so many times as late as with the best one."""
+
+LATENCY, RATE = "latency", "rate"
+OBJECTIVES = (LATENCY, RATE)
+"""What the number of nodes is chosen for: soon results (§13.2.2), or the most rows a second (§13.2.1)."""
+
+EVEN = 1.1
+"""Slices are cut anew where the busiest node compares so many times what the mean one does."""
+
+LEAST_COMPARED = 1_000
+"""Unless nodes have compared so many pairs each on average: what few did is chance."""
+
+MOST_PIECES = 16
+"""A node's share of a window is in so many slices at most where rows stay where they came."""
+
+
+def lengthened(manifest: Manifest, events: list[Event]) -> Manifest:
+    """Change the nodes of a step about to run where others are better by what was counted: their number, and how many
+    of them have slices of a stream (§13.3).
+
+    Decided from counters alone, so that a step that is done again decides the same. Rows go over as by the command that
+    spreads a query: none is copied, and no answer changes.
+    """
+    for name, spread in spread_queries(manifest).items():
+        if not spread.auto or manifest.step == spread.since:
+            continue
+        if (manifest.step - spread.since) % STEPS_BETWEEN:
+            continue
+        foreseen = foresee(manifest, name, manifest.step)
+        if foreseen is not None and foreseen.cost > WORTH * foreseen.best_cost:
+            fresh = _over(manifest, name, foreseen.best)
+            events.append(QuerySpread(manifest.step, name, spread.scheme, spread.scheme, fresh.nodes))
+            manifest = all_spread(manifest, name, fresh)
+    return manifest
+
+
+def evened(manifest: Manifest) -> Manifest:
+    """Cut the slices of rings anew whose nodes had unequal work since the last look, once a whole window has come.
+
+    Not where streams have rings of unequal lengths: one cut for all does not fit them. Decided from counters alone.
+    Rows go over as they do when they grow older; where they stay where they came, slices become shorter, and rows to
+    come are spread over more nodes.
+    """
+    for name, spread in spread_queries(manifest).items():
+        steps = manifest.step - spread.since
+        if spread.before is not None or steps == 0 or steps % STEPS_BETWEEN or _lengths_differ(spread):
+            continue
+        chosen, each = spreading(spread.scheme), [name, *mates_of(manifest, name)]
+        widest = max(w for one in each for w in windows_of(query_of(manifest.queries[one])).values())
+        if (chosen.ages or chosen.keeps_slices) and steps * spread.span * chosen.rounds >= widest:
+            manifest = all_spread(manifest, name, _evened(spread, by_age=chosen.ages))
+    return manifest
+
+
+def _evened(spread: NodeSpread, *, by_age: bool) -> NodeSpread:
+    compared = tuple(one.comparisons for one in spread.work)
+    looked = replace(spread, weighed=compared)
+    if len(spread.weighed) != len(compared) or len(compared) != spread.nodes:
+        return looked
+    done = np.subtract(compared, spread.weighed)
+    if done.mean() < LEAST_COMPARED or done.max() <= EVEN * done.mean():
+        return looked
+    if not by_age:
+        return replace(looked, pieces=min(2 * spread.pieces, MOST_PIECES))
+    # Within a slice the work is taken to be even; where it is not, the next look cuts again.
+    ring = next(iter(spread.rings.values()), tuple(range(spread.nodes)))
+    work = np.append(0.0, np.cumsum(done[list(ring)]))
+    ends = np.array([0.0, *(spread.cuts or np.arange(1, spread.nodes) / spread.nodes), 1.0])
+    cuts = np.interp(np.arange(1, spread.nodes) / spread.nodes * work[-1], work, ends)
+    return replace(looked, cuts=tuple(cuts.round(6).tolist()))
+
+
+def _lengths_differ(spread: NodeSpread) -> bool:
+    return any(len(ring) != spread.nodes for ring in spread.rings.values())
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What the cost model says of a query over nodes: with the length of each stream's ring, and with the best ones.
+
+    `seconds` are the mean time from a step's rows to one of their results. `cost` is what lengths are chosen by: that,
+    or the seconds a step that the busiest node works, where the output rate is the objective.
+    """
+
+    lengths: dict[str, int]
+    seconds: float
+    cost: float
+    best: dict[str, int]
+    best_seconds: float
+    best_cost: float
+
+
+def foresee(manifest: Manifest, name: str, end: int) -> Foreseen | None:
+    """Foresee the cost by what was counted before the step `end`; None while nothing is known."""
+    spread = manifest.queries[name].nodes
+    if spread is None:
+        return None
+    steps, rows = end - spread.since, sum(one.rows for one in spread.routes.values())
+    if steps < 1 or not rows or not any(any(one.comparisons) for one in spread.routes.values()):
+        return None
+    routes = [route_load(label, one, steps) for label, one in spread.routes.items()]
+    # A step's rows wait for the nodes together.
+    costs = replace(MEASURED, hop=MEASURED.hop * steps / rows)
+    streams, chosen = by_matches(routes), spreading(spread.scheme)
+    latency = partial(mean_latency, routes, costs)
+    cost, most = latency, MOST_CHOSEN
+    if spread.objective == RATE:
+        cost = partial(busiest, routes, costs)
+        most = _fastest(streams, cost)
+    best = lengths_for(streams, most, cost)
+    if not (chosen.ages or chosen.keeps_slices) or mates_of(manifest, name):
+        alike = [dict.fromkeys(streams, nodes) for nodes in range(1, most + 1)]
+        best = min(alike, key=cost)
+    now = {label: len(spread.ring(label)) for label in streams}
+    seconds, best_seconds = (rows / steps * latency(lengths) for lengths in (now, best))
+    return Foreseen(now, seconds, cost(now), best, best_seconds, cost(best))
+
+
+def route_load(label: str, work: RouteWork, steps: int = 1) -> RouteLoad:
+    """Estimate what the rows of a stream do in a step by what was counted in so many.
+
+    A pair counts as in the state if it was compared, so that an index shows as a shorter state with more matches.
+
+    >>> load = route_load("A", RouteWork(("B", "C"), 10, (500, 2_500), (50, 500))).load
+    >>> load.steps[0], load.partials, load.compared
+    (ProbingStep(rows=50.0, selectivity=0.1), [1.0, 5.0], 300.0)
+    """
+    partials, found = (work.rows, *work.matches[:-1]), list[ProbingStep]()
+    for come, compared, matched in zip(partials, work.comparisons, work.matches, strict=True):
+        found.append(ProbingStep(compared / come if come else 0.0, matched / compared if compared else 0.0))
+    return RouteLoad(label, work.order, work.rows / steps, RingLoad(tuple(found)))
+
+
+def _fastest(streams: list[str], cost: Cost) -> int:
+    # The least number of nodes that takes in almost as many rows a second as the most do (Eq. 13.4).
+    at = {nodes: cost(dict.fromkeys(streams, nodes)) for nodes in range(1, MOST_CHOSEN + 1)}
+    return next(nodes for nodes, seconds in at.items() if seconds <= WORTH * at[MOST_CHOSEN])
+
+
+def _over(manifest: Manifest, name: str, lengths: Mapping[str, int]) -> NodeSpread:
+    # From this step on.
+    entry, nodes = manifest.queries[name], max(lengths.values())
+    spread = entry.nodes
+    assert spread is not None
+    routes = [route_load(label, one) for label, one in spread.routes.items()]
+    unequal = min(lengths.values()) < nodes
+    fresh = NodeSpread(
+        spread.scheme, nodes, manifest.step, auto=True, objective=spread.objective, master=spread.master,
+        segment=spread.segment, copies=min(spread.copies, nodes), count_bound=spread.count_bound,
+        rings=rings_of(routes, MEASURED, lengths) if unequal else {}, regrouped=spread.regrouped, alone=spread.alone,
+    )  # fmt: skip
+    begun = begun_slices(query_of(entry), fresh)
+    return carried_over(manifest, entry, begun, AGGRESSIVE, "nodes")

@@ -1,0 +1,160 @@
+"""EXISTS, NOT EXISTS, IN and NOT IN over a stream: rewritten to a semi or an anti join.
+
+`a NOT IN (SELECT b ...)` is true only where every `a = b` is false, and not where one is NULL: so it is an anti join on
+`a = b` or unknown, as SQL has it, and a row that has a NULL meets all others, whatever their keys. Where conditions say
+that neither is NULL it is one on `a = b`, which an index serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from midstream.model.errors import LanguageError
+from midstream.model.schema import StreamSchema, TableSchema
+from midstream.sql.anded import anded
+from midstream.sql.dialect import CqlText, Midstream
+from midstream.sql.error_at import error_at
+from midstream.sql.scope import find_name
+from midstream.sql.subqueries import common_tables, names_shown
+
+_SHAPE = "write EXISTS (SELECT 1 FROM stream WHERE condition), or a IN (SELECT b FROM stream WHERE condition)"
+_KEPT = frozenset({"expressions", "from_", "where", "kind", "hint", "distinct"})
+
+
+def with_existence_joined(
+    found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSchema | TableSchema]
+) -> exp.Select:
+    """The query with semi and anti joins in the place of the conjuncts of WHERE that ask for existence, if any do.
+
+    Raises LanguageError for a subquery that is not carried.
+    """
+    where = tree.args.get("where")
+    parts = [] if where is None else list(where.this.unnest().flatten()) if _is_and(where.this) else [where.this]
+    asked = [part for part in parts if _asked(part) is not None]
+    if not asked:
+        return tree
+    rewritten = tree.copy()
+    rest = [part.copy() for part in parts if not any(part is one for one in asked)]
+    rewritten.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
+    named = [item.alias_or_name for item in _items(tree)]
+    for part in asked:
+        node, negated = _asked(part) or (part, False)
+        join = exp.Join(kind="ANTI" if negated else "SEMI")
+        table, condition = _joined(found, node, negated, tree, streams, named, rest)
+        named.append(table.alias_or_name)
+        join.set("this", table)
+        join.set("on", condition)
+        join.meta[ASKED] = True
+        rewritten.append("joins", join)
+    return rewritten
+
+
+ASKED = "asked"
+"""What a join that stands for a condition of WHERE has in its meta data: it comes after all others."""
+
+
+def _is_and(node: exp.Expr) -> bool:
+    return isinstance(node.unnest(), exp.And)
+
+
+def _asked(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
+    """The EXISTS or IN that a conjunct is, and whether it is negated; None where it is neither."""
+    inner, negated = node.unnest(), False
+    while isinstance(inner, exp.Not):
+        inner, negated = inner.this.unnest(), not negated
+    return (inner, negated) if isinstance(inner, exp.Exists) or inner.args.get("query") is not None else None
+
+
+def _joined(
+    found: CqlText,
+    node: exp.Expr,
+    negated: bool,
+    tree: exp.Select,
+    streams: Mapping[str, StreamSchema | TableSchema],
+    named: Sequence[str],
+    beside: Sequence[exp.Expr],
+) -> tuple[exp.Expr, exp.Expr]:
+    """The stream that a subquery reads, and the condition on which its rows count; of sources `named` alike it is told
+    apart by another name. `beside` are the conditions that stand beside the one of existence.
+    """
+    select = node.this if isinstance(node, exp.Exists) else node.args["query"].unnest()
+    extra = [key for key, value in select.args.items() if value and key not in _KEPT]
+    if not isinstance(select, exp.Select) or select.args.get("from_") is None or extra:
+        raise _refused(found, node, "a subquery that is more than SELECT ... FROM stream WHERE ...", _SHAPE)
+    select = select.copy()
+    table = select.args["from_"].this
+    if find_name(table.alias_or_name, named):
+        _rename(select, table, named)
+    common = common_tables(found.text, tree)
+    inner, *outer = (_shown(one, common, streams) for one in (table, *_items(tree)))
+    where = select.args.get("where")
+    conditions = [] if where is None else [_qualified(where.this, inner, outer)]
+    if isinstance(node, exp.In):
+        row = node.this.unnest()
+        asked = row.expressions if isinstance(row, exp.Tuple) else [node.this]
+        if len(select.expressions) != len(asked) or any(item.is_star for item in select.expressions):
+            what = f"IN (SELECT ...) of other than {'one column' if len(asked) == 1 else f'{len(asked)} columns'}"
+            raise _refused(found, node, what, _SHAPE)
+        outside, equal = [_qualified(part, ("", ()), outer) for part in beside], list[exp.Expr]()
+        for own, other in zip(asked, select.expressions, strict=True):
+            own, other = _qualified(own, ("", ()), outer), _qualified(other.unalias(), inner, outer)
+            same: exp.Expr = exp.EQ(this=own, expression=other)
+            if negated and not (_excludes_null(conditions, other) and _excludes_null(outside, own)):
+                same = exp.Coalesce(this=same, expressions=[exp.Boolean(this=True)])
+            equal.append(same)
+        conditions = [*equal, *conditions]
+    return table, exp.and_(*conditions, copy=False) if conditions else exp.Boolean(this=True)
+
+
+def _excludes_null(conditions: Sequence[exp.Expr], value: exp.Expr) -> bool:
+    """Whether one of the conditions is that a value is not NULL."""
+    asked = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())).sql(Midstream, identify=True)
+    return any(part.sql(Midstream, identify=True) == asked for condition in conditions for part in anded(condition))
+
+
+def _items(tree: exp.Select) -> list[exp.Expr]:
+    """What stands in FROM."""
+    return [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or [])]
+
+
+def _rename(select: exp.Select, table: exp.Expr, named: Sequence[str]) -> None:
+    """Give the source of a subquery a name of its own: within, the one that it has means no other."""
+    before, number = table.alias_or_name, 2
+    while find_name(f"{before}_{number}", named):
+        number += 1
+    for column in select.find_all(exp.Column):
+        if column.table.lower() == before.lower():
+            column.set("table", exp.to_identifier(f"{before}_{number}", quoted=True))
+    table.set("alias", exp.TableAlias(this=exp.to_identifier(f"{before}_{number}", quoted=True)))
+
+
+Shown = tuple[str, tuple[str, ...]]
+"""A source's alias and the names of its columns."""
+
+
+def _shown(
+    table: exp.Expr, common: Mapping[str, exp.Select], streams: Mapping[str, StreamSchema | TableSchema]
+) -> Shown:
+    return table.alias_or_name, names_shown(table, common, streams)
+
+
+def _qualified(node: exp.Expr, inner: Shown, outer: Sequence[Shown]) -> exp.Expr:
+    """The expression with bare columns given to the inner source if it has them, else to the only outer one."""
+
+    def named(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column) or part.table or not isinstance(part.this, exp.Identifier):
+            return part
+        having = [alias for alias, names in outer if find_name(part.name, names)]
+        if find_name(part.name, inner[1]):
+            having = [inner[0]]
+        if len(having) == 1:
+            part.set("table", exp.to_identifier(having[0], quoted=True))
+        return part
+
+    return node.copy().transform(named, copy=False)
+
+
+def _refused(found: CqlText, node: exp.Expr, message: str, remedy: str) -> LanguageError:
+    return error_at(found.text, node, f"{message} cannot stand here", remedy)

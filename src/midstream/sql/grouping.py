@@ -1,0 +1,189 @@
+"""Aggregate queries: GROUP BY, the aggregate functions with FILTER, HAVING, EVERY."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from midstream.expr.coerce import name
+from midstream.expr.expression import Call, Column, Expression
+from midstream.expr.rules import is_nested
+from midstream.expr.types import family
+from midstream.logical.query import GROUPED, START, Aggregate, AggregateCall, Output
+from midstream.model.errors import LanguageError
+from midstream.sql.aggregate_calls import FUNCTIONS, KNOWN, aggregate_call, as_known, result_type
+from midstream.sql.bind import Binder
+from midstream.sql.calendar_window import CalendarWindow
+from midstream.sql.dialect import CqlText
+from midstream.sql.error_at import error_at, not_in_language
+from midstream.sql.group_window import CumulativeWindow, GroupWindow
+from midstream.sql.place import place, word_at
+from midstream.sql.scope import Scope, find_name
+from midstream.sql.select_list import named_item, star, unique
+from midstream.sql.session_window import SessionWindow
+
+
+def grouped(
+    found: CqlText, tree: exp.Select, scope: Scope, window: GroupWindow | SessionWindow | CalendarWindow | None = None
+) -> tuple[tuple[Output, ...], Aggregate] | None:
+    """The outputs and the aggregate of a query; None if it has neither aggregates nor GROUP BY nor EVERY.
+
+    A group window, already taken out of the tree, says when it is evaluated instead of EVERY.
+
+    Raises LanguageError for aggregates without EVERY, EVERY without aggregates, and columns that are not grouped.
+    """
+    if any(tree.find_all(exp.Anonymous)):
+        tree = tree.copy()
+        tree.set("expressions", [item.transform(as_known) for item in tree.expressions])
+    group, having = tree.args.get("group"), tree.args.get("having")
+    _refuse_other_functions(found, tree)
+    calls = (node for item in tree.expressions for node in item.find_all(exp.AggFunc))
+    if isinstance(window, SessionWindow):
+        outputs, aggregate = _Grouping(found, tree, scope).run(0)
+        return outputs, replace(aggregate, session=window.gap)
+    if isinstance(window, CalendarWindow):
+        outputs, aggregate = _Grouping(found, tree, scope).run(0)
+        return outputs, replace(aggregate, calendar=(window.unit, window.zone))
+    if window is not None:
+        outputs, aggregate = _Grouping(found, tree, scope).run(window.slide, window.offset)
+        cumulates = isinstance(window, CumulativeWindow)
+        return outputs, replace(aggregate, within=(window.size, window.moved) if cumulates else None)
+    first = group or next(iter(calls), None) or having
+    if first is None:
+        if found.every is not None:
+            raise LanguageError(
+                "EVERY without aggregates",
+                place=place(found.text, found.every[1]),
+                remedy=f"select {KNOWN}, or leave EVERY out",
+            )
+        return None
+    if found.every is None:
+        raise error_at(
+            found.text,
+            first,
+            "aggregates over a stream need EVERY",
+            "say at which instants to compute them, such as EVERY 10 SECONDS at the end of the query; or, over "
+            "one stream, GROUP BY TUMBLE(ts, INTERVAL 10 SECONDS), or DATE_TRUNC('day', ts)",
+        )
+    return _Grouping(found, tree, scope).run(found.every[0])
+
+
+def _refuse_other_functions(found: CqlText, tree: exp.Select) -> None:
+    """Refuse what computes over many rows and is none of the aggregates known here."""
+    for item in tree.expressions:
+        if (over := item.find(exp.Window)) is not None:
+            called = word_at(found.text, over).upper() or "a window function"
+            remedy = "GROUP BY and EVERY, or GROUP BY TUMBLE(...), compute over windows of time"
+            raise not_in_language(found.text, over, f"{called} ... OVER", remedy)
+    for item in tree.expressions:
+        for node in item.find_all(exp.AggFunc):
+            if type(node) not in FUNCTIONS:
+                called = (word_at(found.text, node) or node.sql_name()).upper()
+                raise error_at(found.text, node, f"unknown aggregate {called!r}", f"use {KNOWN}")
+
+
+class _Grouping:
+    def __init__(self, found: CqlText, tree: exp.Select, scope: Scope) -> None:
+        self.text, self.tree, self.scope = found.text, tree, scope
+        self.inner = Binder(found.text, replace(scope, time=None), self.nested)
+        self.outer = Binder(found.text, scope, self.aggregate)
+        self.calls: list[AggregateCall] = []
+        self.types: list[pa.DataType] = []
+
+    def run(self, every: int, offset: int = 0) -> tuple[tuple[Output, ...], Aggregate]:
+        groups = self.groups()
+        places = {group.text(): number for number, group in reversed(list(enumerate(groups)))}
+        named: list[tuple[str, Expression]] = []
+        for node in self.tree.expressions:
+            starred = star(self.outer, node)
+            items = starred if starred is not None else [named_item(self.outer, node)]
+            named += [(title, self.over_groups(node, expression, places)) for title, expression in items]
+        having = self.having(places)
+        return unique(named), Aggregate(groups, tuple(self.calls), every, having, offset)
+
+    def having(self, places: dict[str, int]) -> Expression | None:
+        """The condition that groups must satisfy; a name may be that of an item of the select list."""
+        clause = self.tree.args.get("having")
+        if clause is None:
+            return None
+        condition = self.outer.condition(clause.this.transform(self.written_out))
+        return self.over_groups(clause, condition, places)
+
+    def written_out(self, node: exp.Expr) -> exp.Expr:
+        """A name of an item of the select list, that is not a column's, as what it stands for."""
+        return node if (item := self.titled(node)) is None else item
+
+    def titled(self, node: exp.Expr) -> exp.Expr | None:
+        """The item of the select list that a name stands for; None where it is a column, or nothing's."""
+        if not isinstance(node, exp.Column) or node.table:
+            return None
+        known = {c.name for alias, _ in self.scope.sources for c in self.scope.columns(alias)}
+        titles = {item.alias: item for item in self.tree.expressions if item.alias}
+        chosen = find_name(node.name, titles)
+        if len(chosen) != 1 or find_name(node.name, known):
+            return None
+        item: exp.Expr = titles[chosen[0]].unalias()
+        return item
+
+    def groups(self) -> tuple[Expression, ...]:
+        clause = self.tree.args.get("group")
+        if clause is None:
+            return ()
+        extra = next((k for k, v in clause.args.items() if v and k != "expressions"), None)
+        if extra is not None:
+            raise not_in_language(self.text, clause, f"GROUP BY {extra.upper()}", "list the groups")
+        groups = tuple(self.group(node) for node in clause.expressions)
+        for node, group in zip(clause.expressions, groups, strict=True):
+            if family(group.type) == "other" and not is_nested(group.type):
+                raise error_at(
+                    self.text, node, f"values of type {name(group.type)} do not group", "group by plain types"
+                )
+        return groups
+
+    def group(self, node: exp.Expr) -> Expression:
+        items = self.tree.expressions
+        if isinstance(node, exp.Literal) and not node.is_string:
+            if not node.name.isdigit() or not 1 <= int(node.name) <= len(items):
+                raise error_at(
+                    self.text, node, f"there is no column {node.name} in the select list", f"use 1 to {len(items)}"
+                )
+            return self.inner.bind(items[int(node.name) - 1].unalias())
+        return self.inner.bind(self.written_out(node))
+
+    def nested(self, node: exp.Expr) -> Expression | None:
+        """What the inner binder says to aggregates: they stand in the select list only, and not in each other."""
+        if isinstance(node, exp.AggFunc):
+            raise LanguageError(
+                "an aggregate cannot stand here", remedy="use aggregates in the select list, not nested"
+            )
+        return None
+
+    def aggregate(self, node: exp.Expr) -> Expression | None:
+        """The column of an aggregate call, or of the start of a session; None for other nodes."""
+        if isinstance(node, exp.Column) and node.table == GROUPED and self.scope.time is not None:
+            return Column(self.scope.time, GROUPED, START)
+        call = aggregate_call(node, self.inner)
+        if call is None:
+            return None
+        if call not in self.calls:
+            self.calls.append(call)
+            self.types.append(result_type(call))
+        at = self.calls.index(call)
+        return Column(self.types[at], GROUPED, f"a{at}")
+
+    def over_groups(self, node: exp.Expr, expression: Expression, places: dict[str, int]) -> Expression:
+        """An output over the pseudo-source: groups replaced by their columns."""
+        at = places.get(expression.text())
+        if at is not None:
+            return Column(expression.type, GROUPED, f"g{at}")
+        if isinstance(expression, Call):
+            inner = tuple(self.over_groups(node, a, places) for a in expression.arguments)
+            return Call(expression.type, expression.function, inner)
+        if isinstance(expression, Column) and expression.alias not in ("", GROUPED):
+            shown = expression.text()
+            raise error_at(
+                self.text, node, f"column {shown} is not grouped", f"add {shown} to GROUP BY, or put it in an aggregate"
+            )
+        return expression
