@@ -154,7 +154,7 @@ def test_control_on_a_host_that_others_reach_needs_a_token_of_the_users() -> Non
         access("0.0.0.0", control=True)
     assert access("0.0.0.0", control=True, token=TOKEN).token == TOKEN
     assert access(control=True).token
-    with pytest.raises(ms.MidstreamError, match="without control"):
+    with pytest.raises(ms.MidstreamError, match="without --control"):
         access(token=TOKEN)
 
 

@@ -37,7 +37,7 @@ def test_what_the_optimizer_saves_is_what_its_benchmark_found(row: list[str]) ->
 
 
 def test_the_readme_has_the_rows_of_the_page_of_measurements() -> None:
-    measured = rows_of(part("docs/measurements.md", "## Beside Spark's own join"))
+    measured = rows_of(part("docs/measurements.md", "## Compared with Spark's own join"))
     shown = rows_of(part("README.md", "## How it compares"))
     assert len(shown) > 5
     assert [row for row in shown if row not in measured] == []
@@ -45,7 +45,7 @@ def test_the_readme_has_the_rows_of_the_page_of_measurements() -> None:
 
 def test_rows_a_second_beside_spark_are_those_of_the_benchmark() -> None:
     results = (ROOT / "benchmarks" / "RESULTS.md").read_text()
-    for row in rows_of(part("docs/measurements.md", "## Beside Spark's own join"))[1:]:
+    for row in rows_of(part("docs/measurements.md", "## Compared with Spark's own join"))[1:]:
         ours, theirs, ratio = row[1], row[2].partition(" ")[0], row[3]
         assert f"local[2]: {ours} | Spark's own join, default state store: {theirs} |" in results
         assert f"{float(ours.replace(',', '')) / float(theirs.replace(',', '')):.1f}" == ratio

@@ -238,7 +238,7 @@ def test_where_the_cheapest_plan_cannot_be_carried_or_is_not_sure_the_next_one_i
         course = Course(lambda n: (100.0, 50.0, 40.0), **unable).run(5)
         assert (course.running, course.switches) == ("B", 1)
     none = Course(lambda n: (100.0, 50.0, 40.0), refused=frozenset("BC")).run(5)
-    assert none.decision is not None and "no strategy that is allowed carries it to C" in none.decision.reason
+    assert none.decision is not None and "no allowed strategy can migrate it to C" in none.decision.reason
 
 
 def test_a_move_that_was_made_by_hand_is_not_charged_with_the_price_of_another() -> None:

@@ -91,7 +91,7 @@ def test_settings_of_all_that_are_set_anew_withdraw_what_was_proposed(anew: dict
     run(made, UP_TO)
     waiting(made)
     made.optimize(**anew)
-    with pytest.raises(ms.QueryError, match="it was withdrawn in step 30: the optimizer was set anew"):
+    with pytest.raises(ms.QueryError, match="it was withdrawn in step 30: the optimizer got new settings"):
         made.approve("q")
 
 

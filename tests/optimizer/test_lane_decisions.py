@@ -90,7 +90,7 @@ def test_one_key_is_not_divided() -> None:
 
 def test_lanes_cannot_help_queries_without_a_common_key() -> None:
     alone = LaneFigures(1, 8, (GroupLoad(1.0, 1.0, splits=False),), 1e9, 1e9, 2.0, 1.0)
-    assert wanted(alone) == (1, "no key ties all streams of a query: its rows are in one lane, whatever their number")
+    assert wanted(alone) == (1, "no key joins all streams of a query, so one lane has all its rows")
     mostly = replace(alone, groups=(GroupLoad(0.9, 0.9, splits=False), GroupLoad(0.1, 0.1)))
     lanes, reason = wanted(mostly)
     assert lanes == 1 and "90% of the work is of queries without a key that ties all their streams" in reason

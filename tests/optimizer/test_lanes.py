@@ -125,7 +125,7 @@ def test_where_lanes_cannot_help_it_is_said() -> None:
         made.push(rows(step, {"A": 9, "B": 9}, rate=3), **LATE)
     assert made.manifest.lanes == 1
     assert {event.reason for event in reviewed(made)} == {
-        "no key ties all streams of a query: its rows are in one lane, whatever their number"
+        "no key joins all streams of a query, so one lane has all its rows"
     }
 
 

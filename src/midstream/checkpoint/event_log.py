@@ -116,8 +116,8 @@ class FilesRead(StepLog):
         before = int(name.removesuffix(".jsonl").rpartition("-")[2]) - 1
         return (
             "the notes of files that were read",
-            f"restore the file, or do its step again: midstream rewind CKPT {before}; where it is only removed, the "
-            "files that its step has read are read again",
+            f"restore the file, or do its step again: midstream rewind CKPT {before}; if you only remove the file, "
+            "the job reads the files of its step again",
         )
 
 

@@ -156,7 +156,7 @@ class Checkpoint:
         """Check a command and append it to the log; return its number and the command as it was logged."""
         if isinstance(command, AddQuery) and "function" in (command.sink or {}):
             raise SinkError(
-                "a command from outside cannot bring a function",
+                "a command cannot contain a function",
                 place=f"query {command.query}",
                 remedy="name another sink, or add the query in the program that runs the job",
             )

@@ -20,7 +20,7 @@ IN_WORDS = {
     "insert": "a row that goes into a state",
     "probe": "a row that looks for partners",
     "route": "a row that an eddy sends on",
-    "operator_step": "an operator in a step, whatever flows",
+    "operator_step": "an operator in a step, with or without rows",
 }
 
 

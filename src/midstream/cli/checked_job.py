@@ -85,7 +85,7 @@ class CheckedJob:
 def checked_job(job: JobFile, embedded: bool, unread: Collection[Keys] = ()) -> CheckedJob:
     """Find all faults of a job that its files show. It writes nothing and does not need Spark.
 
-    `unread` are the keys of the file that have faults already, for which the job has defaults.
+    `unread` are the faulty keys that the reader of the file found, for which the job has defaults.
     """
     check = _Check(job, embedded, unread)
     check.settings()

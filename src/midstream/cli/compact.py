@@ -23,7 +23,7 @@ def compact(
     """Merge the many small files of results into a few large files, in a folder next to the sink's.
 
     The job may be running, and nothing in the sink's own folder changes. PATH.merged/current has the rows of all steps
-    so far, each once. The next run replaces this folder at once. Run it as often as readers want newer rows.
+    so far, each once. The next run replaces this folder atomically. Run it as often as readers want newer rows.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.job.merge_results import Merging, merge_results

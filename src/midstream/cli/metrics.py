@@ -22,14 +22,14 @@ def metrics(
     path: CheckpointPath,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write to this file, and replace it at once."),
+        typer.Option("--out", metavar="FILE", help="Write to this file, and replace it atomically."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a job's figures in Prometheus's text format: steps, rows, lags, times by phase, state, results.
 
-    With --out it replaces the file at once, so a collector never reads half of it. Name the file something.prom, in the
-    folder of node_exporter's --collector.textfile.directory, and run this by a timer.
+    With --out it replaces the file atomically, so a collector never reads half of it. Name the file something.prom, in
+    the folder of node_exporter's --collector.textfile.directory, and run this by a timer.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.explain.prometheus import prometheus_text

@@ -44,12 +44,12 @@ class Optimize(StepCommand):
             kept = draft.manifest.optimizations.get(self.query, Optimization())
             optimizations = {**draft.manifest.optimizations, self.query: replace(kept, settings=settings)}
             draft.manifest = replace(draft.manifest, optimizations=optimizations)
-            withdraw(draft, self.query, "the optimizer was set anew")
+            withdraw(draft, self.query, "the optimizer got new settings")
         else:
             check_allowed_anywhere(settings, place)
             draft.manifest = replace(draft.manifest, optimizer=settings)
-            withdraw_without_own_settings(draft, "the optimizer was set anew")
-            withdraw_lanes(draft, "the optimizer was set anew")
+            withdraw_without_own_settings(draft, "the optimizer got new settings")
+            withdraw_lanes(draft, "the optimizer got new settings")
         draft.events.append(OptimizerSet(draft.manifest.step, self.query, settings.mode, settings.policy))
 
     @override

@@ -63,7 +63,7 @@ def access(
     """
     if token is not None and not control:
         raise MidstreamError(
-            "a token without control is of no use", place="--token", remedy="add --control, or leave it out"
+            "--token has no effect without --control", place="--token", remedy="add --control, or leave --token out"
         )
     if token is not None and len(token) < 8:
         raise MidstreamError("the token is too short", place="--token", remedy="use eight characters or more")

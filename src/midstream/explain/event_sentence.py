@@ -61,7 +61,7 @@ def event_lines(events: Sequence[Event]) -> list[str]:
 
     >>> rebuilt = [StateRebuilt(4, lane, "A.rows", rows=5, comparisons=0) for lane in ("g.0", "g.1")]
     >>> event_lines([LanesRescaled(4, 1, 2), *rebuilt])
-    ['step 4: 2 lanes, before: 1', 'step 4: 2 states (10 rows) were computed anew from the rows of their streams']
+    ['step 4: 2 lanes, before: 1', 'step 4: 2 states (10 rows) were computed again from the rows of their streams']
     """
     lines = []
     for (step, rebuilt), group in groupby(events, lambda event: (event.step, isinstance(event, StateRebuilt))):
@@ -69,7 +69,7 @@ def event_lines(events: Sequence[Event]) -> list[str]:
         sentences = list(map(event_sentence, alike))
         if rebuilt and len(alike) > 1:
             rows = counted(sum(event.rows for event in alike if isinstance(event, StateRebuilt)), "row")
-            sentences = [f"{len(alike):,} states ({rows}) were computed anew from the rows of their streams"]
+            sentences = [f"{len(alike):,} states ({rows}) were computed again from the rows of their streams"]
         lines += [f"step {step:,}: {sentence}" for sentence in sentences]
     return lines
 
@@ -91,10 +91,10 @@ def _of_rows(event: Event) -> str:
         case RowsRejected(stream=stream, rows=rows):
             return f"stream {stream}: {counted(rows, 'row')} could not be read and went to the dead letters"
         case ResultsRejected(query=query, rows=rows):
-            return f"query {query}: {counted(rows, 'dead letter')}, for something in it cannot be evaluated"
+            return f"query {query}: {counted(rows, 'dead letter')}, because something in it cannot be evaluated"
         case StateRebuilt(lane=lane, state=state, rows=rows):
             return (
-                f"state {state} of lane {lane} ({counted(rows, 'row')}) was computed anew from the rows of its streams"
+                f"state {state} of lane {lane} ({counted(rows, 'row')}) was computed again from the rows of its streams"
             )
     return ""
 

@@ -155,7 +155,7 @@ def bits(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     if family(unified[0].type) == "boolean":
         unified = tuple(cast(a, INT64) for a in unified)  # They are all NULL.
     if family(unified[0].type) != "integer":
-        raise wrong("bits of a UBIGINT beside a signed integer", "CAST one of them to the other's type")
+        raise wrong("bits of a UBIGINT together with a signed integer", "CAST one of them to the other's type")
     return unified[0].type, unified
 
 

@@ -78,7 +78,7 @@ class OpenCheckpoint:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """The steps that are kept; the newest ten are."""
+        """Numbers of the steps whose manifests the checkpoint keeps: the newest ten."""
         return self._manifests.steps()
 
     @property

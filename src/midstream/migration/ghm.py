@@ -152,7 +152,7 @@ class GHMTransition(Transition):
 
     @override
     def phase(self, lane: Lane) -> str:
-        phase = f"{self.waiting(lane)} rows wait to be fed to the new plan, its results go nowhere"
+        phase = f"{self.waiting(lane)} rows wait for the new plan, which has no output yet"
         return f"{phase}; {BEHIND}" if self.task.is_spent(lane, self) else phase
 
     @override

@@ -62,7 +62,7 @@ class GPTTransition(Transition):
 
     @override
     def phase(self, lane: Lane) -> str:
-        return "the new plan runs beside, into nowhere"
+        return "the new plan runs too, without output"
 
     @override
     def serves(self) -> tuple[str, str]:

@@ -76,11 +76,11 @@ class SinkError(MidstreamError):
 
 
 class ReadError(CheckpointError):
-    """A part of a checkpoint could not be read, though it may be there: the same may succeed later."""
+    """A part of a checkpoint could not be read, though it may be there: a later attempt may succeed."""
 
 
 class WriteError(SinkError):
-    """Results or state could not be written, for a reason that can be mended from outside: the same may succeed later.
+    """Results or state could not be written, for a reason outside the job: a later attempt may succeed.
 
     A full disk, a right that was taken away, a store or a server that does not answer.
     """
@@ -110,10 +110,10 @@ class InternalError(MidstreamError):
         frames = extract_tb(fault.__traceback__)
         code = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
         remedy = (
-            "report it, with the traceback; the rows can be pushed again, and where that fails again and again, drop "
-            "the query and add it anew"
+            "report it with the traceback; you can push the rows again, and if that fails repeatedly, drop the query "
+            "and add it again"
         )
-        said = f"nothing of the step was done, for a fault: {type(fault).__name__}: {fault}"
+        said = f"the step changed nothing, because of a fault: {type(fault).__name__}: {fault}"
         return cls(said, place=", ".join(filter(None, (place, code))), remedy=remedy)
 
     def within(self, place: str) -> Self:
@@ -147,7 +147,7 @@ def fault_located(place: Callable[[], str]) -> Iterator[None]:
     ...         [][0]
     ... except InternalError as error:
     ...     print(error.message, error.place.partition(", <")[0], sep="\n")
-    nothing of the step was done, for a fault: IndexError: list index out of range
+    the step changed nothing, because of a fault: IndexError: list index out of range
     step 7, query 'q'
     """
     try:

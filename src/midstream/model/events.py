@@ -115,9 +115,9 @@ class QueryAdded(Event):
     """A query runs from this step on, and joins every row that arrives from then on.
 
     `sees` says which earlier rows it joins: "all" means every row that its windows cover. "new" means the rows that
-    arrived from step `from_step` on, and none if that is this step. A number is an event time in microseconds: the
-    query joins the rows from that time on. From the event time `exact_from` on, the answers are those of a query that
-    has always run; None means from the first answer on.
+    arrived from step `from_step` on; if this is the query's first step, there are none. A number is an event time in
+    microseconds: the query joins the rows from that time on. From the event time `exact_from` on, the answers are those
+    of a query that has always run; None means from the first answer on.
     """
 
     query: str

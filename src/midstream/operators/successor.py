@@ -76,9 +76,9 @@ class Successor:
     def report(self, before: int | None) -> dict[str, Any]:
         """How it stands, as JSON values."""
         if self.budget is None:
-            phase = "the new operator is fed beside the old one, into nowhere"
+            phase = "the new operator gets the rows of the old one, without output"
         else:
-            phase = f"{self.waiting} rows wait to be fed to the new operator, its results go nowhere"
+            phase = f"{self.waiting} rows wait for the new operator, which has no output yet"
         return {
             "phase": phase,
             "progress": round(self._progress(before), 3),

@@ -73,7 +73,7 @@ def choose(
     reasons.update(refused or {})
     if not able:
         why = "; ".join(f"{name}: {reason}" for name, reason in sorted(reasons.items()))
-        raise StrategyError(f"no strategy can carry the query ({why})", place="migrate", remedy="name another plan")
+        raise StrategyError(f"no strategy can migrate the query ({why})", place="migrate", remedy="name another plan")
     best = min(able, key=lambda name: (*_rounded(able[name], order), name))
     for name, prediction in able.items():
         reasons[name] = "chosen" if name == best else _lost(prediction, able[best], best, order)

@@ -170,7 +170,7 @@ def _did_not_pay(figures: LaneFigures, trend: LaneTrend) -> bool:
 def wanted(figures: LaneFigures) -> tuple[int, str]:
     """Choose the number of lanes that would suit, with the reason; the present one where lanes cannot help."""
     if not any(group.splits and group.total for group in figures.groups):
-        return figures.lanes, "no key ties all streams of a query: its rows are in one lane, whatever their number"
+        return figures.lanes, "no key joins all streams of a query, so one lane has all its rows"
     if figures.busy is None:
         load = f"the busiest lane does {figures.uneven:.2f} times the mean"
         if figures.uneven < UNEVEN:

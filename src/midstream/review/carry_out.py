@@ -140,7 +140,7 @@ def decide(reviewing: Reviewing) -> tuple[Decision, SwitchCost | None]:
         decision = replace(decision, plan=None, reason=f"the policy chose {decision.plan}, which is not allowed")
     decision = _as_proposed(decision, reviewing)
     if decision.plan is not None and (cost := reviewing.predict(decision.plan)) is None:
-        decision = replace(decision, plan=None, reason=f"no strategy that is allowed carries it to {decision.plan}")
+        decision = replace(decision, plan=None, reason=f"no allowed strategy can migrate it to {decision.plan}")
     return _felt(_unless_rejected(reviewing.one, decision, reviewing), reviewing), cost
 
 

@@ -1,9 +1,9 @@
 """Where results go: files, tables of Delta, Iceberg or PostgreSQL, topics of Kafka, functions, or another package's.
 
-`midstream.sinks.files("/data/out/pairs")` keeps a folder per step, put in place at once; a function `f(results, step,
-query)` is called once a step that has results, with a DataFrame on Spark and an Arrow table embedded, and again if the
-job died before it returned: it must be idempotent in (step, query). A class that fulfils the contract `Sink` is one
-file, here or in another package.
+`midstream.sinks.files("/data/out/pairs")` keeps a folder per step, put in place atomically; a function `f(results,
+step, query)` is called once a step that has results, with a DataFrame on Spark and an Arrow table embedded, and again
+if the job died before it returned: it must be idempotent in (step, query). A class that fulfils the contract `Sink` is
+one file, here or in another package.
 
 In: the results of a step, staged, and whose step it is. Out: each of them in the sink once, also after kills.
 """

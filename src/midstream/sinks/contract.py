@@ -27,7 +27,7 @@ STAGING = "_staging"
 
 @dataclass(frozen=True)
 class Staging:
-    """Place and format for a query's results, which the tasks of a step get and write to."""
+    """Place and format in which the tasks of a step write a query's results."""
 
     storage: Storage
     format: str = "parquet"
@@ -51,7 +51,7 @@ class Staging:
         return replace(self, storage=self.storage.synced_with(unsynced))
 
     def clear(self) -> None:
-        """Remove everything, at once as a reader sees it."""
+        """Remove everything, atomically for readers."""
         self.storage.remove_folder("")
 
 

@@ -1,4 +1,4 @@
-"""A sink of files: a folder a step, each put in place at once and only once.
+"""A sink of files: a folder a step, each put in place atomically and only once.
 
 Tasks write into `_staging`, which readers of the folder pass over, under names that say whose step it is. When the step
 is committed, the files that its manifest lists are gathered, and the gathering is renamed to `step=N`; where they are
@@ -77,7 +77,7 @@ class FileSink(Sink):
         self._storage().prepare()
 
     def staging(self, scratch: Storage) -> Staging:
-        """Return a staging next to the steps in place, so that committing is renaming."""
+        """Return a staging folder inside the sink's folder, so that a commit only renames files."""
         return Staging(self._storage(scratch.durable).at(STAGING), self.format)
 
     def commit(self, staged: StagedStep) -> None:

@@ -67,8 +67,8 @@ sources has a task of its own.
 
 
 REPORT = (
-    "report it, with the traceback; then start the job again, and where the step fails again and again, drop the query "
-    "and add it anew"
+    "report it with the traceback; then start the job again, and if the step fails repeatedly, drop the query "
+    "and add it again"
 )
 
 

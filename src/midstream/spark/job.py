@@ -63,8 +63,8 @@ class Job:
     The job publishes a step once its files would survive a loss of power. Without `durable` each step costs some
     milliseconds less. But a loss of power may then lose the last seconds, and a sink may lose or double rows.
 
-    If a step fails for a reason outside, such as a full disk or a silent store, the job repeats it. It does so for
-    `patience`, a text or microseconds, and then ends with the error.
+    If a step fails for a reason outside, such as a full disk or a silent store, the job repeats it for `patience`, and
+    then ends with the error. `patience` is a duration such as "1 hour", or microseconds.
 
     Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark they missed. Rows that cannot
     be read as declared go to `dead_letters/<stream>`, with the reason. Both are Parquet files, a folder a step, with

@@ -1,7 +1,7 @@
 """A query's results as DataFrames: those of a step for a function, and all as a stream for the next job.
 
-A sink of files puts the results of each step in place at once and never changes them. So Spark's own file source over
-its folders brings every row once, and the job that reads it notes in its checkpoint which files it has read: a row
+A sink of files puts the results of each step in place atomically and never changes them. So Spark's own file source
+over its folders brings every row once, and the job that reads it notes in its checkpoint which files it has read: a row
 that the first job answered is in the second one exactly once, whichever of them is killed. On an object store a source
 of our own reads step by step, and what the second job notes is the last step that it has read.
 """

@@ -175,9 +175,9 @@ def _archive() -> str:
 _NO_JVM = "its Java process has ended, or was killed"
 _NO_JVM_REMEDY = (
     "see Spark's log, and whether the machine ran out of memory (then give Spark less, by spark.driver.memory, or the "
-    "machine more); start the job again, which goes on where it stopped"
+    "machine more); start the job again, and it continues where it stopped"
 )
-_REMEDY = "mend that and start the job again, which goes on where it stopped; Spark's log has all of it"
+_REMEDY = "correct that and start the job again, and it continues where it stopped; Spark's log has the whole error"
 
 
 def as_spark_error(failure: BaseException, place: str) -> BaseException:

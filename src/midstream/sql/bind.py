@@ -259,7 +259,9 @@ class Binder:
     def _compared(self, function: str, left: exp.Expr, right: exp.Expr) -> Expression:
         if len(left.expressions) != len(right.expressions):
             sizes = f"{len(left.expressions)} and {len(right.expressions)}"
-            raise LanguageError(f"row values of {sizes} values", remedy="write the same number of values on both sides")
+            raise LanguageError(
+                f"row values of {sizes} values do not compare", remedy="write the same number of values on both sides"
+            )
         pairs = [
             (self.bind(one), self.bind(other)) for one, other in zip(left.expressions, right.expressions, strict=True)
         ]

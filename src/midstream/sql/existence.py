@@ -28,7 +28,7 @@ def with_existence_joined(
 ) -> exp.Select:
     """The query with semi and anti joins in the place of the conjuncts of WHERE that ask for existence, if any do.
 
-    Raises LanguageError for a subquery that is not carried.
+    Raises LanguageError for a subquery that midstream does not support.
     """
     where = tree.args.get("where")
     parts = [] if where is None else list(where.this.unnest().flatten()) if _is_and(where.this) else [where.this]

@@ -118,7 +118,7 @@ def _with_function(found: CqlText, tree: exp.Select, windowed: WindowFunction) -
     others = [node for node in groups if not (isinstance(node, exp.Column) and node.name in _BOUNDS)]
     sessions = windowed.call.name.upper() == "SESSION"
     if sessions and sorted(windowed.partition) != sorted(node.name.upper() for node in others):
-        remedy = "name in PARTITION BY, after the stream, the columns that GROUP BY names beside the window"
+        remedy = "name in PARTITION BY, after the stream, the columns that GROUP BY names in addition to the window"
         raise error_at(found.text, tree, "sessions of other groups than are asked for", remedy)
     if len(others) == len(groups):
         remedy = "GROUP BY window_start, window_end; or PARTITION BY them"
@@ -144,7 +144,10 @@ def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -
         )
     if sources[0].window is not None:
         raise error_at(
-            found.text, calls[0], f"{_shown(calls[0])} beside a window of the stream", "leave out [...] and WINDOW"
+            found.text,
+            calls[0],
+            f"{_shown(calls[0])} together with a window of the stream",
+            "leave out [...] and WINDOW",
         )
 
 

@@ -32,7 +32,7 @@ _FIRST_SHAPE = (
 def with_latest_rows(text: str, tree: exp.Select) -> exp.Select:
     """Return a SELECT without as-of joins, and without a rank that asks for first or last rows; any other as it is.
 
-    Raises LanguageError for those that are not carried.
+    Raises LanguageError for a form that midstream does not support.
     """
     if tree.args.get("from_") is None or tree.args.get("subtrahends"):
         return tree
@@ -109,7 +109,7 @@ def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
         raise error_at(text, lateral, "LATERAL that takes no latest row", _LATERAL_SHAPE)
     if len(shown) > len(select.expressions) and any(item.is_star for item in tree.expressions):
         remedy = "name the columns, or select all in LATERAL: (SELECT * FROM B ...)"
-        raise error_at(text, lateral, "* beside a LATERAL that shows less than it compares", remedy)
+        raise error_at(text, lateral, "* together with a LATERAL that shows less than it compares", remedy)
     below = exp.Select(expressions=[one.copy() for one in shown], from_=exp.From(this=source.copy()))
     below.args["from_"].this.set("window", None)
     if kept:

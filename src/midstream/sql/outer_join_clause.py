@@ -33,7 +33,7 @@ def is_outer(join: exp.Expr) -> bool:
 
 
 def check_outer_joins(found: CqlText, tree: exp.Select, sources: Sequence[Source]) -> None:
-    """Raise LanguageError for an outer, semi or anti join that is not carried."""
+    """Raise LanguageError for an outer, semi or anti join that midstream does not support."""
     joins = tree.args.get("joins") or []
     for at, node in enumerate(joins):
         if not is_outer(node):
@@ -45,9 +45,9 @@ def check_outer_joins(found: CqlText, tree: exp.Select, sources: Sequence[Source
             return LanguageError(f"{shown} {message}", place=place_of(found.text, node), remedy=remedy)
 
         if found.subtrahends:
-            raise refused("beside EXCEPT ON", "join in a subquery, and subtract from its answers")
+            raise refused("together with EXCEPT ON", "join in a subquery, and subtract from its answers")
         if found.windowed:
-            raise refused("beside TABLE(...)", "write GROUP BY TUMBLE(ts, size) or HOP(ts, slide, size)")
+            raise refused("together with TABLE(...)", "write GROUP BY TUMBLE(ts, size) or HOP(ts, slide, size)")
         if any(map(is_bare, joins[:at])) and not stands_in_where(node):
             raise refused("behind a comma", "write JOIN ... ON instead of the comma, or name that source last")
         if node.args.get("on") is None:

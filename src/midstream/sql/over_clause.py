@@ -53,7 +53,7 @@ def over_rows(
     for key, word in (("group", "GROUP BY"), ("having", "HAVING")):
         if (clause := tree.args.get(key)) is not None:
             remedy = "group in a subquery, and compute OVER its answers"
-            raise error_at(found.text, clause, f"{word} beside OVER", remedy)
+            raise error_at(found.text, clause, f"{word} together with OVER", remedy)
     (source,) = sources
     if source.window is not None and source.window.kind == "rows":
         raise error_at(found.text, tree, "OVER a window of rows", "write [RANGE n unit]")

@@ -52,7 +52,9 @@ def top_n_of(found: CqlText, tree: exp.Select) -> tuple[exp.Select, TopNClause |
     if asked is None or asked.count < 1:
         raise error_at(found.text, clause.this, "QUALIFY of anything but the first n rows", SHAPE)
     if tree.args.get("group") is not None or tree.args.get("having") is not None:
-        raise error_at(found.text, clause.this, "QUALIFY beside GROUP BY", "rank the answers of a subquery that groups")
+        raise error_at(
+            found.text, clause.this, "QUALIFY together with GROUP BY", "rank the answers of a subquery that groups"
+        )
     window = asked.window
     rewritten = tree.copy()
     rewritten.set("qualify", None)

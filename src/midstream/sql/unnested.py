@@ -51,7 +51,7 @@ def _selected(text: str, tree: exp.Select, lists: list[exp.Expr]) -> exp.Join:
     _check_function(text, node, node)
     if tree.args.get("group") is not None or tree.find(exp.AggFunc) or is_over(tree):
         remedy = f"{_SHAPE}, or unnest in a subquery"
-        raise error_at(text, node, "a list unnested in the select list beside what is computed of rows", remedy)
+        raise error_at(text, node, "a list unnested in the select list together with values computed from rows", remedy)
     alias = f" {UNNAMED}"
     items = []
     for item in tree.expressions:

@@ -30,7 +30,7 @@ LINE = TimeLine("suite", (Epoch(1, "first", 0),))
 """The time line of the job."""
 
 WENT_BACK = TimeLine("suite", (Epoch(1, "first", 0), Epoch(2, "second", 1, abandoned=1)))
-"""The same after the job went back from step 1 to step 0."""
+"""The time line after the job went back from step 1 to step 0."""
 
 
 @dataclass(frozen=True)

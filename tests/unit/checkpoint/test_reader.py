@@ -122,7 +122,7 @@ def test_a_query_whose_results_would_go_to_another_ones_folder_is_not_logged(job
         ({"type": "delta", "path": "s3://key:word@b/x"}, "must not contain credentials"),
         ({"type": "postgresql", "table": "t", "dsn": "sslkeylogfile=/x"}, "may not say sslkeylogfile"),
         ({"type": "postgresql", "table": "t", "dsn": "password=x"}, "must not contain a password"),
-        ({"function": "f"}, "cannot bring a function"),
+        ({"function": "f"}, "cannot contain a function"),
     ],
 )
 def test_a_query_whose_sink_no_job_can_have_is_not_logged(

@@ -132,7 +132,7 @@ def test_a_hand_over_under_way_is_reported() -> None:
     made, _ = run({STEPS - 4: [to("second", "ghm", budget=1)]})
     report = made.migration("q")
     assert report is not None
-    assert "rows wait to be fed to the new operator" in str(report)
+    assert "rows wait for the new operator" in str(report)
     progress = [e for e in made.events if e.kind == "migration_progressed"]
     assert len(progress) == 4
     assert "wait to be fed" in progress[0].phase
@@ -320,7 +320,7 @@ def test_it_is_explained() -> None:
     assert f'on top {HERE}:Alive(by="second")' in text
     assert "one lane: a user's operator is on top" in text
     assert "migration by gpt" in text
-    assert "the new operator is fed beside the old one" in text
+    assert "the new operator gets the rows of the old one" in text
     assert made.explain("q", format="json")["on_top"] == f'{HERE}:Alive(by="second")'
 
 

@@ -149,7 +149,12 @@ CASES = [
         "line 1, column 47",
         "leave EVERY",
     ),
-    ("SELECT LAG(v) OVER (ORDER BY ts) FROM A [NOW] GROUP BY v", "GROUP BY beside", "line 1, column", "in a subquery"),
+    (
+        "SELECT LAG(v) OVER (ORDER BY ts) FROM A [NOW] GROUP BY v",
+        "GROUP BY together with OVER",
+        "line 1, column",
+        "in a subquery",
+    ),
     ("SELECT LAG(v) OVER (ORDER BY ts) FROM A [ROWS 3]", "a window of rows", "line 1, column", "[RANGE n unit]"),
     (
         "SELECT SUM(B.v) OVER (ORDER BY B.v RANGE INTERVAL 1 DAY PRECEDING) FROM A, B WHERE A.k = B.k WINDOW 1 DAY",
@@ -186,7 +191,7 @@ CASES = [
     ("SELECT explode_outer(SPLIT(s, '-')) FROM A", "EXPLODE_OUTER of a list", "line 1, column 8", "LEFT JOIN UNNEST"),
     (
         "SELECT COUNT(*), UNNEST(SPLIT(s, '-')) FROM A GROUP BY TUMBLE(ts, '1 day')",
-        "beside what is computed",
+        "together with values computed",
         "line 1, column 18",
         "in a subquery",
     ),
@@ -248,7 +253,12 @@ CASES = [
         "'UTC' AT",
     ),
     ("SELECT ts AT TIME ZONE 'Mars/Base' FROM A", "the time zone 'Mars/Base'", "line 1, column 8", "Europe/Berlin"),
-    ("SELECT k FROM A WHERE (k, v) = (1, 2, 3)", "row values of 2 and 3", "line 1, column 24", "same number of values"),
+    (
+        "SELECT k FROM A WHERE (k, v) = (1, 2, 3)",
+        "row values of 2 and 3 values do not compare",
+        "line 1, column 24",
+        "same number of values",
+    ),
     (
         "SELECT k FROM A WHERE (k, v) = k",
         "row value compared with a single",

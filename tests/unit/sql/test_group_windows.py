@@ -84,7 +84,7 @@ def test_a_session_lasts_until_the_gap_after_its_last_row(start: str, end: str, 
     [
         (f"SELECT COUNT(*) FROM A EXCEPT ON (k) B GROUP BY TUMBLE(A.ts, {TEN})", "not of a join or difference"),
         (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(ts, {TEN}) EVERY 3 SECONDS", "EVERY together with TUMBLE"),
-        (f"SELECT COUNT(*) FROM A [RANGE 3 SECONDS] GROUP BY TUMBLE(ts, {TEN})", "beside a window"),
+        (f"SELECT COUNT(*) FROM A [RANGE 3 SECONDS] GROUP BY TUMBLE(ts, {TEN})", "together with a window"),
         (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(ts, {TEN}), HOP(ts, {FIVE}, {TEN})", "two windows"),
         (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(k, {TEN})", "not an event time"),
         (f"SELECT COUNT(*) FROM A GROUP BY HOP(ts, {TEN})", "HOP with 2 arguments"),

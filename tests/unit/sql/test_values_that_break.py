@@ -121,7 +121,7 @@ def test_moments_are_written_as_duckdb_writes_them(text: str, moments: list[str]
         ("repeat('ab', 1099511627776)", "'REPEAT' has no value for ab, 1099511627776"),
         ("lpad('a', 1099511627776, 'x')", "'LPAD' has no value"),
         ("chr(55296)", "'CHR' has no value for 55296"),
-        ("u & n", "bits of a UBIGINT beside a signed integer"),
+        ("u & n", "bits of a UBIGINT together with a signed integer"),
         ("list_contains(lists, pairs)", "only plain items are looked for"),
         ("list_contains(lists, 1)", "only plain items are looked for"),
         ("attrs[tags]", "only plain keys are looked for"),

@@ -150,7 +150,7 @@ class Adaptive(Policy):
         carried = ((*one, price) for one in chain([first], better) if (price := review.predict(one[0].plan)))
         best, gain, price = next(carried, (*first, None))
         if price is None:
-            return Decision(None, f"no strategy that is allowed carries it to {best.plan}", encode(ledger))
+            return Decision(None, f"no allowed strategy can migrate it to {best.plan}", encode(ledger))
         both = 1 + price.work / review.price  # what the review and the move take
         if reason := self._too_early(review, ledger, best, both):
             return Decision(None, reason, encode(ledger), hurdle=both, regret=gain)

@@ -94,7 +94,7 @@ def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False, 
 
 
 def write_whole(path: str, data: bytes | pa.Buffer, *, fsync: bool = False, new_name: NewName | None = None) -> None:
-    """Put a file in place at once: a reader sees the old file, or none, or the whole new one.
+    """Put a file in place atomically: a reader sees the old file, or none, or the whole new one.
 
     With `fsync` it also survives the loss of power, unless the names of files and folders are left to `new_name`.
     Raises `WriteError`; then nothing has changed.

@@ -53,7 +53,7 @@ class Storage(ABC):
 
     @abstractmethod
     def write(self, name: str, data: Bytes) -> None:
-        """Put a file in place at once, instead of the one that may be there."""
+        """Put a file in place atomically, and replace the file that may be there."""
 
     @abstractmethod
     def create(self, name: str, data: Bytes) -> bool:
