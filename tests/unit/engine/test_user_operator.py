@@ -135,7 +135,7 @@ def test_a_hand_over_under_way_is_reported() -> None:
     assert "rows wait for the new operator" in str(report)
     progress = [e for e in made.events if e.kind == "migration_progressed"]
     assert len(progress) == 4
-    assert "wait to be fed" in progress[0].phase
+    assert "wait for the new" in progress[0].phase
     begun = next(e for e in made.events if e.kind == "migration_begun")
     assert begun.detail["operator"] == {"class": f"{HERE}:Alive", "options": {"by": "second"}}
 
