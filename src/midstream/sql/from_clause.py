@@ -63,7 +63,7 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
     selects = {alias: one.selects for (_, alias, _), one in zip(named, unwrapped, strict=True) if one.selects}
     for source in sources:
         if selects.get(source.alias) and source.window is not None and source.window.kind == "rows":
-            raise error_at(text, tree, f"a ROWS window on the subquery {source.alias!r}", "use RANGE")
+            raise error_at(text, tree, f"a ROWS window on the subquery {source.alias!r} is not possible", "use RANGE")
     return FromClause(tuple(sources), tuple(conditions), tuple(item.offset for item in items), selects)
 
 

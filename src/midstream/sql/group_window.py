@@ -129,7 +129,7 @@ def _with_function(found: CqlText, tree: exp.Select, windowed: WindowFunction) -
 
 def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -> None:
     if len(calls) > 1:
-        raise error_at(found.text, calls[1], "two windows in GROUP BY", "group by one window")
+        raise error_at(found.text, calls[1], "two windows in GROUP BY are not possible", "group by one window")
     if found.every is not None:
         remedy = "leave EVERY out: the answer comes when the watermark passes the window's end"
         what = f"EVERY together with {_shown(calls[0])}"
@@ -146,7 +146,7 @@ def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -
         raise error_at(
             found.text,
             calls[0],
-            f"{_shown(calls[0])} together with a window of the stream",
+            f"{_shown(calls[0])} together with a window of the stream is not possible",
             "leave out [...] and WINDOW",
         )
 
@@ -174,7 +174,9 @@ def _read(
     first_is_slide = name in ("HOP", "CUMULATE")
     size, slide = (durations[-1], durations[0]) if first_is_slide else (durations[0], durations[-1])
     if name == "CUMULATE" and size % slide:
-        raise error_at(found.text, node, "CUMULATE of a size that is not a multiple of its step", "make it one")
+        raise error_at(
+            found.text, node, "CUMULATE of a size that is not a multiple of its step is not possible", "make it one"
+        )
     kind = CumulativeWindow if name == "CUMULATE" and size > slide else GroupWindow
     return kind(size, slide, node, sum(duration(found.text, one, least=0) for one in arguments[most:]))
 
@@ -195,7 +197,7 @@ def duration(sql: str, node: exp.Expr, least: int = 1) -> int:
     except LanguageError as error:
         raise error_at(sql, node, error.message, "write INTERVAL '10' MINUTES, or '10 minutes'") from error
     if length < least:
-        raise error_at(sql, node, "a window of no length", "use a duration above zero")
+        raise error_at(sql, node, "a window of no length is not possible", "use a duration above zero")
     return length
 
 
@@ -225,7 +227,10 @@ def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow,
         return None if node.table or called in own else _BOUNDS.get(called)
     if name in WINDOW_CALLS:
         raise error_at(
-            found.text, node, f"{_shown(node)} in the select list or HAVING", "select window_start or window_end"
+            found.text,
+            node,
+            f"{_shown(node)} in the select list or HAVING is not possible",
+            "select window_start or window_end",
         )
     base, _, end = name.rpartition("_")
     if base not in ("TUMBLE", "HOP", "CUMULATE", "SESSION") or end not in ("START", "END"):

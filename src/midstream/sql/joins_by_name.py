@@ -76,7 +76,12 @@ class _Joined:
         found: list[exp.Expr] = [exp.to_identifier(name, quoted=True) for name in own if find_name(name, known)]
         if not found:
             remedy = "write JOIN ... ON; or CROSS JOIN, if each row is to meet all others"
-            raise error_at(self.found.text, join.this, "NATURAL JOIN of sources that have no column in common", remedy)
+            raise error_at(
+                self.found.text,
+                join.this,
+                "NATURAL JOIN of sources that have no column in common is not possible",
+                remedy,
+            )
         return found
 
     def _condition(self, name: exp.Expr, join: exp.Expr, before: Mapping[str, tuple[str, ...]]) -> exp.Expr:

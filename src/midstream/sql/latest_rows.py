@@ -84,7 +84,7 @@ def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
         or side not in ("", "LEFT")
         or not (on is None or on == exp.true())
     ):
-        raise error_at(text, lateral, "LATERAL that takes no latest row", _LATERAL_SHAPE)
+        raise error_at(text, lateral, "LATERAL that takes no latest row is not possible", _LATERAL_SHAPE)
     by, source = order.expressions, select.args["from_"].this
     latest = len(by) == 1 and by[0].args.get("desc") and select.args["limit"].expression == exp.Literal.number(1)
     kept, ties, shown = list[exp.Expr](), list[exp.Expr](), list[exp.Expr](select.expressions)
@@ -97,7 +97,9 @@ def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
         own = right if around[0] else left
         timed = isinstance(part, (exp.GTE, exp.GT) if around[0] else (exp.LTE, exp.LT)) and own == by[0].this
         if all(around) or not (isinstance(part, exp.EQ) or timed) or not isinstance(own, exp.Column):
-            raise error_at(text, part, "a condition of LATERAL between others than columns", _LATERAL_SHAPE)
+            raise error_at(
+                text, part, "a condition of LATERAL between others than columns is not possible", _LATERAL_SHAPE
+            )
         title = f"{own.name}" if _shows(shown, own) else f"{alias}_{own.name}_{len(ties)}"
         if not _shows(shown, own):
             shown.append(exp.alias_(own.copy(), title, quoted=True))
@@ -106,10 +108,12 @@ def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
         ties.append(tie)
         latest = latest if not timed else latest and "time"
     if latest != "time":
-        raise error_at(text, lateral, "LATERAL that takes no latest row", _LATERAL_SHAPE)
+        raise error_at(text, lateral, "LATERAL that takes no latest row is not possible", _LATERAL_SHAPE)
     if len(shown) > len(select.expressions) and any(item.is_star for item in tree.expressions):
         remedy = "name the columns, or select all in LATERAL: (SELECT * FROM B ...)"
-        raise error_at(text, lateral, "* together with a LATERAL that shows less than it compares", remedy)
+        raise error_at(
+            text, lateral, "* together with a LATERAL that shows less than it compares is not possible", remedy
+        )
     below = exp.Select(expressions=[one.copy() for one in shown], from_=exp.From(this=source.copy()))
     below.args["from_"].this.set("window", None)
     if kept:
@@ -355,7 +359,7 @@ def _first_rows(text: str, tree: exp.Select) -> exp.Select:
         keys = [key.unnest() for key in (on.expressions if isinstance(on, exp.Tuple) else [on])]
         ordered = [one for one in (order.expressions if order is not None else []) if one.this not in keys]
         if qualify is not None or len(ordered) > 1:
-            raise error_at(text, source, "DISTINCT ON in another order than that of time", _FIRST_SHAPE)
+            raise error_at(text, source, "DISTINCT ON in another order than that of time is not possible", _FIRST_SHAPE)
         time = ordered[0] if ordered else exp.Ordered(this=_time_of(alias, source))
     else:
         named = {item.alias: item.unalias() for item in tree.expressions if item.alias}
@@ -366,10 +370,10 @@ def _first_rows(text: str, tree: exp.Select) -> exp.Select:
         if by is None or len(by.expressions) != 1 or size is None or tree.args.get("group") is not None:
             return tree
         if any(one.find(exp.Window) for one in tree.expressions):
-            raise error_at(text, source, "the rank of a row, which is always 1", "leave it out")
+            raise error_at(text, source, "the rank of a row is always 1", "leave it out")
         time = by.expressions[0]
     if size is None:
-        raise error_at(text, source, "the first row of a key forever", _FIRST_SHAPE)
+        raise error_at(text, source, "the first row of a key forever is not possible", _FIRST_SHAPE)
     other = f"{alias}_other"
     base = _one_of_a_time(source, [*keys, time.this], tree.args.get("where"))
     same = [_of(key, alias) for key in keys]

@@ -45,13 +45,19 @@ def check_outer_joins(found: CqlText, tree: exp.Select, sources: Sequence[Source
             return LanguageError(f"{shown} {message}", place=place_of(found.text, node), remedy=remedy)
 
         if found.subtrahends:
-            raise refused("together with EXCEPT ON", "join in a subquery, and subtract from its answers")
+            raise refused(
+                "together with EXCEPT ON is not possible", "join in a subquery, and subtract from its answers"
+            )
         if found.windowed:
-            raise refused("together with TABLE(...)", "write GROUP BY TUMBLE(ts, size) or HOP(ts, slide, size)")
+            raise refused(
+                "together with TABLE(...) is not possible", "write GROUP BY TUMBLE(ts, size) or HOP(ts, slide, size)"
+            )
         if any(map(is_bare, joins[:at])) and not stands_in_where(node):
-            raise refused("behind a comma", "write JOIN ... ON instead of the comma, or name that source last")
+            raise refused(
+                "behind a comma is not possible", "write JOIN ... ON instead of the comma, or name that source last"
+            )
         if node.args.get("on") is None:
-            raise refused("without a condition", "write ON and a condition behind the stream")
+            raise refused("without a condition is not possible", "write ON and a condition behind the stream")
         for source in sources:
             if source.window is not None and source.window.kind == "rows":
                 raise refused(
@@ -59,7 +65,7 @@ def check_outer_joins(found: CqlText, tree: exp.Select, sources: Sequence[Source
                     "write [RANGE n unit] instead",
                 )
         if kind.lower() in _KINDS and side == "RIGHT":
-            raise refused("from the right", "exchange the streams, and write LEFT")
+            raise refused("from the right is not possible", "exchange the streams, and write LEFT")
 
 
 def outer_join_of(

@@ -53,10 +53,10 @@ def over_rows(
     for key, word in (("group", "GROUP BY"), ("having", "HAVING")):
         if (clause := tree.args.get(key)) is not None:
             remedy = "group in a subquery, and compute OVER its answers"
-            raise error_at(found.text, clause, f"{word} together with OVER", remedy)
+            raise error_at(found.text, clause, f"{word} together with OVER is not possible", remedy)
     (source,) = sources
     if source.window is not None and source.window.kind == "rows":
-        raise error_at(found.text, tree, "OVER a window of rows", "write [RANGE n unit]")
+        raise error_at(found.text, tree, "OVER a window of rows is not possible", "write [RANGE n unit]")
     return _Over(found, tree, scope, source, streams[source.stream]).run()
 
 
@@ -105,7 +105,7 @@ class _Over:
             remedy = (
                 f"use {KNOWN}, LAG or LEAD; ROW_NUMBER, RANK and DENSE_RANK as QUALIFY ROW_NUMBER() OVER (...) <= n"
             )
-            raise error_at(self.text, node, f"{called} ... OVER", remedy)
+            raise error_at(self.text, node, f"{called} ... OVER is not possible", remedy)
         return self.column(replace(call, frame=self.frame(node)))
 
     def column(self, call: AggregateCall) -> Column:
@@ -117,7 +117,9 @@ class _Over:
         """Read PARTITION BY and ORDER BY, which all calls have in common."""
         by, order = node.args.get("partition_by") or [], node.args.get("order")
         if node.args.get("alias") is not None:
-            raise error_at(self.text, node, "OVER a window by its name", "write it out: OVER (PARTITION BY ...)")
+            raise error_at(
+                self.text, node, "OVER a window by its name is not possible", "write it out: OVER (PARTITION BY ...)"
+            )
         if order is None:
             remedy = f"write OVER (PARTITION BY k ORDER BY {self.stream.timestamp} {_IN_TIME})"
             raise error_at(self.text, node, "OVER all rows of a stream, which never ends", remedy)
@@ -125,7 +127,9 @@ class _Over:
             if [*by, order] == [*(self.first.args.get("partition_by") or []), self.first.args["order"]]:
                 return
             remedy = "ask for the others in a query of their own, or around this one"
-            raise error_at(self.text, node, "two kinds of PARTITION BY and ORDER BY in one SELECT", remedy)
+            raise error_at(
+                self.text, node, "two kinds of PARTITION BY and ORDER BY in one SELECT are not possible", remedy
+            )
         self.first = node
         time, *keys = order.expressions
         if self.time(time.this) not in columns_of_time(self.stream) | {TIME_COLUMN} or time.args.get("desc"):
@@ -150,7 +154,7 @@ class _Over:
         call = inside.this if isinstance(inside, exp.IgnoreNulls) else inside
         name = call.key.upper()
         if node.args.get("spec") is not None:
-            raise error_at(self.text, node, f"a frame of {name}", f"leave it out; {_BOUNDED}")
+            raise error_at(self.text, node, f"a frame of {name} is not possible", f"leave it out; {_BOUNDED}")
         offset = call.args.get("offset")
         by = offset.name if isinstance(offset, exp.Literal) and not offset.is_string else "1" if offset is None else ""
         if not by.isdigit() or int(by) > _ALL:
@@ -196,7 +200,7 @@ class _Over:
         first = self.edge(node, kind, spec.args.get("start"), spec.args.get("start_side"), "PRECEDING")
         last = self.edge(node, kind, spec.args.get("end"), spec.args.get("end_side"), "FOLLOWING")
         if first > last:
-            raise error_at(self.text, node, "a frame that ends before it begins", f"write {_IN_TIME}")
+            raise error_at(self.text, node, "a frame that ends before it begins is not possible", f"write {_IN_TIME}")
         if kind == "ROWS":
             bound = self.bound(node, "a frame of rows")
             return Frame(bound if first < 0 else 0, bound if last > 0 else 0, (first, last))
@@ -222,7 +226,9 @@ class _Over:
         assert isinstance(value, exp.Expr)
         if kind == "RANGE":
             if not isinstance(value, exp.Interval):
-                raise error_at(self.text, node, "a frame in time without a unit of time", f"write {_IN_TIME}")
+                raise error_at(
+                    self.text, node, "a frame in time without a unit of time is not possible", f"write {_IN_TIME}"
+                )
             return sign * duration(self.text, value, least=0)
         if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
             raise error_at(self.text, node, "a frame of what is not a number of rows", "write ROWS 3 PRECEDING")

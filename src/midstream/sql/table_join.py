@@ -268,7 +268,7 @@ def _typed(text: str, table: NamedTable, binder: Binder) -> NamedTable:
         raise error_at(text, node, f"UNNEST of a value of type {name(items.type)}", "give it a list")
     if can_fail(items):
         remedy = "write TRY_CAST instead of CAST, and NULLIF(x, 0) below // and %"
-        raise error_at(text, node, "UNNEST of a list that cannot be evaluated for every row", remedy)
+        raise error_at(text, node, "UNNEST of a list that cannot be evaluated for every row is not possible", remedy)
     if len(items.aliases()) != 1:
         remedy = "unnest the list of one stream, FROM A CROSS JOIN UNNEST(A.items) AS t(x)"
         raise error_at(text, node, "UNNEST of a list that is made of no stream's columns, or of several'", remedy)
@@ -332,7 +332,7 @@ def _latest(text: str, node: exp.Expr, binder: Binder) -> Expression:
     bound = binder.bind(node)
     if family(bound.type) not in (*TIMES, "integer", "decimal"):
         remedy = "compare a TIMESTAMP, a DATE or a whole number of the table"
-        raise error_at(text, node, "an as-of join of a static table by what is not a time", remedy)
+        raise error_at(text, node, "an as-of join of a static table by what is not a time is not possible", remedy)
     return bound
 
 

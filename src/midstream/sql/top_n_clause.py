@@ -50,10 +50,13 @@ def top_n_of(found: CqlText, tree: exp.Select) -> tuple[exp.Select, TopNClause |
         return tree, None
     asked = rank_asked(clause.this, {item.alias: item.unalias() for item in tree.expressions if item.alias})
     if asked is None or asked.count < 1:
-        raise error_at(found.text, clause.this, "QUALIFY of anything but the first n rows", SHAPE)
+        raise error_at(found.text, clause.this, "QUALIFY of anything but the first n rows is not possible", SHAPE)
     if tree.args.get("group") is not None or tree.args.get("having") is not None:
         raise error_at(
-            found.text, clause.this, "QUALIFY together with GROUP BY", "rank the answers of a subquery that groups"
+            found.text,
+            clause.this,
+            "QUALIFY together with GROUP BY is not possible",
+            "rank the answers of a subquery that groups",
         )
     window = asked.window
     rewritten = tree.copy()
@@ -79,7 +82,7 @@ def ranked(
         whats = {SessionWindow: "sessions", CalendarWindow: "units of a calendar"}
         what = whats.get(type(window), "windows that cumulate")
         remedy = f"select the {what} in a subquery that groups by them, and rank what it answers"
-        raise error_at(found.text, clause.window, f"ROW_NUMBER within {what}", remedy)
+        raise error_at(found.text, clause.window, f"ROW_NUMBER within {what} is not possible", remedy)
     if window is not None:
         every, offset = window.slide, window.offset
     if not every:
@@ -122,7 +125,7 @@ def order_key(found: CqlText, binder: Binder, node: exp.Expr) -> tuple[Expressio
     if family(value.type) in ("other", "null"):
         raise error_at(found.text, node, f"values of type {name(value.type)} have no order", "order by plain values")
     if node.args.get("nulls_first"):
-        raise error_at(found.text, node, "NULLS FIRST", "leave it out: NULL comes last")
+        raise error_at(found.text, node, "NULLS FIRST is not possible", "leave it out: NULL comes last")
     return value, bool(node.args.get("desc"))
 
 

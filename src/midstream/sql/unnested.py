@@ -47,11 +47,16 @@ def _selected(text: str, tree: exp.Select, lists: list[exp.Expr]) -> exp.Join:
     """The join of the list that the select list unnests, which has a column of the join in its place."""
     node = lists[0]
     if len(lists) > 1:
-        raise error_at(text, lists[1], "two lists unnested in one select list", f"{_SHAPE}, for each")
+        raise error_at(text, lists[1], "two lists unnested in one select list are not possible", f"{_SHAPE}, for each")
     _check_function(text, node, node)
     if tree.args.get("group") is not None or tree.find(exp.AggFunc) or is_over(tree):
         remedy = f"{_SHAPE}, or unnest in a subquery"
-        raise error_at(text, node, "a list unnested in the select list together with values computed from rows", remedy)
+        raise error_at(
+            text,
+            node,
+            "a list unnested in the select list together with values computed from rows is not possible",
+            remedy,
+        )
     alias = f" {UNNAMED}"
     items = []
     for item in tree.expressions:
@@ -84,7 +89,7 @@ def _source(text: str, item: exp.Expr) -> exp.Unnest:
     if not isinstance(inner, exp.Unnest):
         _check_function(text, inner, item)
     if len(lists) != 1:
-        raise error_at(text, item, "UNNEST of several lists at once", f"{_SHAPE}, for each")
+        raise error_at(text, item, "UNNEST of several lists at once is not possible", f"{_SHAPE}, for each")
     given, offset = item.args.get("alias"), inner.args.get("offset")
     alias = given.name if given is not None else ""
     titles = [one.name for one in (given.args.get("columns") or [] if given is not None else [])]

@@ -60,7 +60,9 @@ def _check_sizes(text: str, tree: exp.Expr, windowed: Sequence[exp.Expr]) -> Non
         named = bounds.setdefault(frozenset((left.table.lower(), right.table.lower())), set())
         named.add(left.name.lower())
         if len(one) == len(other) == 1 and one != other and named >= {"window_start", "window_end"}:
-            raise error_at(text, node, "a join on both bounds of windows that differ in size", "give both one size")
+            raise error_at(
+                text, node, "a join on both bounds of windows that differ in size is not possible", "give both one size"
+            )
 
 
 def _hoist(tree: exp.Expr, table: exp.Expr) -> None:
@@ -153,7 +155,9 @@ def _subquery(text: str, table: exp.Expr) -> exp.Expr:
 def _check_steps(text: str, name: str, durations: Sequence[exp.Expr]) -> None:
     step, size = (duration(text, one) for one in durations[:2])
     if name == "CUMULATE" and size % step:
-        raise error_at(text, durations[1], "CUMULATE of a size that is not a multiple of its step", "make it one")
+        raise error_at(
+            text, durations[1], "CUMULATE of a size that is not a multiple of its step is not possible", "make it one"
+        )
     if size // step > MOST_WINDOWS:
         message = f"{size // step:,} windows of {name} that a row is in"
         raise error_at(text, durations[0], message, f"write a longer step: a row may be in {MOST_WINDOWS:,}")
