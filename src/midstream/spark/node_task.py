@@ -43,6 +43,7 @@ from midstream.state.store.chunk_cache import ChunkCache
 from midstream.state.store.transfers import threads
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
+from midstream.step.lane_report import encode_lanes
 from midstream.step.spreading.arrivals import no_rows
 from midstream.step.spreading.deployed import Deployed, bound_of, join_of, step_spread
 from midstream.step.spreading.listed import Groups, Nodes
@@ -137,7 +138,15 @@ class _Work:
         cache = list(ChunkCache.here().use.since(self._used_before))
         files, nodes = self._files.finish(), self._done
         kept = [encode(one) for one in self._kept]
-        return {"lanes": {}, "files": files, "seen": {}, "entered": [], "nodes": nodes, "cache": cache, "kept": kept}
+        return {
+            "lanes": encode_lanes({}),
+            "files": files,
+            "seen": {},
+            "entered": [],
+            "nodes": nodes,
+            "cache": cache,
+            "kept": kept,
+        }
 
     def _place(self, part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
         # The partition finds how the query is spread in this step, and sends its rows home.
