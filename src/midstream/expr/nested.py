@@ -28,7 +28,7 @@ def field_of(value: Expression, name: str) -> Expression:
     "struct_extract(A.info, 'ip'::string)"
     """
     if not is_.is_struct(value.type):
-        raise wrong(f"a field {name!r} of a value of type {value.type}", "only a STRUCT has fields")
+        raise wrong(f"a value of type {value.type} has no field {name!r}", "only a STRUCT has fields")
     names = [field.name for field in value.type]
     found = [n for n in names if n == name] or [n for n in names if n.lower() == name.lower()]
     if len(found) != 1:
@@ -42,16 +42,18 @@ def part_of(value: Expression, key: Expression) -> Expression:
         return field_of(value, key.value)
     if is_.is_map(value.type):
         if "other" in (family(key.type), family(value.type.key_type)):
-            raise wrong(f"a key of type {key.type} of a value of type {value.type}", "only plain keys are looked for")
+            raise wrong(f"a key of type {key.type} of a value of type {value.type} is not possible", "use a plain key")
         return plain(Call(value.type.item_type, ENTRY, (value, cast(key, value.type.key_type))))
     if is_list(value.type):
         if family(key.type) != "integer":
             shown = f"an item {key.value!r}" if isinstance(key, Literal) else f"an item of type {key.type}"
-            raise wrong(f"{shown} of a list", "write its number")
+            raise wrong(f"{shown} of a list is not possible", "write its number")
         if isinstance(key, Literal) and key.value == 0:
-            raise wrong("an item 0 of a list", "items count from 1, and from -1 at the end")
+            raise wrong("a list has no item 0", "items count from 1, and from -1 at the end")
         return plain(Call(value.type.value_type, ITEM, (value, cast(key, INT64))))
-    raise wrong(f"a subscript of a value of type {value.type}", "only a list, a MAP or a STRUCT has parts")
+    raise wrong(
+        f"a subscript of a value of type {value.type} is not possible", "only a list, a MAP or a STRUCT has parts"
+    )
 
 
 def constant_of(node: exp.Expr) -> Literal | None:
@@ -74,16 +76,18 @@ def is_list(type: pa.DataType) -> bool:
 def _counted(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     (value,) = arguments
     if not is_list(value.type) and not is_.is_map(value.type):
-        raise wrong(f"the number of items of a value of type {value.type}", "only a list or a MAP has items")
+        raise wrong(f"a value of type {value.type} has no number of items", "only a list or a MAP has items")
     return INT64, arguments
 
 
 def _contained(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     lists, value = arguments
     if not is_list(lists.type):
-        raise wrong(f"what a value of type {lists.type} contains", "only a list has items")
+        raise wrong(f"a value of type {lists.type} contains no items", "only a list has items")
     if "other" in (family(lists.type.value_type), family(value.type)):
-        raise wrong(f"a value of type {value.type} in one of type {lists.type}", "only plain items are looked for")
+        raise wrong(
+            f"a value of type {value.type} cannot be looked for in one of type {lists.type}", "use a plain item"
+        )
     return BOOLEAN, (lists, cast(plain(value), lists.type.value_type))
 
 

@@ -43,7 +43,7 @@ def _text(argument: Expression) -> Expression:
 
 def _word(argument: Expression) -> Expression:
     if not isinstance(argument, Literal) or not isinstance(argument.value, str):
-        raise wrong("a text that is not a constant", "write it as a text in quotes")
+        raise wrong("a text that is not a constant is not possible here", "write it as a text in quotes")
     return argument
 
 
@@ -73,7 +73,7 @@ def groups(rule: Rule) -> Rule:
     def checked(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         type, (text, expression, group) = rule(arguments)
         if not isinstance(group, Literal) or not isinstance(expression, Literal) or group.value is None:
-            raise wrong("a group that is not a constant", "write its number")
+            raise wrong("a group that is not a constant is not possible", "write its number")
         pattern.check_group(expression.value, group.value)
         return type, (text, expression, group)
 
@@ -105,10 +105,10 @@ def bucket(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A width above zero, a moment, and the constant moment at which one of the buckets begins."""
     width, moment, origin = arguments[0], _moment(arguments[1]), arguments[2]
     if not isinstance(width, Literal) or family(width.type) != "duration" or not width.value > timedelta(0):
-        raise wrong("buckets of no fixed width", "write TIME_BUCKET(INTERVAL 10 MINUTES, ts)")
+        raise wrong("buckets of no fixed width are not possible", "write TIME_BUCKET(INTERVAL 10 MINUTES, ts)")
     if not isinstance(origin, Literal) or family(origin.type) not in TIMES:
         remedy = "write a constant, such as TIMESTAMP '1970-01-01', or INTERVAL 5 MINUTES"
-        raise wrong("buckets that begin at no constant time", remedy)
+        raise wrong("buckets that begin at no constant time are not possible", remedy)
     kind = pa.timestamp("us", moment.type.tz)
     return kind, (width, cast(moment, kind), cast(cast(origin, TIMESTAMP), kind))
 
@@ -125,7 +125,9 @@ def windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     if len(lengths) < len(given) or min(lengths[:2]) <= none or any(moved < none for moved in lengths[2:]):
         raise wrong("the windows have no fixed length", "write INTERVAL '10' MINUTES, the step before the size")
     if (count := lengths[1] // lengths[0]) > MOST_WINDOWS:
-        raise wrong(f"{count:,} windows that a row is in", f"write a longer step: it may be in {MOST_WINDOWS:,}")
+        raise wrong(
+            f"a row is in {count:,} windows, which are too many", f"write a longer step: it may be in {MOST_WINDOWS:,}"
+        )
     kind = pa.timestamp("us", moment.type.tz)
     moved = durations[2:] or [Literal(DURATION, none)]
     return pa.large_list(kind), (cast(moment, kind), *durations[:2], *moved)
@@ -136,7 +138,7 @@ def growing_windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     type, fitted = windows(arguments)
     step, size = (one.value for one in fitted[1:3] if isinstance(one, Literal))
     if size % step:
-        raise wrong("CUMULATE of a size that is not a multiple of its step", "make it one")
+        raise wrong("CUMULATE of a size that is not a multiple of its step is not possible", "make it one")
     return type, fitted
 
 
@@ -155,7 +157,9 @@ def bits(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     if family(unified[0].type) == "boolean":
         unified = tuple(cast(a, INT64) for a in unified)  # They are all NULL.
     if family(unified[0].type) != "integer":
-        raise wrong("bits of a UBIGINT together with a signed integer", "CAST one of them to the other's type")
+        raise wrong(
+            "bits of a UBIGINT together with a signed integer are not possible", "CAST one of them to the other's type"
+        )
     return unified[0].type, unified
 
 

@@ -175,7 +175,7 @@ def _as_of(text: str, tree: exp.Select, before: Sequence[exp.Expr], join: exp.Ex
 
     natural = join.text("method").upper() == "NATURAL"
     if side.upper() in ("RIGHT", "FULL") or kind.upper() in ("SEMI", "ANTI") or natural or _is_comma(join):
-        raise refused("an as-of join other than JOIN and LEFT JOIN")
+        raise refused("an as-of join other than JOIN and LEFT JOIN is not possible")
     assert size is not None
     keys, time, strict, own_time = _asked(join, before[0], refused)
     base = _one_of_a_time(source, [*(own for own, _ in keys), own_time])
@@ -255,17 +255,15 @@ def _asked(
         own, other = (left, right) if _reads(left, alias) else (right, left)
         turned = own is right
         if own is None or other is None or not _reads(own, alias) or _reads(other, alias):
-            raise refused("a condition of an as-of join that does not compare both sides")
+            raise refused("a condition of an as-of join does not compare both sides")
         if isinstance(part, exp.EQ):
             keys.append((own, other))
         elif time is None and isinstance(part, (exp.LTE, exp.LT) if not turned else (exp.GTE, exp.GT)):
             time, strict, own_time = other, isinstance(part, exp.LT | exp.GT), own
         else:
-            raise refused(
-                "a condition of an as-of join that is not an equality, and not that B.ts is no later than A.ts"
-            )
+            raise refused("a condition of an as-of join is neither an equality nor A.ts >= B.ts")
     if time is None:
-        raise refused("an as-of join that compares no times")
+        raise refused("an as-of join compares no times")
     return keys, time, strict, own_time
 
 
