@@ -104,7 +104,7 @@ def test_what_has_not_changed_is_not_computed(job: Played, tmp_path: Path, monke
     job.push()
     second = asking.get(path, headers={"If-None-Match": tag})
     assert second.status_code == 200
-    Checkpoint.open(tmp_path / "ckpt").commands.append(ms.step.commands.pin.Pin("q"))
+    Checkpoint.open(tmp_path / "ckpt").commands.append(ms.commands.pin.Pin("q"))
     assert asking.get(path, headers={"If-None-Match": second.headers["etag"]}).status_code == 200
 
 

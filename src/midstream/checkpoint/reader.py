@@ -92,6 +92,13 @@ class Checkpoint:
             why = "; ".join(f"query {name} was refused: {one.reason}" for name, one in refused.items())
             under_way = self.under_way(-1)
             so_far = "" if under_way is None else f": {under_way.sentence(time.time())}"
+            life = self.liveness_by(())
+            if not why and life.state == "failed":
+                raise CheckpointError(
+                    f"the job has not finished a step yet: {life.sentence(time.time())}",
+                    place=self.url,
+                    remedy="correct the cause, and start the job again",
+                )
             raise CheckpointError(
                 f"the job has not finished a step yet{f': {why}' if why else so_far}",
                 place=self.url,

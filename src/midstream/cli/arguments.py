@@ -73,6 +73,10 @@ class Host(Enum):
 
 
 Engine = Annotated[Host, typer.Option("--engine", help="Spark, or embedded: this one process, for folders of files.")]
+EngineIfGiven = Annotated[
+    Host | None,
+    typer.Option("--engine", help="Engine that is to run the job; without it that of the checkpoint, else Spark."),
+]
 AllowOperator = Annotated[
     list[str] | None,
     typer.Option(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.arguments import AllowOperator, AllowSource, AsJson, CommandGroup, Engine, Host, placed
+from midstream.cli.arguments import AllowOperator, AllowSource, AsJson, CommandGroup, EngineIfGiven, Host, placed
 from midstream.cli.output import print_json, say
 from midstream.model.errors import MidstreamError
 from midstream.model.words import counted
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 @placed(CommandGroup.RUN, "midstream check job.toml", "midstream check job.toml --json")
 def check(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", dir_okay=False)],
-    engine: Engine = Host.SPARK,
+    engine: EngineIfGiven = None,
     allow_operator: AllowOperator = None,
     allow_source: AllowSource = None,
     as_json: AsJson = False,
@@ -48,7 +49,7 @@ def check(
 
 
 def looked_at(
-    path: Path, engine: Host, operators: list[str] | None, sources: list[str] | None
+    path: Path, engine: Host | None, operators: list[str] | None, sources: list[str] | None
 ) -> tuple[JobFile | None, CheckedJob]:
     """Read and check a job file, and allow from then on what the command line allows.
 
@@ -63,9 +64,23 @@ def looked_at(
     allow_sources(*(sources or ()))
     if read.job is None:
         return None, CheckedJob(list(read.faults))
-    found = checked_job(read.job, engine is Host.EMBEDDED, read.unread)
+    embedded = _is_embedded(read.job) if engine is None else engine is Host.EMBEDDED
+    found = checked_job(read.job, embedded, read.unread)
     found.faults = _by_line([*read.faults, *found.faults])
     return read.job, found
+
+
+def _is_embedded(job: JobFile) -> bool:
+    # Whether the embedded engine has begun the job; a checkpoint that cannot be read is a fault that is found later.
+    from midstream.checkpoint.folders import Folders
+    from midstream.model.manifest import EMBEDDED
+    from midstream.state.store.places import located
+
+    with suppress(MidstreamError):
+        folders = Folders(located(job.checkpoint))
+        newest = folders.manifests.latest() if folders.storage.names() else None
+        return newest is not None and newest.published.host == EMBEDDED
+    return False
 
 
 def _by_line(faults: list[MidstreamError]) -> list[MidstreamError]:

@@ -149,9 +149,13 @@ def header_warnings(name: str, spec: SourceSpec) -> list[str]:
 
 
 def folder_warnings(name: str, spec: SourceSpec) -> list[str]:
-    """Return a warning for what neither host reads: folders within the folder of a stream, and broken links."""
+    """Return warnings for a folder that is missing, and for what no host reads: inner folders and broken links."""
     path = _path_here(spec.path) if spec.format in SELF_DESCRIBING else None
     options = {key.lower() for key in spec.options}
+    if path is not None and not os.path.exists(path) and not glob.has_magic(path):
+        return [
+            f"stream {name} reads {path}, which is not there yet. Correct the path, or its rows come once it exists"
+        ]
     if path is None or not os.path.isdir(path) or "recursivefilelookup" in options:
         return []
     warnings = []

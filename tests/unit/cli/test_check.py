@@ -330,6 +330,21 @@ def test_files_that_were_read_may_be_gone(folder: Path, capsys: pytest.CaptureFi
     assert (code, told["faults"]) == (0, [])
 
 
+def test_a_folder_that_is_missing_is_told_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "job.toml").write_text((folder / "job.toml").read_text().replace("in/B", "in/mistyped"))
+    code, told = found("--engine", "embedded", capsys=capsys)
+    assert code == 0 and any("stream B reads in/mistyped, which is not there yet" in one for one in told["warnings"])
+
+
+def test_a_first_step_that_failed_is_told_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder, JOB)
+    (folder / "in" / "B" / "0.csv").write_text("ts,v\n1,2\n")
+    assert main(["run", "job.toml", "--once", "--engine", "embedded"]) != 0
+    assert main(["status", "ckpt"]) == 1
+    told = capsys.readouterr().err
+    assert "has not finished a step yet: failed" in told and "start the job again" in told
+
+
 def test_options_of_spark_for_results_of_another_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(folder, JOB.replace("SELECT A.k", "SELECT A.ts AS at, A.k"))
     assert main(["run", "job.toml", "--once", "--engine", "embedded"]) == 0
@@ -352,6 +367,8 @@ def test_a_checkpoint_of_another_job(folder: Path, capsys: pytest.CaptureFixture
     _, told = found("--engine", "embedded", capsys=capsys)
     assert "the checkpoint has the streams other, this job has A, B, C" in told["faults"][0]["message"]
     _, told = found(capsys=capsys)
+    assert "the checkpoint has the streams other" in told["faults"][0]["message"], "by the engine of the checkpoint"
+    _, told = found("--engine", "spark", capsys=capsys)
     assert "the checkpoint belongs to an embedded engine" in told["faults"][0]["message"]
     assert "run it with --engine embedded" in told["faults"][0]["remedy"]
 
