@@ -110,8 +110,10 @@ def greatest_by_partition(
 
 @dataclass(frozen=True)
 class _Form:
-    """How tables of a schema are read: whether they have the stream's columns `alone`, in its order, and whether also
-    the partition of each row; the way of each column, and the `names` of the columns that are read.
+    """The way in which tables of a schema are read, with the `names` of the columns that are read.
+
+    `alone`: the tables have the stream's columns, in its order, and no others. `partitioned`: they have the partition
+    of each row.
     """
 
     given: pa.Schema

@@ -15,17 +15,8 @@ if TYPE_CHECKING:
 STREAMS = ("stream", "rows", "late", "dead", "greatest time", "watermark", "holds back")
 TABLES = ("table", "version", "since step", "rows", "size")
 QUERIES = (
-    "query",
-    "since step",
-    "plan",
-    "sees",
-    "rows out",
-    "dead",
-    "comparisons",
-    "state rows",
-    "optimizer",
-    "results",
-)
+    "query", "since step", "plan", "sees", "rows out", "dead", "comparisons", "state rows", "optimizer", "results",
+)  # fmt: skip
 REFUSED = ("query", "step", "why")
 PROPOSALS = ("query", "from", "to plan", "by", "saves", "since step")
 SPREADS = (

@@ -582,7 +582,7 @@ class KafkaSource(FileSource):
 
     @cached_property
     def _kinds(self) -> set[str]:
-        """What is kept of messages with their offsets and values."""
+        """The columns of messages that are kept with their offsets and values."""
         return {kind.removesuffix("Type") for kind in self._own_names.values()} & {"key", "timestamp"}
 
     @cached_property

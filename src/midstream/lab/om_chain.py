@@ -105,7 +105,7 @@ def round_robin(queues: Queues, seconds: float) -> None:
 
 @dataclass(frozen=True)
 class ScheduleCourse:
-    """What a schedule did: rows queued by round, of full width, rows given out and the longest wait in rounds by query.
+    """The course of a schedule: rows queued by round, of full width, and by query rows given out and the longest wait.
 
     A query waits in a round in which it has rows and gives none out.
     """

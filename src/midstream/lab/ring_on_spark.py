@@ -128,7 +128,7 @@ class SpreadRing:
 
 @dataclass(frozen=True)
 class StepCounts:
-    """What a ring's nodes did in a step: pairs compared by each, visits, rows held by each, rows that changed nodes.
+    """The work of a ring's nodes in a step: pairs compared by each, visits, rows held by each, rows that changed nodes.
 
     Of the virtual cluster `held` has all nodes' together, and `moved` is a step's share of the whole run's.
     """
@@ -281,7 +281,7 @@ class OnCluster:
 
     @cached_property
     def found(self) -> RingRun:
-        """What was counted in each step, and the results."""
+        """The counts of each step, and the results."""
         counts, _ = self._run
         arrivals = self.rows.arrivals(self.ring.ways, self.ring.selectivity)
         times = np.array([time for time, _, _ in arrivals.since(self.ends[0])])

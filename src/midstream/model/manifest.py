@@ -162,7 +162,7 @@ class LanePart(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its text; names in a store have no spaces."""
+        """The part as one text, since names in a store have no spaces."""
         moving = json.dumps(self.moving) if self.moving else "[]"
         return f"{self.name} {self.bytes} {self.checksum:08x} {self.rows} {moving}"
 
@@ -192,7 +192,7 @@ So what a step writes for a lane to which nothing happened is a name, and the la
 
 @dataclass(frozen=True)
 class LaneState(OwnForm, EncodedOnce):
-    """What one lane holds: listings by state id, and the snapshot of each query's box.
+    """The content of a lane: listings by state id, and the snapshot of each query's box.
 
     What is written as a `part` may not be read yet; then the first who asks for `states` or `boxes` reads it.
     """

@@ -51,7 +51,7 @@ class NodeWork:
 
 @dataclass(frozen=True)
 class RouteWork:
-    """What new rows of a source did along their probing order since the spread began.
+    """The work for new rows of a source along their probing order since the spread began.
 
     `rows` of them came, and visited the sources of `order` one after the other. `comparisons` and `matches` are those
     of each hop; the matches of a hop are the partial results of the next one.

@@ -21,7 +21,6 @@ from midstream.review.review import SHOWN, Reviewing, shown, significant
 from midstream.review.review_price import trees_at_once, usual_step
 from midstream.review.schedule import in_turn, look, paid
 from midstream.runtime import checks
-from midstream.runtime.garbage import uncollected
 from midstream.state.store.chunk_store import ChunkStore
 from midstream.units.draft import Draft
 
@@ -56,8 +55,7 @@ def review(draft: Draft, store: ChunkStore) -> Draft:
             continue
         attempt = draft.copy()
         try:
-            with uncollected():
-                _review(attempt, Reviewing(draft.manifest, one, now, store, trees_at_once(draft.manifest, one)))
+            _review(attempt, Reviewing(draft.manifest, one, now, store, trees_at_once(draft.manifest, one)))
         except MidstreamError as error:
             _failed(draft, one, now, str(error))
         except MemoryError:

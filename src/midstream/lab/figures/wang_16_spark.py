@@ -56,7 +56,7 @@ BURSTS: Mapping[str, tuple[float, str, float]] = {
     "16.7, twice the rate": (2.0, "small join", 0.2),
     "16.7, three times the rate": (3.0, "small join", 0.2),
 }
-"""How many times the rate becomes, the join, and its selectivity."""
+"""The factor of the rate, the join, and its selectivity."""
 
 STEP, STEADY, AFTER = 2.0, 2, 6
 """Seconds of a step where the rate changes, and the steps before and after that."""

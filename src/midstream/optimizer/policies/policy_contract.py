@@ -93,7 +93,7 @@ class Review:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a policy decides: the plan to go to, None to stay; why; and what it is to remember, as JSON values.
+    """The decision of a policy: the plan to go to, or None to stay, the reason, and its memory as JSON values.
 
     The next review comes when the running plan has lost `hurdle` times what a review takes. `regret` is what a plan
     saves, in nanoseconds of work a second, that is to wait for the next review: that counts as lost meanwhile.
