@@ -118,7 +118,8 @@ def plan_step(
     """Take the commands in order; one that cannot be done becomes a `CommandRefused` event and changes nothing.
 
     A host may `refuse` one that could be done. With the `chunks` of the manifest the optimizer reviews plans and lanes
-    after that, as far as it is allowed to.
+    after that, as far as it is allowed to, and rings get other lengths. Without them nothing is decided by counters, so
+    that a command that comes next is checked on what it will find.
     `timing` is what the host has measured, by which it decides on lanes from the next step on.
     """
     step = manifest.step + 1
@@ -148,7 +149,8 @@ def plan_step(
         current = settled(current, [demand for entry in current.queries.values() for demand in entry.demands.values()])
     changed = draft.changed or current.chains.keys() != manifest.chains.keys()
     current = recut(current, draft.events, changed=changed)
-    current = evened(lengthened(current, draft.events))
+    if chunks is not None:
+        current = evened(lengthened(current, draft.events))
     return StepPlan(
         keep_arrangement(manifest, current), manifest.shares, draft.migrations, tuple(draft.events), changed
     )

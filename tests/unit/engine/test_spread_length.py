@@ -11,6 +11,7 @@ import pytest
 import midstream as ms
 from midstream.model.events import QuerySpread
 from midstream.model.node_spread import NodeSpread
+from midstream.ring import lengthening
 from midstream.ring.lengthening import MEASURED, STEPS_BETWEEN, route_load
 from tests.unit.building import SECOND
 
@@ -130,6 +131,21 @@ def test_a_stream_with_few_rows_has_a_ring_of_its_own_length() -> None:
         assert lengths["A"] < min(lengths["B"], lengths["C"]), lengths
         shown = made.explain("q", format="json")["nodes"]
         assert shown["foreseen"]["lengths"] == lengths and sum("A" in one["slices"] for one in shown["nodes"]) <= 2
+
+
+def test_a_command_is_checked_on_the_spread_that_its_step_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not on the one that the step makes after it: while rows go over passively, orders must suit the former spread."""
+    monkeypatch.setattr(lengthening, "STEPS_BETWEEN", 2)
+    made = three("atr", nodes="auto")
+    made.push(rows(0, 2, "ABC"))
+    made.spread("q", "psp", "auto", relocation="passive")
+    for step in (1, 2):
+        made.push(rows(step, 2, "ABC"))
+    assert spread_of(made).before is not None
+    with pytest.raises(ms.PlanError, match="do not visit the master first"):
+        made.migrate("q", "[A: C B | B: A C | C: B A]")
+    made.push(rows(3, 2, "ABC"))
+    assert spread_of(made).since == 3 and spread_of(made).nodes == 1, "fewer nodes, by what was counted"
 
 
 def test_the_command_line_says_auto(tmp_path: Path) -> None:
