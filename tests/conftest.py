@@ -135,9 +135,15 @@ def draw_a_fifth(test: Any, least: int) -> None:
 @pytest.fixture
 def fifth(request: pytest.FixtureRequest) -> int:
     """The fifth of its cases that a random test draws."""
-    if is_hypothesis_test(request.function) and not SOAK:
-        request.function._hypothesis_internal_use_seed = request.param
     return int(request.param)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Have Hypothesis draw by the number of the fifth: a fixture that no test asks for is not set up."""
+    callspec = getattr(item, "callspec", None)
+    if isinstance(item, pytest.Function) and callspec is not None and is_hypothesis_test(item.function) and not SOAK:
+        setattr(item.function, "_hypothesis_internal_use_seed", callspec.params["fifth"])  # noqa: B010
 
 
 @pytest.hookimpl(tryfirst=True)
