@@ -54,7 +54,7 @@ def hand_overs(draw: st.DrawFn, drawn: Drawn, kinds: Sequence[str]) -> tuple[Mig
     return tuple(found)
 
 
-@drawing(100, soak=20, shrink=True)
+@drawing(150, soak=14, shrink=True)
 @given(st.data())
 def test_neither_migrations_nor_hand_overs_nor_restarts_show(data: st.DataObject) -> None:
     drawn = data.draw(cases(kinds=("join", "join", "single"), rows_windows=False, idle=True, sources=4))

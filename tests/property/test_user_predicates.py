@@ -67,7 +67,10 @@ def cases(draw: st.DrawFn, kinds: tuple[str, ...], *, rows_windows: bool) -> Cas
     joins = queries("ABCD"[:count], kinds=kinds, rows_windows=rows_windows, least=2, sources=4)
     drawn = draw(joins.filter(lambda query: len(query.sources) > 1))
     spec = draw(asking(drawn))
-    streams, sequence = draw_rows(draw(shapes(count, LARGEST[max(2, len(spec.all_sources))])))
+    shape = draw(shapes(count, LARGEST[max(2, len(spec.all_sources))]))
+    if draw(st.booleans()):  # Rows of one key meet.
+        shape = replace(shape, keys=1, nulls=0.0)
+    streams, sequence = draw_rows(shape)
     lives = Lifetime("q0", spec), Lifetime("twin", draw(twins(spec)))
     return Case(streams, cut(streams, sequence, draw(cuts())), lives, False)
 
