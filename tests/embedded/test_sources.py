@@ -279,7 +279,8 @@ def test_a_damaged_note_says_how_no_row_is_doubled(tmp_path: Path) -> None:
             assert running.step()
     note = tmp_path / "ckpt" / "sources" / "A" / "000001-000000000001.jsonl"
     note.write_text('{"file"')
-    with pytest.raises(ms.CheckpointError, match=r"notes of files.*midstream rewind CKPT 0;.*reads the files of its step again"):
+    remedy = r"notes of files.*midstream rewind CKPT 0;.*reads the files of its step again"
+    with pytest.raises(ms.CheckpointError, match=remedy):
         job(tmp_path / "ckpt", folder, tmp_path / "out")
     ms.open(tmp_path / "ckpt").rewind(0)
     with job(tmp_path / "ckpt", folder, tmp_path / "out") as running:
