@@ -1,3 +1,3 @@
 """Side-by-side measurements of midstream, Spark's own stream-stream join, and DuckDB."""
 
-import midstream as midstream  # Before numpy: see `midstream.job.processor`.
+import midstream as midstream  # Before numpy: see `midstream.pipeline.processor`.

@@ -25,8 +25,8 @@ import confluent_kafka
 import pyarrow as pa
 
 from benchmarks import kafka_peer
-from midstream.engine.file_formats import json_rows
-from midstream.engine.job_run import FileJob
+from midstream.embedded.file_formats import json_rows
+from midstream.embedded.job_run import FileJob
 from midstream.sql.ddl import parse_ddl
 from midstream.sql.job_file import parse_job
 from tests.kafka.broker import Broker, broker, job_text, stream

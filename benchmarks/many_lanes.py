@@ -23,10 +23,10 @@ from statistics import fmean, median
 from benchmarks.small_steps import Kind
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.writer import Writer
-from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.model.counters import Counters
 from midstream.model.ids import LaneId, OperatorId
 from midstream.model.manifest import LaneState, Manifest
+from midstream.pipeline.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import Seen
 from midstream.spark.task import stripped

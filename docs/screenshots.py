@@ -14,7 +14,7 @@ from playwright.sync_api import Browser
 from midstream.demo.flights import read_streams
 from midstream.demo.live import live_engine, steps
 from midstream.demo.play import QUERY
-from midstream.engine import Engine
+from midstream.embedded import Engine
 from tests.dashboard.browser import chromium
 from tests.dashboard.jobs import played
 

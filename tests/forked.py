@@ -113,7 +113,7 @@ class Fork:
 @cache
 def forks() -> Forks:
     """For programs that need no Spark."""
-    found = Forks("midstream.cli.main", "midstream.engine.job_run", "tests.embedded.crash_engine")
+    found = Forks("midstream.cli.main", "midstream.embedded.job_run", "tests.embedded.crash_engine")
     atexit.register(found.close)
     return found
 

@@ -30,8 +30,8 @@ LAYERS = (
     {"review"},
     {"step"},
     {"explain", "checkpoint", "sinks"},
-    {"job", "dashboard"},
-    {"engine"},
+    {"pipeline", "dashboard"},
+    {"embedded"},
     {"spark", "lab", "testing"},
     {"cli", "demo"},
     {"__init__", "__main__"},
@@ -75,7 +75,7 @@ taken from here. What a function without parameters keeps is what is installed.
 
 MOST_PARAMETERS = 8
 MADE_FOR_USERS = {
-    "cli/commands.py", "cli/optimizer_commands.py", "cli/run.py", "engine/engine.py", "spark/job.py",
+    "cli/commands.py", "cli/optimizer_commands.py", "cli/run.py", "embedded/engine.py", "spark/job.py",
     "spark/running_job.py", "commands/controls.py",
 }  # fmt: skip
 """Commands of the command line, and the methods of engines, jobs and runs."""

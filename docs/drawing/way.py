@@ -50,7 +50,7 @@ def watch() -> Call:
     engine.add_query("q", "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 20 SECONDS", plan="((A B) C)")
     engine.push({"A": _row(1), "B": _row(3)})
     engine.migrate("q", plan="(A (B C))", strategy="jisc")
-    root = Call("midstream.engine.engine", "Engine.push", 0)
+    root = Call("midstream.embedded.engine", "Engine.push", 0)
     stack: list[Call] = [root]
     opened: list[bool] = []
 

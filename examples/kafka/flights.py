@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from midstream.demo.flights import read_streams
-from midstream.engine.job_run import FileJob
+from midstream.embedded.job_run import FileJob
 from midstream.sql.job_file import parse_job
 
 ROWS = {"departures": 2_000, "arrivals": 6_000, "weather": 120}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from midstream.job import processor as processor  # It must be the first to load numpy.
+from midstream.pipeline import processor as processor  # It must be the first to load numpy.
 
 # isort: split
 from midstream import sinks
-from midstream.engine import Engine
-from midstream.job.opened import OpenCheckpoint
+from midstream.embedded import Engine
 from midstream.migration.strategy_contract import strategies
 from midstream.model import events
 from midstream.model.allowed import allow_operators, allow_sources
@@ -30,6 +29,7 @@ from midstream.model.errors import (
 )
 from midstream.model.extras import from_extra
 from midstream.operators.user_operator import UserOperator
+from midstream.pipeline.opened import OpenCheckpoint
 from midstream.sql.declare_predicate import predicate
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from midstream.spark.result_frames import results_stream
 
 open = OpenCheckpoint.of
-"""A checkpoint, by a path or a URL, to look at or to go back: see `midstream.job.opened.OpenCheckpoint`."""
+"""A checkpoint, by a path or a URL, to look at or to go back: see `midstream.pipeline.opened.OpenCheckpoint`."""
 
 __version__ = "0.2.0"
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.job.reconcile import with_streams
 from midstream.model.schema import StreamSchema
+from midstream.pipeline.reconcile import with_streams
 
 SCHEMA = "k BIGINT, v BIGINT, ts TIMESTAMP"
 W = "[RANGE 20 SECONDS]"

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import midstream as ms
-from midstream.engine.folder_source import FolderSource
+from midstream.embedded.folder_source import FolderSource
 from midstream.model.errors import InputError
 from midstream.sql.job_specs import SourceSpec
 from tests.embedded.test_sources import found, job, rows

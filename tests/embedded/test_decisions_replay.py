@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from midstream.checkpoint.reader import Checkpoint
-from midstream.job.crash_points import POINTS
+from midstream.pipeline.crash_points import POINTS
 from tests.embedded import decide_lanes_engine
 from tests.embedded.decide_engine import answers, main
 from tests.embedded.test_kills import newest, run_and_kill

@@ -16,7 +16,7 @@ import pytest
 
 import midstream as ms
 from midstream.cli.main import main
-from midstream.engine.generator_source import GeneratorSource
+from midstream.embedded.generator_source import GeneratorSource
 from midstream.model.errors import MidstreamError
 from midstream.sql.job_specs import SourceSpec
 from tests.forked import run

@@ -17,10 +17,10 @@ import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
-from midstream.engine.job_run import FileJob
-from midstream.job.crash_points import POINTS
+from midstream.embedded.job_run import FileJob
 from midstream.model.errors import WriteError
 from midstream.model.manifest import Manifest
+from midstream.pipeline.crash_points import POINTS
 from midstream.sinks import FileSink, StagedStep
 from midstream.sql.job_file import parse_job
 from tests.forked import Fork, forks, run

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from midstream.checkpoint.manifest_log import ManifestLog
-from midstream.job.crash_points import POINTS
 from midstream.model.manifest import Manifest
+from midstream.pipeline.crash_points import POINTS
 from midstream.state.store.chunk_cache import FOLDER
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import storage_at

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from midstream.job.crash_points import POINTS
 from midstream.model.node_spread import NodeSpread
+from midstream.pipeline.crash_points import POINTS
 from midstream.ring.lengthening import STEPS_BETWEEN
 from tests.embedded.cut_by_load_engine import CASE, SCHEMES, main
 from tests.embedded.test_kills import newest, run_and_kill

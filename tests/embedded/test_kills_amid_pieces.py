@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from midstream.job.crash_points import AMID_PIECES
+from midstream.pipeline.crash_points import AMID_PIECES
 from midstream.runtime import piece_writer
 from midstream.runtime.piece_writer import PieceSizes
 from tests.embedded.pieces_engine import CASE, PART, main

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from midstream.job.crash_points import POINTS
 from midstream.model.node_spread import NodeSpread
+from midstream.pipeline.crash_points import POINTS
 from tests.embedded.relocation_engine import CASE, main
 from tests.embedded.test_kills import newest, run_and_kill
 from tests.oracle.compare import assert_each_step_same

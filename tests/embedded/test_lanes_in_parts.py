@@ -10,14 +10,14 @@ import pytest
 
 import midstream as ms
 from midstream.checkpoint.folders import Folders
-from midstream.job.crash_points import POINTS
-from midstream.job.doctor import examine
 from midstream.model.manifest import MOST_INSIDE
+from midstream.pipeline.crash_points import POINTS
+from midstream.pipeline.doctor import examine
 from midstream.state.sweep import files_of
 from tests.embedded.crash_engine_of_many_lanes import LANES, main
 from tests.embedded.test_kills import check, newest, run_and_kill
-from tests.unit.job.test_opened import counted, rows
-from tests.unit.job.test_opened import start as few_lanes
+from tests.unit.pipeline.test_opened import counted, rows
+from tests.unit.pipeline.test_opened import start as few_lanes
 
 PROGRAM = "tests.embedded.crash_engine_of_many_lanes"
 

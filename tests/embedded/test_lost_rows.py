@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import midstream as ms
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE
 from midstream.cli.main import app
-from midstream.job.lost_rows import LostRows, LostRowsWatch
+from midstream.pipeline.lost_rows import LostRows, LostRowsWatch
 from tests.unit.cli.conftest import first_manifest
 
 JOB = """

@@ -11,11 +11,11 @@ import midstream as ms
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
-from midstream.job.outputs import Outputs
 from midstream.model import time_line
 from midstream.model.errors import CheckpointError, LostCheckpointError, UndeliveredError, WriteError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch, TimeLine
+from midstream.pipeline.outputs import Outputs
 from midstream.state.store.local import LocalStorage
 from tests.embedded.test_checkpoint import SQL, step
 from tests.embedded.test_faults import in_sink, rows
@@ -171,7 +171,7 @@ def test_an_engine_that_cannot_be_made_lets_go_of_the_checkpoint(
 ) -> None:
     engine(tmp_path).close()
     with monkeypatch.context() as patch:
-        patch.setattr("midstream.engine.engine.settings", lambda *given: 1 / 0)
+        patch.setattr("midstream.embedded.engine.settings", lambda *given: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             engine(tmp_path)
     engine(tmp_path).close()

@@ -12,8 +12,8 @@ import pytest
 
 import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
-from midstream.engine.folder_source import FolderSource
-from midstream.engine.job_run import FileJob
+from midstream.embedded.folder_source import FolderSource
+from midstream.embedded.job_run import FileJob
 from midstream.model.errors import WriteError
 from midstream.model.manifest import Manifest
 from midstream.sql.job_file import parse_job
@@ -368,7 +368,7 @@ def test_a_bound_of_files_that_is_no_number_is_refused() -> None:
 
 COUNTING = '''
 import pyarrow as pa
-from midstream.engine.file_source import FileSource
+from midstream.embedded.file_source import FileSource
 
 class Counting(FileSource):
     """Numbers, three in each piece."""

@@ -16,9 +16,9 @@ import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import app
-from midstream.engine.folder_source import table_rows
-from midstream.job.opened import OpenCheckpoint
+from midstream.embedded.folder_source import table_rows
 from midstream.model.events import TableDropped, TableSet
+from midstream.pipeline.opened import OpenCheckpoint
 from midstream.sql.job_specs import TableSpec
 from midstream.state.sweep import TABLES, sweep
 from tests.forked import run

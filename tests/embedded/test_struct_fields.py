@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.engine.job_run import FileJob
+from midstream.embedded.job_run import FileJob
 from midstream.sql.job_file import read_job_file
 
 DDL = "info STRUCT(ip VARCHAR, n BIGINT), ts TIMESTAMP"

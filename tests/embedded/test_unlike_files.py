@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from midstream.admission.admit import admit
 from midstream.cli.source_columns import source_columns
-from midstream.engine.file_formats import _lines_one_by_one, _plain_lines, file_columns, file_rows
-from midstream.engine.job_run import FileJob
+from midstream.embedded.file_formats import _lines_one_by_one, _plain_lines, file_columns, file_rows
+from midstream.embedded.job_run import FileJob
 from midstream.model.errors import InputError, LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.sql.ddl import parse_ddl

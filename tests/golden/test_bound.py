@@ -19,10 +19,10 @@ import pytest
 from midstream.commands.add_query import AddQuery
 from midstream.commands.base import taken
 from midstream.expr.expression import Expression
-from midstream.job.reconcile import streams_for
 from midstream.logical.query import Aggregate, Difference, LogicalNode, Lookups, OuterJoin, Query, query_of
 from midstream.model.manifest import EMBEDDED, Manifest, Published, StaticTable
 from midstream.model.schema import StreamSchema, TableSchema
+from midstream.pipeline.reconcile import streams_for
 from tests.docs.test_language_table import EXAMPLE, TAKEN
 from tests.golden.cases import FOLDER
 from tests.golden.test_golden import WRITE

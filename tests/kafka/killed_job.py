@@ -15,9 +15,9 @@ from typing import Any
 
 import confluent_kafka
 
-from midstream.engine.job_run import FileJob
-from midstream.engine.kafka_source import KafkaSource
-from midstream.job.crash_points import CrashPoint
+from midstream.embedded.job_run import FileJob
+from midstream.embedded.kafka_source import KafkaSource
+from midstream.pipeline.crash_points import CrashPoint
 from midstream.sql.job_file import read_job_file
 
 SINK_POINTS = ("amid_messages", "before_offsets", "before_commit", "after_commit")

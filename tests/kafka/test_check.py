@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from midstream.cli.main import main
 from midstream.dashboard.safety import Access
 from midstream.dashboard.server import Dashboard
-from midstream.engine.job_run import FileJob
+from midstream.embedded.job_run import FileJob
 from midstream.sql.job_file import parse_job
 from tests.dashboard.browser import chromium, opened
 from tests.kafka.broker import Broker, job_text, stream

@@ -18,8 +18,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from midstream.engine.job_run import FileJob
-from midstream.job.crash_points import POINTS
+from midstream.embedded.job_run import FileJob
+from midstream.pipeline.crash_points import POINTS
 from midstream.sql.job_file import parse_job
 from tests.drawing import FIFTHS, SOAK, chosen_fifth
 from tests.forked import forks, run

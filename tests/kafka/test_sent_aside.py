@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import midstream as ms
-from midstream.engine.job_run import FileJob
-from midstream.job.crash_points import CrashPoint
+from midstream.embedded.job_run import FileJob
 from midstream.model.errors import UndeliveredError, WriteError
+from midstream.pipeline.crash_points import CrashPoint
 from midstream.sinks.kafka import KafkaSink
 from midstream.sql.job_file import JobFile, parse_job
 from tests.kafka.broker import Broker, job_text, mark, stream

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.engine.job_run import FileJob
+from midstream.embedded.job_run import FileJob
 from midstream.model.errors import SinkError, WriteError
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.sinks import kafka as kafka_module

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import midstream as ms
-from midstream.engine import kafka_source
-from midstream.engine.job_run import FileJob
-from midstream.engine.kafka_source import KafkaSource
+from midstream.embedded import kafka_source
+from midstream.embedded.job_run import FileJob
+from midstream.embedded.kafka_source import KafkaSource
 from midstream.model.errors import CheckpointError, InputError, ReadError
 from midstream.sql.job_file import parse_job
 from tests.kafka.broker import Broker, broker, job_text, stream

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from midstream.engine.job_run import FileJob
-from midstream.engine.kafka_source import KafkaSource
-from midstream.engine.kafka_values import decoder
+from midstream.embedded.job_run import FileJob
+from midstream.embedded.kafka_source import KafkaSource
+from midstream.embedded.kafka_values import decoder
 from midstream.model.errors import InputError, LanguageError, MidstreamError, ReadError, SinkError, WriteError
 from midstream.sinks import kafka as kafka_sinks
 from midstream.sinks.kafka import KafkaSink

@@ -109,7 +109,7 @@ FAULTS = (
         ".bit(text)) & 1 != 0",
         ".bit(text) + 1) & 1 != 0",
         "a query gets the results of the next filter",
-        ("tests/unit/engine/test_sharing.py::test_rows_go_from_the_middle_of_what_is_held",),
+        ("tests/unit/embedded/test_sharing.py::test_rows_go_from_the_middle_of_what_is_held",),
     ),
     Fault(
         "sharing-sees-by-event-time",
@@ -117,7 +117,7 @@ FAULTS = (
         "here = arrived >= member.from_step",
         "here = self.column(label, TIME) >= (member.past or 0)",
         "a query that came late sees rows by their event time, not by when they arrived",
-        ("tests/unit/engine/test_sharing.py::test_a_query_that_began_later_meets_what_is_held",),
+        ("tests/unit/embedded/test_sharing.py::test_a_query_that_began_later_meets_what_is_held",),
     ),
     Fault(
         "sharing-chunk-in-the-slice-of-its-oldest-row",
@@ -141,7 +141,7 @@ FAULTS = (
         "chosen = rows.take(words == self.word)",
         "chosen = rows.take((words & self.word) == self.word)",
         "a row that passes two filters is joined in several partitions",
-        ("tests/unit/engine/test_sharing.py::test_rows_go_from_the_middle_of_what_is_held",),
+        ("tests/unit/embedded/test_sharing.py::test_rows_go_from_the_middle_of_what_is_held",),
     ),
     Fault(
         "sharing-wider-window-is-exact-too-early",
@@ -168,7 +168,7 @@ FAULTS = (
         "for route in self.routes[:start]]",
         "for route in self.routes[: start - 1]] if start else []",
         "new rows of two streams that follow each other in the routes never meet",
-        ("tests/unit/engine/test_spread.py::test_no_row_is_kept_twice_and_no_pair_compared_twice",),
+        ("tests/unit/embedded/test_spread.py::test_no_row_is_kept_twice_and_no_pair_compared_twice",),
     ),
     Fault(
         "ring-meets-twice-at-a-slice-edge",
@@ -224,7 +224,7 @@ FAULTS = (
         "        return self.ends(batch) >= self.bound",
         "        return self.ends(batch) > self.bound",
         "nodes drop a row one unit before its window ends",
-        ("tests/unit/engine/test_spread.py::test_no_row_is_kept_twice_and_no_pair_compared_twice",),
+        ("tests/unit/embedded/test_spread.py::test_no_row_is_kept_twice_and_no_pair_compared_twice",),
     ),
     Fault(
         "spread-ends-in-another-lane",
@@ -233,7 +233,7 @@ FAULTS = (
         "slots(key, spec.stream, whole).astype(np.int64) * count // 4096",
         "rows that come back from nodes lie in other lanes than those of their key that come later",
         (
-            "tests/unit/engine/test_spread_changes.py::test_back_in_lanes_it_can_have_any_plan_and_spreads_with_the_lanes",
+            "tests/unit/embedded/test_spread_changes.py::test_back_in_lanes_it_can_have_any_plan_and_spreads_with_the_lanes",
         ),
     ),
     # --- operators
@@ -253,7 +253,7 @@ FAULTS = (
         "at = indices((ends >= span[0]) & (ends < span[1]))",
         "at = indices((ends >= span[0]) & (ends <= span[1]))",
         "an unmatched row whose window ends where a step ends is given twice",
-        ("tests/unit/engine/test_outer_joins.py::test_a_row_whose_window_ends_where_a_step_ends_is_padded_once",),
+        ("tests/unit/embedded/test_outer_joins.py::test_a_row_whose_window_ends_where_a_step_ends_is_padded_once",),
     ),
     Fault(
         "outer-join-forgets-older-matches",
@@ -261,7 +261,7 @@ FAULTS = (
         "matches = [*old, new]",
         "matches = [new]",
         "a row that was matched in an earlier step is padded at the end of its window",
-        ("tests/unit/engine/test_outer_joins.py::test_what_a_subquery_makes_of_columns_is_null_in_padded_rows",),
+        ("tests/unit/embedded/test_outer_joins.py::test_what_a_subquery_makes_of_columns_is_null_in_padded_rows",),
     ),
     Fault(
         "aggregate-instant-twice",
@@ -301,7 +301,7 @@ FAULTS = (
         "elif age <= sizes[-1]:",
         "elif age < sizes[-1]:",
         "queries that share a join do not meet chunks as old as the widest of their windows",
-        ("tests/unit/engine/test_sharing.py::test_rows_go_from_the_middle_of_what_is_held",),
+        ("tests/unit/embedded/test_sharing.py::test_rows_go_from_the_middle_of_what_is_held",),
     ),
     Fault(
         "eddy-forgets-rows-of-the-step",
@@ -400,7 +400,7 @@ FAULTS = (
         "JoinState(state.spec, runs, state.purged + 2 * dropped, state.left_out)",
         "the rows that go because windows or filters changed count as purged twice",
         (
-            "tests/unit/engine/test_sharing.py::test_rows_that_go_with_the_query_of_the_widest_window_count_once_as_purged",
+            "tests/unit/embedded/test_sharing.py::test_rows_that_go_with_the_query_of_the_widest_window_count_once_as_purged",
         ),
     ),
     Fault(
@@ -467,7 +467,7 @@ FAULTS = (
         "{name: rows.late for name, rows in lanes.admitted.items() if rows.late.num_rows}",
         "{name: rows.late for name, rows in lanes.admitted.items() if rows.late.num_rows > 1}",
         "a single late row of a step is counted, but not put out",
-        ("tests/unit/engine/test_api.py::test_late_rows_and_dead_letters_by_stream",),
+        ("tests/unit/embedded/test_api.py::test_late_rows_and_dead_letters_by_stream",),
     ),
     Fault(
         "rescale-lists-held-results-in-every-lane",
@@ -529,31 +529,31 @@ FAULTS = (
     # --- checkpoint, job and engine
     Fault(
         "command-taken-twice",
-        "job/waiting_commands.py",
+        "pipeline/waiting_commands.py",
         "last_command=given[-1][0])",
         "last_command=given[-1][0] - 1)",
         "the last command of a step is taken again in the next",
-        ("tests/unit/engine/test_pending_commands.py::test_a_command_of_the_log_is_taken_once",),
+        ("tests/unit/embedded/test_pending_commands.py::test_a_command_of_the_log_is_taken_once",),
     ),
     Fault(
         "commit-before-the-sync",
-        "engine/durable.py",
+        "embedded/durable.py",
         "self.store.written(manifest), note()\n            self._unsynced.sync()\n",
         "self.store.written(manifest), note()\n",
         "a manifest is published whose chunks the loss of power may take",
-        ("tests/unit/engine/test_loss_of_power.py::test_what_a_manifest_lists_is_synced_before_it_is_published",),
+        ("tests/unit/embedded/test_loss_of_power.py::test_what_a_manifest_lists_is_synced_before_it_is_published",),
     ),
     Fault(
         "manifest-before-its-chunks",
-        "engine/durable.py",
+        "embedded/durable.py",
         "files, after, waiting = stage(), self.store.written(manifest), note()",
         "files, after, waiting = stage(), manifest, note()",
         "a manifest is published that lists chunks which are in memory alone",
-        ("tests/unit/engine/test_loss_of_power.py::test_what_a_manifest_lists_is_synced_before_it_is_published",),
+        ("tests/unit/embedded/test_loss_of_power.py::test_what_a_manifest_lists_is_synced_before_it_is_published",),
     ),
     Fault(
         "commit-before-the-last-is-sent",
-        "engine/durable.py",
+        "embedded/durable.py",
         '        if self.is_sending:\n            with watch.phase("sinks"):\n                self.settle()\n',
         "",
         "a step is committed before a thread has given a sink the one before it, which a kill then loses",

@@ -32,14 +32,14 @@ SOURCE = ROOT / "src" / "midstream"
 
 ROOMS: dict[str, tuple[str, ...]] = {
     "migration": ("src/midstream/migration", "tests/unit/migration", "tests/property", "tests/conformance"),
-    "sharing": ("src/midstream/sharing", "tests/unit/sharing", "tests/unit/engine", "tests/sharing"),
-    "ring": ("src/midstream/ring", "tests/unit/ring", "tests/unit/engine", "tests/property"),
-    "operators": ("src/midstream/operators", "tests/unit/operators", "tests/unit/engine", "tests/property"),
+    "sharing": ("src/midstream/sharing", "tests/unit/sharing", "tests/unit/embedded", "tests/sharing"),
+    "ring": ("src/midstream/ring", "tests/unit/ring", "tests/unit/embedded", "tests/property"),
+    "operators": ("src/midstream/operators", "tests/unit/operators", "tests/unit/embedded", "tests/property"),
     "plan": ("src/midstream/plan", "tests/unit/plan", "tests/golden", "tests/property"),
-    "state": ("src/midstream/state", "tests/unit/state", "tests/unit/engine", "tests/sharing", "tests/property"),
-    "runtime": ("src/midstream/runtime", "tests/unit/runtime", "tests/unit/engine", "tests/property"),
+    "state": ("src/midstream/state", "tests/unit/state", "tests/unit/embedded", "tests/sharing", "tests/property"),
+    "runtime": ("src/midstream/runtime", "tests/unit/runtime", "tests/unit/embedded", "tests/property"),
     **{
-        room: (f"src/midstream/{room}", "tests/unit/step", "tests/unit/engine", "tests/property")
+        room: (f"src/midstream/{room}", "tests/unit/step", "tests/unit/embedded", "tests/property")
         for room in ("admission", "units", "proposals", "commands", "review", "step")
     },
     **{
@@ -47,8 +47,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         for room in ("expr", "logical", "sql")
     },
     "checkpoint": ("src/midstream/checkpoint", "tests/unit/checkpoint", "tests/embedded", "tests/property"),
-    "engine": ("src/midstream/engine", "tests/unit/engine", "tests/embedded", "tests/property"),
-    "job": ("src/midstream/job", "tests/unit/job", "tests/unit/engine", "tests/embedded"),
+    "embedded": ("src/midstream/embedded", "tests/unit/embedded", "tests/embedded", "tests/property"),
+    "pipeline": ("src/midstream/pipeline", "tests/unit/pipeline", "tests/unit/embedded", "tests/embedded"),
     "sinks": ("src/midstream/sinks", "tests/sinks", "tests/embedded"),
     "spark": ("tests/spark",),
     "optimizer": ("src/midstream/optimizer", "tests/unit/optimizer", "tests/optimizer"),

@@ -11,14 +11,14 @@ import pytest
 import midstream as ms
 from midstream.checkpoint.plans_report import plans_report
 from midstream.cli.main import main
-from midstream.engine.job_run import FileJob
-from midstream.job.calibration_file import unit_costs
+from midstream.embedded.job_run import FileJob
 from midstream.model.codec import decode, encode
 from midstream.model.lane_choice import LaneOptimization
 from midstream.model.optimization import OptimizerSettings
 from midstream.optimizer.alternatives import cost_model
 from midstream.optimizer.cost.calibration import units_to_json
 from midstream.optimizer.cost.units import JoinUnitCosts
+from midstream.pipeline.calibration_file import unit_costs
 from midstream.sql.job_file import parse_job
 from tests.optimizer.drifting import BAD_FIRST, engine, rows, run
 from tests.optimizer.test_declared import JOB, root

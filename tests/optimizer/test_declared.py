@@ -10,7 +10,7 @@ import pytest
 
 import midstream as ms
 from midstream.commands.optimize import Optimize
-from midstream.engine.job_run import FileJob
+from midstream.embedded.job_run import FileJob
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.proposals.group_settings import settings_of

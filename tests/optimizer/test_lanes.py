@@ -12,7 +12,7 @@ import pytest
 
 import midstream as ms
 from midstream.cli.main import main
-from midstream.engine.job_run import FileJob
+from midstream.embedded.job_run import FileJob
 from midstream.model.codec import decode, encode
 from midstream.model.events import CommandRefused, LanesProposalClosed, LanesRescaled, LanesReviewed
 from midstream.model.manifest import Manifest

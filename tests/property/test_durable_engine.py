@@ -16,7 +16,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import midstream as ms
-from midstream.job.crash_points import POINTS, CrashPoint
+from midstream.pipeline.crash_points import POINTS, CrashPoint
 from tests.drawing import drawing
 from tests.oracle.compare import assert_each_step_same, difference
 from tests.property.cases import cases, migrations, rescales, restarts

@@ -16,7 +16,7 @@ from tests.property.drive import Action, Migrate, Run, _act, start
 from tests.property.queries import plans
 
 pytestmark = pytest.mark.property
-HERE = "tests.unit.engine.user_operators"
+HERE = "tests.unit.embedded.user_operators"
 FEEDING = ("gms", "gpt", "ghm")
 MOST_RESULTS = 300
 done: Counter[str] = Counter()

@@ -34,5 +34,5 @@ def test_a_function_of_arrow_tables_keeps_the_contract() -> None:
 
 
 def test_sinks_load_without_spark() -> None:
-    program = "import sys; sys.modules['pyspark'] = None; import midstream.job.outputs, midstream.testing"
+    program = "import sys; sys.modules['pyspark'] = None; import midstream.pipeline.outputs, midstream.testing"
     subprocess.run([sys.executable, "-c", program], check=True)

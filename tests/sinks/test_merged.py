@@ -18,7 +18,7 @@ import pytest
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
-from midstream.job.merge_results import Merging, merge_results
+from midstream.pipeline.merge_results import Merging, merge_results
 from midstream.sinks import merged as merged_module
 from midstream.sinks.merged import MergedResults
 from midstream.state.store.local import LocalStorage

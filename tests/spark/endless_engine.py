@@ -12,7 +12,7 @@ from types import FrameType
 
 import pyarrow.parquet as pq
 
-from midstream.engine.job_run import FileJob
+from midstream.embedded.job_run import FileJob
 from midstream.sql.job_file import JobFile
 from midstream.sql.job_specs import QuerySpec, SourceSpec, TableSpec
 from tests.spark.endless_job import QUERIES, RECENT, streams

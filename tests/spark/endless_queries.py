@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from midstream.checkpoint.reader import Checkpoint, upcoming
 from midstream.commands.set_table import SetTable
-from midstream.job.static_tables import set_table
+from midstream.pipeline.static_tables import set_table
 from midstream.state.store.files import FileStore
 from tests.crash_case import MATCHED
 from tests.oracle.answer import Answer, answers

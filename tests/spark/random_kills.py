@@ -43,12 +43,12 @@ from midstream.commands.migrate import Migrate
 from midstream.commands.rescale import Rescale
 from midstream.commands.reshare import Reshare
 from midstream.commands.spread import Spread
-from midstream.job.doctor import examine
 from midstream.migration.strategy_contract import discovered
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.events import StepDelayed
 from midstream.model.node_spread import OFF
+from midstream.pipeline.doctor import examine
 from midstream.ring.spreading import spreadings
 from midstream.sharing.schemes.scheme_contract import schemes
 from midstream.sinks.contract import STAGING

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
 from midstream.cli.spark_job import job_of
-from midstream.engine.job_run import FileJob
+from midstream.embedded.job_run import FileJob
 from midstream.spark.declared import declared_schema
 from midstream.sql.job_file import parse_job
 from tests.spark.drive import Place, finish, read_all

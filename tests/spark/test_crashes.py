@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from typing_extensions import override
 
-from midstream.job.crash_points import POINTS, CrashPoint
+from midstream.pipeline.crash_points import POINTS, CrashPoint
 from tests.crash_case import PLANS
 from tests.oracle.answer import Answer
 from tests.oracle.compare import assert_each_step_same

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from midstream.job.crash_points import POINTS
 from midstream.model.optimization import OptimizerSettings
 from midstream.optimizer.cost.units import PLAN_OBJECTIVES
 from midstream.optimizer.policies.policy_contract import policies
+from midstream.pipeline.crash_points import POINTS
 from tests.embedded import decide_lanes_engine
 from tests.embedded.decide_engine import answers, main, policy_file
 from tests.embedded.test_decisions_replay import LANES, decisions

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.cli.main import main
-from midstream.job.doctor import examine
+from midstream.pipeline.doctor import examine
 from midstream.state.store import chunk_cache, places
 from midstream.state.store.places import storage_at
 from tests.spark.processes import children

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from midstream.job.crash_points import POINTS, SPREAD_POINTS
+from midstream.pipeline.crash_points import POINTS, SPREAD_POINTS
 from midstream.ring import lengthening
 from midstream.ring.spreading import spreadings
 from tests.oracle.compare import assert_each_step_same

@@ -22,7 +22,7 @@ def frame_of(session, name, spec, patience):
 COUNTING = """
 import pyarrow as pa
 
-from midstream.engine.file_source import FileSource
+from midstream.embedded.file_source import FileSource
 from midstream.model.errors import InputError
 
 

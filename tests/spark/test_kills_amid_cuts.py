@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from midstream.job.crash_points import POINTS
+from midstream.pipeline.crash_points import POINTS
 from midstream.ring import lengthening
 from tests.embedded.cut_by_load_engine import main
 from tests.embedded.test_kills_amid_cuts import cuts

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.job.doctor import examine
 from midstream.model.manifest import MOST_INSIDE
+from midstream.pipeline.doctor import examine
 from tests.spark.crash_job import CASE, feed, the_job
 from tests.spark.drive import Place, finish
 from tests.spark.forked_drivers import ForkedDrivers

@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
-from midstream.job.patience import Patience
 from midstream.model.errors import ReadError, WriteError
 from midstream.model.events import StepDelayed
+from midstream.pipeline.patience import Patience
 from midstream.spark.running_job import Run
 from tests.crash_case import CHAIN, STREAMS
 from tests.oracle.compare import assert_each_step_same, assert_same

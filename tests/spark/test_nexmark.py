@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from midstream.job.crash_points import POINTS
+from midstream.pipeline.crash_points import POINTS
 from tests.embedded.nexmark_oracle import BOTH, COMERS, SQL, windowed
 from tests.embedded.test_nexmark import plain
 from tests.spark.drive import Place, finish, read_all

@@ -20,11 +20,11 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
 from midstream.commands.add_query import AddQuery
 from midstream.commands.change_query import ChangeQuery
-from midstream.job import carried_log
-from midstream.job.carried_log import CarriedLog
-from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.model.errors import WriteError
 from midstream.model.events import ChunksFetched, StepDelayed
+from midstream.pipeline import carried_log
+from midstream.pipeline.carried_log import CarriedLog
+from midstream.pipeline.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.spark.driver import Driver
 from midstream.spark.executor import Gathered
 from midstream.spark.running_job import Run

@@ -12,12 +12,12 @@ from midstream.commands.change_query import ChangeQuery
 from midstream.commands.drop_query import DropQuery
 from midstream.commands.migrate import Migrate
 from midstream.commands.reshare import Reshare
-from midstream.job import reconcile
-from midstream.job.reconcile import Declared, differences
 from midstream.model.command import Command
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest, Published
 from midstream.model.schema import StreamSchema
+from midstream.pipeline import reconcile
+from midstream.pipeline.reconcile import Declared, differences
 from midstream.sql.parse import bind_query
 from midstream.step.plan_step import plan_step
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from midstream.job.crash_points import AMID_PIECES
+from midstream.pipeline.crash_points import AMID_PIECES
 from midstream.runtime import piece_writer
 from midstream.runtime.piece_writer import PieceSizes
 from tests.spark.forked_drivers import ForkedDrivers

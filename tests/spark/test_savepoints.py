@@ -8,8 +8,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.job.doctor import examine
-from midstream.job.spark_log import offsets_of
+from midstream.pipeline.doctor import examine
+from midstream.pipeline.spark_log import offsets_of
 from tests.spark.test_time_lines import SQL, do, each, results
 
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.commands.migrate import Migrate
-from midstream.job.crash_points import POINTS
+from midstream.pipeline.crash_points import POINTS
 from midstream.sharing.schemes.scheme_contract import schemes
 from tests.crash_case import STREAMS
 from tests.oracle.compare import difference

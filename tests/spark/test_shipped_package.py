@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream
-from midstream.job.processor import DISABLED, numpy_settings
+from midstream.pipeline.processor import DISABLED, numpy_settings
 from midstream.spark import session
 from midstream.spark.task import StepTask
 

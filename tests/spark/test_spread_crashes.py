@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from typing_extensions import override
 
-from midstream.job.crash_points import POINTS, SPREAD_POINTS, CrashPoint
+from midstream.pipeline.crash_points import POINTS, SPREAD_POINTS, CrashPoint
 from midstream.spark import parcel
 from tests.oracle.compare import assert_each_step_same
 from tests.spark.drive import Hooks, Place, finish

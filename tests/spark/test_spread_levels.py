@@ -13,8 +13,8 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from typing_extensions import override
 
-from midstream.job.crash_points import POINTS, SPREAD_POINTS
 from midstream.model.events import CommandRefused
+from midstream.pipeline.crash_points import POINTS, SPREAD_POINTS
 from midstream.spark import parcel
 from midstream.spark.driver import Driver
 from midstream.state.store.local import LocalStorage

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.cli.main import main
-from midstream.job.doctor import examine
 from midstream.model.events import QuerySpread
+from midstream.pipeline.doctor import examine
 from midstream.ring import lengthening
 from midstream.state.store import chunk_cache, places
 from midstream.state.store.places import storage_at

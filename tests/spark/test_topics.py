@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.cli.main import main
 from midstream.cli.spark_job import job_of
-from midstream.engine.job_run import FileJob
-from midstream.job.step_times import StepTimes
+from midstream.embedded.job_run import FileJob
 from midstream.model.errors import CheckpointError, InputError, MidstreamError
+from midstream.pipeline.step_times import StepTimes
 from midstream.sinks import kafka as kafka_sinks
 from midstream.sql.job_file import parse_job
 from tests.kafka.broker import Broker, broker, job_text, stream

@@ -19,8 +19,8 @@ from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
 from midstream.cli.spark_job import job_of
-from midstream.engine.job_run import FileJob
-from midstream.job.lost_rows import dead_files
+from midstream.embedded.job_run import FileJob
+from midstream.pipeline.lost_rows import dead_files
 from midstream.sql.job_file import parse_job
 
 STREAMS = {"C": ("csv", 'options = { header = "true" }'), "J": ("json", ""), "P": ("parquet", "")}

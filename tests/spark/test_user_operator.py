@@ -14,7 +14,7 @@ from tests.crash_case import ROWS, STREAMS
 from tests.property.rows import cut
 from tests.spark.drive import Hooks, Place, finish, job, read_all
 
-ALIVE, PACKED = (f"tests.unit.engine.user_operators:{name}" for name in ("Alive", "Packed"))
+ALIVE, PACKED = (f"tests.unit.embedded.user_operators:{name}" for name in ("Alive", "Packed"))
 SQL = "SELECT A.u AS a, B.u AS b FROM A, B WHERE A.k = B.k WINDOW 9 SECONDS"
 STEPS = cut(STREAMS, ROWS, (20, 40, 50, 60, 80))
 MOVES = {
@@ -97,7 +97,7 @@ def test_what_goes_wrong_in_a_worker_names_the_operator(spark: SparkSession, tmp
     made = job(spark, place, STREAMS, {})
     sink = ms.sinks.files(place.answers("q"))
     made.query(
-        "q", SQL, sink=sink, operator="tests.unit.engine.user_operators:Failing", operator_options={"how": "raise"}
+        "q", SQL, sink=sink, operator="tests.unit.embedded.user_operators:Failing", operator_options={"how": "raise"}
     )
     with pytest.raises(ms.QueryError, match=r"failed in feed: ValueError\('no such luck'\).*user_operators:Failing"):
         finish(made)

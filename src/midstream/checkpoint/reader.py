@@ -42,7 +42,7 @@ class Checkpoint:
     Everything is read from files on each call, so that a running job is seen as it goes on.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from midstream.engine import Engine
+    >>> from midstream.embedded import Engine
     >>> with TemporaryDirectory() as folder:
     ...     Engine(lanes=2).save(folder + "/saved")
     ...     Checkpoint.open(folder + "/saved").report().lanes

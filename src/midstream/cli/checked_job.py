@@ -26,17 +26,17 @@ from midstream.commands.add_query import AddQuery
 from midstream.commands.add_stream import refuse_taken_name
 from midstream.commands.base import taken
 from midstream.commands.rescale import check_lanes
-from midstream.engine.folder_source import table_rows
-from midstream.job.calibration_file import with_unit_costs
-from midstream.job.outputs import dropped_next
-from midstream.job.reconcile import refuse_other_host, refuse_other_streams, with_streams
-from midstream.job.static_tables import unread
+from midstream.embedded.folder_source import table_rows
 from midstream.logical.query import query_of
 from midstream.model.allowed import check_settings_of_spark
 from midstream.model.errors import LanguageError, MidstreamError
 from midstream.model.manifest import EMBEDDED, SPARK, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.operators.user_operator import OperatorSpec
+from midstream.pipeline.calibration_file import with_unit_costs
+from midstream.pipeline.outputs import dropped_next
+from midstream.pipeline.reconcile import refuse_other_host, refuse_other_streams, with_streams
+from midstream.pipeline.static_tables import unread
 from midstream.proposals.settings import declared_optimizer
 from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sinks import as_sink

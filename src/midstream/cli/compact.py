@@ -26,7 +26,7 @@ def compact(
     so far, each once. The next run replaces this folder atomically. Run it as often as readers want newer rows.
     """
     from midstream.checkpoint.reader import Checkpoint
-    from midstream.job.merge_results import Merging, merge_results
+    from midstream.pipeline.merge_results import Merging, merge_results
     from midstream.sinks import FileSink, restored
     from midstream.state.store.places import located
 

@@ -23,8 +23,8 @@ def doctor(
 
     The exit code is 0 if no finding does harm, and 1 otherwise.
     """
-    from midstream.job.doctor import examine
-    from midstream.job.doctor.examination import CHECKS
+    from midstream.pipeline.doctor import examine
+    from midstream.pipeline.doctor.examination import CHECKS
 
     with progress_bar(as_json) as progress:
         task = progress.add_task("opening the checkpoint", total=len(CHECKS))

@@ -14,7 +14,7 @@ from midstream.cli.send import send
 
 if TYPE_CHECKING:
     from midstream.checkpoint.plans_report import PlansReport
-    from midstream.job.opened import OpenCheckpoint
+    from midstream.pipeline.opened import OpenCheckpoint
 
 
 @placed(CommandGroup.CHANGE, "midstream optimize ckpt pairs --mode auto", "midstream optimize ckpt --mode ask")
@@ -84,7 +84,7 @@ def optimize(
 ) -> None:
     """Set what the optimizer may do with a query, or with all: nothing, suggest plans, ask, or change plans itself."""
     from midstream.commands.optimize import Optimize
-    from midstream.job.calibration_file import unit_costs
+    from midstream.pipeline.calibration_file import unit_costs
     from midstream.proposals.settings import settings_of_values
 
     given = {
@@ -123,7 +123,7 @@ def plans(
 
     The figures come from the job's newest step; the command changes nothing.
     """
-    from midstream.job.opened import OpenCheckpoint
+    from midstream.pipeline.opened import OpenCheckpoint
 
     checkpoint = OpenCheckpoint.of(path)
     report = checkpoint.plans(query)

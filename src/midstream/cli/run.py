@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from midstream.checkpoint.reader import Checkpoint
-    from midstream.job.lost_rows import LostRows, Source
+    from midstream.pipeline.lost_rows import LostRows, Source
     from midstream.sql.job_file import JobFile
 
 POLL_SECONDS = 0.2
@@ -73,7 +73,7 @@ def run(
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
     from midstream.expr.duration import parse_duration
-    from midstream.job.lost_rows import summary_lines
+    from midstream.pipeline.lost_rows import summary_lines
 
     _check_cores(cores, master, engine)
     if (fail_on_late or fail_on_dead_letters) and not once:
@@ -114,7 +114,7 @@ def run(
 
 def _lost(checkpoint: Checkpoint, before: Mapping[Source, LostRows]) -> dict[Source, LostRows]:
     # Empty where the job has not done a step yet.
-    from midstream.job.lost_rows import lost_rows
+    from midstream.pipeline.lost_rows import lost_rows
 
     try:
         return lost_rows(checkpoint.report(), before)
@@ -185,7 +185,7 @@ def _run_embedded(
 ) -> dict[str, Any]:
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
-    from midstream.engine.job_run import FileJob
+    from midstream.embedded.job_run import FileJob
 
     checkpoint = Checkpoint(Folders(job.checkpoint))
     with (

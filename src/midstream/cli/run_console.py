@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self
 from midstream.cli.output import progress_line, say
 
 if TYPE_CHECKING:
-    from midstream.job.lost_rows import LostRows, LostRowsWatch, Source
-    from midstream.job.reported import Reported
     from midstream.model.events import Event, StepDelayed
+    from midstream.pipeline.lost_rows import LostRows, LostRowsWatch, Source
+    from midstream.pipeline.reported import Reported
 
 PLAIN_EVERY = 10.0
 """Seconds between lines of life where they cannot be renewed in place: in a file, or what a service manager keeps."""
@@ -52,7 +52,7 @@ class RunConsole:
 
     def lost(self, before: Mapping[Source, LostRows]) -> None:
         """Report lost rows that were not reported before."""
-        from midstream.job.lost_rows import LostRowsWatch
+        from midstream.pipeline.lost_rows import LostRowsWatch
 
         self._lost = LostRowsWatch(before)
 
@@ -60,7 +60,7 @@ class RunConsole:
         """Print the news of a running job, whose current step may be `delayed`."""
         from midstream.explain.event_sentence import event_lines, event_sentence
         from midstream.explain.life_line import life_line
-        from midstream.job.journal import is_news
+        from midstream.pipeline.journal import is_news
 
         if self._quiet:
             return

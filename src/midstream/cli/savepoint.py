@@ -30,7 +30,7 @@ def savepoint(
     as_json: AsJson = False,
 ) -> None:
     """Keep a step of a job under a name, until you drop the savepoint. The job may be running."""
-    from midstream.job.opened import OpenCheckpoint
+    from midstream.pipeline.opened import OpenCheckpoint
 
     checkpoint = OpenCheckpoint.of(path)
     if drop:
@@ -65,7 +65,7 @@ def fork(
 
     Results go below the new checkpoint, unless --sink says otherwise: never into what this job writes.
     """
-    from midstream.job.opened import OpenCheckpoint
+    from midstream.pipeline.opened import OpenCheckpoint
 
     sinks = {}
     for text in sink or ():
@@ -90,7 +90,7 @@ def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, 
     When you start the job again, it repeats those steps with the rows that its sources still have. It also takes the
     commands that were given since. A function sink cannot take results back: it is called again with the same steps.
     """
-    from midstream.job.opened import OpenCheckpoint
+    from midstream.pipeline.opened import OpenCheckpoint
 
     with busy(f"going back to {step}", as_json):
         went = OpenCheckpoint.of(path).rewind(step_of(step), take_over=take_over)

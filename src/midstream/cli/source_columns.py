@@ -12,9 +12,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from midstream.cli.spark_job import SELF_DESCRIBING, check_spec
-from midstream.engine.file_source import MOST_FILES, FileSource
-from midstream.engine.folder_source import FolderSource, broken_links, passed_over
-from midstream.engine.sources import source_kind, source_of
+from midstream.embedded.file_source import MOST_FILES, FileSource
+from midstream.embedded.folder_source import FolderSource, broken_links, passed_over
+from midstream.embedded.sources import source_kind, source_of
 from midstream.model.allowed import check_source
 from midstream.model.errors import InputError
 from midstream.model.words import counted, some

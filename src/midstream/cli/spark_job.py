@@ -8,9 +8,9 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from midstream.engine.file_source import FileSource
-from midstream.engine.folder_source import FolderSource
-from midstream.engine.sources import source_kind
+from midstream.embedded.file_source import FileSource
+from midstream.embedded.folder_source import FolderSource
+from midstream.embedded.sources import source_kind
 from midstream.model.columns_of_files import own_names
 from midstream.model.errors import InputError
 from midstream.model.spark_cause import stream_error
@@ -44,10 +44,10 @@ _TYPE_OF_TIMES = "spark.sql.timestampType"
 def job_of(session: Any, file: JobFile) -> Job:
     """Build the job that a job file describes, without starting it."""
     import midstream as ms
-    from midstream.engine.folder_source import table_rows
+    from midstream.embedded.folder_source import table_rows
     from midstream.expr.duration import parse_duration
-    from midstream.job.calibration_file import with_unit_costs
-    from midstream.job.patience import PATIENCE
+    from midstream.pipeline.calibration_file import with_unit_costs
+    from midstream.pipeline.patience import PATIENCE
     from midstream.proposals.settings import declared_optimizer
     from midstream.spark.declared import arrow_schema, as_read, declared_schema
     from midstream.spark.whole_files import WholeFiles

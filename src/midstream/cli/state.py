@@ -32,7 +32,7 @@ def state(
 ) -> None:
     """Show the states of a job's operators by lane (rows, bytes, times), or the rows of one operator."""
     from midstream.cli.savepoint import step_of
-    from midstream.job.opened import OpenCheckpoint
+    from midstream.pipeline.opened import OpenCheckpoint
 
     checkpoint, at = OpenCheckpoint.of(path), None if step is None else step_of(step)
     if query is not None:

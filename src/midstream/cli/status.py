@@ -58,10 +58,10 @@ def status(
 def _tell(checkpoint: Checkpoint, events: int, as_json: bool) -> None:
     from midstream.checkpoint.liveness import Liveness
     from midstream.explain.event_sentence import event_sentence
-    from midstream.job.lost_rows import dead_files
     from midstream.model.codec import decode
     from midstream.model.events import Event
     from midstream.model.step_time import StepUnderWay
+    from midstream.pipeline.lost_rows import dead_files
 
     report = checkpoint.report()
     value = checkpoint.status(report) | ({"events": checkpoint.last_events(events)} if events else {})

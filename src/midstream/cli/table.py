@@ -35,9 +35,9 @@ def table(
     from midstream.checkpoint.reader import Checkpoint, upcoming
     from midstream.cli.send import send
     from midstream.cli.source_columns import check_table_path
-    from midstream.engine.file_formats import READERS
-    from midstream.engine.folder_source import table_rows
-    from midstream.job.static_tables import set_table
+    from midstream.embedded.file_formats import READERS
+    from midstream.embedded.folder_source import table_rows
+    from midstream.pipeline.static_tables import set_table
     from midstream.sql.job_specs import TableSpec
     from midstream.state.store.files import FileStore
     from midstream.state.store.places import located

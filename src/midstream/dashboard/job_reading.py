@@ -60,7 +60,7 @@ class JobReading:
     `version` is another one as soon as something has happened that a view may show.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from midstream.engine import Engine
+    >>> from midstream.embedded import Engine
     >>> with TemporaryDirectory() as folder:
     ...     Engine(lanes=2).save(folder + "/saved")
     ...     reading = JobReadings(Checkpoint.open(folder + "/saved")).reading()

@@ -12,7 +12,7 @@ import pyarrow as pa
 from midstream.demo.acts import LATE_IN_THE_HEAT, LATENESS
 from midstream.demo.flights import DAY, INSTANT
 from midstream.demo.play import QUERY
-from midstream.engine import Engine
+from midstream.embedded import Engine
 
 ACT = LATE_IN_THE_HEAT
 FIRST_DAY, DAYS_A_STEP, DAYS_A_YEAR = 110, 4, 366

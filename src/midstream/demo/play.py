@@ -85,7 +85,7 @@ class Rehearsal:
 
 def rehearse(act: Act, replays: Mapping[str, Replay], mode: Mode) -> Rehearsal:
     """Run the act by the embedded engine, without a change except those that the optimizer makes in a mode."""
-    from midstream.engine import Engine
+    from midstream.embedded import Engine
 
     declare_within_km()
     files = {name: replays[name].files for name in act.streams}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.engine.stream_generator import GeneratedStream, Schedule
+from midstream.embedded.stream_generator import GeneratedStream, Schedule
 from midstream.model.window import SECOND
 
 GOLDEN = (5**0.5 - 1) / 2

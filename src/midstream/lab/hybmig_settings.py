@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
-from midstream.engine.stream_generator import Schedule
+from midstream.embedded.stream_generator import Schedule
 from midstream.lab.figure import Scale
 from midstream.lab.generator import Even, Workload, equal, query
 from midstream.lab.trace import Trace

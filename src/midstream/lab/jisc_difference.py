@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from midstream.engine.engine import Engine
+from midstream.embedded.engine import Engine
 
 FORWARDED = "forwarding, as printed"
 COMPLETED = "completed for the key that comes free"

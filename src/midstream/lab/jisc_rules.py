@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from midstream.engine.engine import Engine
+from midstream.embedded.engine import Engine
 
 PRESENT = "Procedure 1, line 1"
 FRESH = "Definition 2"

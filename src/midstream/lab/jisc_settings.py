@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.engine.stream_generator import Schedule
+from midstream.embedded.stream_generator import Schedule
 from midstream.lab.generator import Even, Workload, equal, query
 from midstream.lab.hybmig_settings import left_deep
 from midstream.lab.trace import Trace

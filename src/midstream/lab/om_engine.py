@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from midstream.engine import Engine
+from midstream.embedded import Engine
 from midstream.lab.om_rounds import MATCH, Q1, Rounds
 from midstream.lab.om_streams import Numbers, Traffic
 from midstream.model.events import PlanReviewed

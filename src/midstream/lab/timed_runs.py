@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from midstream.engine import Engine
-from midstream.engine.stream_generator import GeneratedStream
+from midstream.embedded import Engine
+from midstream.embedded.stream_generator import GeneratedStream
 from midstream.lab.generator import Workload, equal, query
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from midstream.engine import Engine
-from midstream.engine.stream_generator import Schedule
+from midstream.embedded import Engine
+from midstream.embedded.stream_generator import Schedule
 from midstream.lab.generator import Arrivals, Workload
 from midstream.lab.trace import Step, Trace
 from midstream.model.counters import Counters

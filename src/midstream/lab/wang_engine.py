@@ -9,7 +9,7 @@ from math import ceil
 
 import numpy as np
 
-from midstream.engine import Engine
+from midstream.embedded import Engine
 from midstream.lab.generator import Workload
 from midstream.lab.wang_queries import WangSetting
 from midstream.model.counters import Counters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from midstream.engine.stream_generator import GeneratedStream
+from midstream.embedded.stream_generator import GeneratedStream
 
 RATES = (20.0, 40.0, 60.0, 80.0)
 """Input rates of each stream, rows a second."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from midstream.engine import Engine
+from midstream.embedded import Engine
 from midstream.model.ids import StateKind
 
 LOWER, UPPER, COUNTED = 20, 10, 10

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from midstream.engine.stream_generator import GeneratedStream, Schedule
+from midstream.embedded.stream_generator import GeneratedStream, Schedule
 from midstream.lab.generator import Arrivals, Workload, equal, query
 from midstream.lab.trace import Numbers, Trace, TraceStage
 from midstream.lab.virtual_processor import PlanSwitch, Processor

@@ -26,8 +26,8 @@ from pyspark.sql.types import StructType
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
-from midstream.job.results import DeliveredResults
 from midstream.model.time_line import Stamp
+from midstream.pipeline.results import DeliveredResults
 from midstream.sinks import FileSink
 from midstream.state.store.places import storage_at
 

@@ -18,17 +18,7 @@ from pyspark.sql import DataFrame
 from midstream.checkpoint.writer import Writer
 from midstream.commands.add_query import AddQuery
 from midstream.commands.change_query import ChangeQuery
-from midstream.engine.file_formats import BadFile
-from midstream.job.carried_log import SparkLog
-from midstream.job.commits import Commits
-from midstream.job.crash_points import CrashPoint
-from midstream.job.journal import log_step
-from midstream.job.lost_rows import Source, warn_of_lost_rows
-from midstream.job.outputs import Outputs
-from midstream.job.patience import Patience
-from midstream.job.reconcile import Declared, differences
-from midstream.job.step_times import StepTimes, Stopwatch, timed
-from midstream.job.waiting_commands import WaitingCommands
+from midstream.embedded.file_formats import BadFile
 from midstream.logical.query import Query, query_of
 from midstream.model.command import Command
 from midstream.model.errors import (
@@ -44,6 +34,16 @@ from midstream.model.lane_choice import StepTiming
 from midstream.model.manifest import SPARK, Manifest, Published
 from midstream.model.spark_cause import own_error
 from midstream.model.words import FEW
+from midstream.pipeline.carried_log import SparkLog
+from midstream.pipeline.commits import Commits
+from midstream.pipeline.crash_points import CrashPoint
+from midstream.pipeline.journal import log_step
+from midstream.pipeline.lost_rows import Source, warn_of_lost_rows
+from midstream.pipeline.outputs import Outputs
+from midstream.pipeline.patience import Patience
+from midstream.pipeline.reconcile import Declared, differences
+from midstream.pipeline.step_times import StepTimes, Stopwatch, timed
+from midstream.pipeline.waiting_commands import WaitingCommands
 from midstream.runtime import piece_writer
 from midstream.runtime.watermark import Seen
 from midstream.spark.blocks import RowsRead

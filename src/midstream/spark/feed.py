@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from midstream.expr.duration import parse_duration
-from midstream.job.carried_log import SparkLog
 from midstream.logical.query import Query
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.window import SECOND
+from midstream.pipeline.carried_log import SparkLog
 from midstream.spark.job_streams import JobStream, needs
 from midstream.spark.layout import Intake, intake
 from midstream.spark.session import QUERY_SETTINGS, settings

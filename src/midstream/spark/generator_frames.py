@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from midstream.engine.generator_source import GeneratorSource, Piece
+from midstream.embedded.generator_source import GeneratorSource, Piece
 from midstream.model.codec import decode, encode
 from midstream.spark.declared import declared_schema
 from midstream.spark.session import ship

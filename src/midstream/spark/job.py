@@ -17,11 +17,15 @@ from midstream.commands.add_stream import refuse_taken_name
 from midstream.commands.base import taken
 from midstream.commands.rescale import check_lanes
 from midstream.expr.duration import parse_duration
-from midstream.job.carried_log import spark_log
-from midstream.job.frames import Rows, static_rows
-from midstream.job.outputs import Outputs, dropped_next
-from midstream.job.patience import PATIENCE
-from midstream.job.reconcile import (
+from midstream.model.errors import CheckpointError, InputError, QueryError
+from midstream.model.manifest import DEFAULT_SHARING, SPARK, Manifest
+from midstream.model.optimization import OptimizerSettings
+from midstream.model.schema import StreamSchema
+from midstream.pipeline.carried_log import spark_log
+from midstream.pipeline.frames import Rows, static_rows
+from midstream.pipeline.outputs import Outputs, dropped_next
+from midstream.pipeline.patience import PATIENCE
+from midstream.pipeline.reconcile import (
     Declared,
     redeclared,
     refuse_other_host,
@@ -29,12 +33,8 @@ from midstream.job.reconcile import (
     undeclared,
     with_streams,
 )
-from midstream.job.spark_log import has_run
-from midstream.job.static_tables import set_table, unread
-from midstream.model.errors import CheckpointError, InputError, QueryError
-from midstream.model.manifest import DEFAULT_SHARING, SPARK, Manifest
-from midstream.model.optimization import OptimizerSettings
-from midstream.model.schema import StreamSchema
+from midstream.pipeline.spark_log import has_run
+from midstream.pipeline.static_tables import set_table, unread
 from midstream.plan.notation import parse_plan
 from midstream.proposals.settings import settings_of_values
 from midstream.sharing.schemes.scheme_contract import scheme

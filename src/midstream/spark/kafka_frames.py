@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from midstream.engine.kafka_source import KafkaSource
+from midstream.embedded.kafka_source import KafkaSource
 from midstream.model.errors import InputError
 from midstream.model.spark_cause import stream_error
 from midstream.spark.declared import as_read, as_text, declared_schema

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.checkpoint.folders import REJECTED
-from midstream.job.outputs import RESULTS, JobOutput
 from midstream.model.codec import encode
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.ids import LaneId
 from midstream.model.manifest import LaneState, StateListing
+from midstream.pipeline.outputs import RESULTS, JobOutput
 from midstream.ring.columns import Visits
 from midstream.ring.joined_rows import JoinedRows, concatenated
 from midstream.ring.ring_course import nothing_joined

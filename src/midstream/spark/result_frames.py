@@ -22,9 +22,9 @@ from pyspark.sql.types import StructType
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
 from midstream.commands.add_query import AddQuery
-from midstream.job.results import committed_results
 from midstream.model.errors import QueryError, SinkError
 from midstream.model.manifest import Manifest
+from midstream.pipeline.results import committed_results
 from midstream.sinks import FileSink, StagedStep
 from midstream.spark.delivered_source import FILES_A_STEP, FORMAT, ResultsDataSource
 from midstream.spark.session import ship

@@ -21,13 +21,6 @@ from midstream.commands.base import StepCommand
 from midstream.commands.controls import Controls
 from midstream.commands.stop import Stop
 from midstream.dashboard.server import ShowsDashboard
-from midstream.job.crash_points import CrashPoint
-from midstream.job.journal import log_command, log_failure
-from midstream.job.outputs import Outputs
-from midstream.job.patience import Patience
-from midstream.job.reconcile import Declared, differences
-from midstream.job.reported import Reported
-from midstream.job.static_tables import TableControl, set_table
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import (
@@ -42,6 +35,13 @@ from midstream.model.events import ChunksFetched, Event, StepDelayed, StepDone
 from midstream.model.lane_choice import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, StepUnderWay, time_summary
+from midstream.pipeline.crash_points import CrashPoint
+from midstream.pipeline.journal import log_command, log_failure
+from midstream.pipeline.outputs import Outputs
+from midstream.pipeline.patience import Patience
+from midstream.pipeline.reconcile import Declared, differences
+from midstream.pipeline.reported import Reported
+from midstream.pipeline.static_tables import TableControl, set_table
 from midstream.spark.driver import Driver, OtherUnion
 from midstream.spark.feed import Feed, last_progress
 from midstream.spark.job_streams import declared_stream, rows_of_frame

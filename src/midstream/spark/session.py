@@ -25,9 +25,9 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import midstream
-from midstream.job.processor import numpy_settings
 from midstream.model.errors import CheckpointError, InputError, MidstreamError, ReadError, SparkError
 from midstream.model.spark_cause import own_error, spark_cause
+from midstream.pipeline.processor import numpy_settings
 
 TASK_ATTEMPTS = 4
 

@@ -10,10 +10,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from midstream.job.crash_points import AMID_PIECES, CrashPoint
-from midstream.job.outputs import RESULTS, JobOutput
 from midstream.model.ids import LaneId
 from midstream.model.manifest import OutputFile
+from midstream.pipeline.crash_points import AMID_PIECES, CrashPoint
+from midstream.pipeline.outputs import RESULTS, JobOutput
 from midstream.runtime.piece_writer import PieceSizes
 from midstream.sinks import Staging
 from midstream.state.store.transfers import threads

@@ -14,8 +14,6 @@ import pyarrow as pa
 
 from midstream.admission.admit import Mask, judge
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
-from midstream.job.crash_points import CrashPoint
-from midstream.job.outputs import RESULTS, JobOutput
 from midstream.model.allowed import allow_operators
 from midstream.model.codec import encode
 from midstream.model.counters import Counters
@@ -23,6 +21,8 @@ from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.ids import LaneId
 from midstream.model.lane_choice import LaneOptimization
 from midstream.model.manifest import ChunkRef, LaneState, Published
+from midstream.pipeline.crash_points import CrashPoint
+from midstream.pipeline.outputs import RESULTS, JobOutput
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.piece_writer import PieceSizes
 from midstream.runtime.watermark import LAST_TIME, Seen, StepClock

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from midstream.engine.kafka_source import KafkaSource, Range
+from midstream.embedded.kafka_source import KafkaSource, Range
 from midstream.model.errors import CheckpointError, ReadError
 from midstream.spark.session import ship
 from midstream.spark.whole_files import WholeFiles

@@ -20,9 +20,9 @@ from pyspark.sql import types as T
 from midstream.admission.admit import judge
 from midstream.admission.reading import read_in, ways_of
 from midstream.admission.refused_rows import CORRUPT, OFFSET, PARTITION, REASON, all_texts
-from midstream.engine.file_formats import BadFile
-from midstream.engine.file_source import FileSource
-from midstream.engine.folder_source import FolderSource
+from midstream.embedded.file_formats import BadFile
+from midstream.embedded.file_source import FileSource
+from midstream.embedded.folder_source import FolderSource
 from midstream.model.schema import StreamSchema
 from midstream.runtime.watermark import BEGINNING
 from midstream.state.base_state import TIME

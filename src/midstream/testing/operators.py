@@ -15,7 +15,7 @@ from random import Random
 
 import pyarrow as pa
 
-from midstream.engine import Engine
+from midstream.embedded import Engine
 from midstream.migration.strategy_contract import discovered
 from midstream.model.errors import StrategyError
 from midstream.operators.operator_form import OperatorForm, forms

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.engine import Engine
+from midstream.embedded import Engine
 from midstream.migration.strategy_contract import strategies
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, MigrationBegun, PlanPinned, PlanReviewed, ProposalClosed, ReviewFailed

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.engine import Engine
+from midstream.embedded import Engine
 from midstream.model.errors import StrategyError
 from midstream.sharing.chain_cost import ChainLoad, UnitCosts
 from midstream.sharing.schemes.scheme_contract import Figures, Scheme, schemes

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.engine import Engine
+from midstream.embedded import Engine
 from midstream.migration.strategy_contract import Strategy, discovered
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import DEFAULT_SHARING

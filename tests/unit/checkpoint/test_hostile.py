@@ -20,12 +20,12 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
 from midstream.commands.drop_query import DropQuery
-from midstream.job.doctor import examine
-from midstream.job.outputs import Outputs
 from midstream.model import allowed
 from midstream.model.codec import encode
 from midstream.model.manifest import ChunkRef, Manifest, QueryEntry
 from midstream.model.time_line import Epoch, TimeLine
+from midstream.pipeline.doctor import examine
+from midstream.pipeline.outputs import Outputs
 from midstream.sinks import FileSink
 from midstream.state.store.disk import seal, unseal
 from midstream.state.store.files import FileStore

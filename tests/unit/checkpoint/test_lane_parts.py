@@ -14,12 +14,12 @@ from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.manifest_file import written
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.writer import Writer
-from midstream.job.doctor import examine
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import LanesRescaled
 from midstream.model.ids import LaneId, OperatorId
 from midstream.model.manifest import MOST_INSIDE, LanePart, LaneState, Manifest
+from midstream.pipeline.doctor import examine
 from midstream.runtime.result_operator import Answer
 from midstream.state.store.files import FileStore, file_of
 from midstream.state.store.write_back import WriteBackStore

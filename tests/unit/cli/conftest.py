@@ -14,7 +14,7 @@ import pytest
 
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
-from midstream.engine import Engine
+from midstream.embedded import Engine
 from midstream.model.codec import encode
 from midstream.model.manifest import Manifest
 from midstream.state.store.memory import MemoryStore

@@ -22,9 +22,9 @@ from midstream.dashboard.app import metrics_of
 from midstream.dashboard.safety import Access
 from midstream.dashboard.server import Dashboard
 from midstream.explain.prometheus import CONTENT_TYPE, METRICS, Measured, exposition, prometheus_text
-from midstream.job.metrics_server import MetricsServer
 from midstream.model.errors import CheckpointError
 from midstream.model.step_time import StepTime, StepTotals
+from midstream.pipeline.metrics_server import MetricsServer
 from tests.docs.pages import ROOT
 from tests.unit.building import DDL, engine, table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from midstream.engine import Engine
-from midstream.engine.stream_generator import GeneratedStream, Schedule
+from midstream.embedded import Engine
+from midstream.embedded.stream_generator import GeneratedStream, Schedule
 from midstream.lab.generator import Workload, equal, query
 
 SQL = query("AB", [equal("A.k", "B.k")], "RANGE 1 SECOND")

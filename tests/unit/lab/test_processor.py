@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.engine.stream_generator import GeneratedStream, Schedule
+from midstream.embedded.stream_generator import GeneratedStream, Schedule
 from midstream.lab.generator import Workload, equal, query
 from midstream.lab.trace import Trace
 from midstream.lab.virtual_processor import QUERY, PlanSwitch, Prices, Processor

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-from midstream.engine import Engine
+from midstream.embedded import Engine
 from midstream.model.manifest import StateListing
 
 SECOND = 1_000_000

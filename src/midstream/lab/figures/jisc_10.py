@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.engine import Engine
+from midstream.embedded import Engine
 from midstream.lab.drawing import lines
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.jisc_settings import ROW, STREAMS, JoinChain

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.engine.stream_generator import Schedule
+from midstream.embedded.stream_generator import Schedule
 from midstream.lab.drawing import lines, mark
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.generator import Workload

@@ -1,8 +1,0 @@
-"""The embedded host: queries over tables pushed in this process, in memory or on a checkpoint.
-
-In: Arrow tables, queries, commands. Out: each query's results of each step and, on a checkpoint, in its sink.
-"""
-
-from midstream.engine.engine import Engine
-
-__all__ = ["Engine"]
