@@ -22,8 +22,8 @@ PAGE = Path("docs/ways.md")
 BATCH, SENT, TAKEN = "A batch from `push` to a sink", "A command until it is in the log", "The step that takes it"
 SOURCE = f"{Path(ms.__file__).parent}/"
 ROOMS = (
-    "admission", "checkpoint", "cli", "commands", "embedded", "pipeline", "migration", "proposals", "review", "sinks", "spark",
-    "step", "units",
+    "admission", "checkpoint", "cli", "commands", "embedded", "migration", "pipeline", "proposals", "review", "sinks",
+    "spark", "step", "units",
 )  # fmt: skip
 
 
