@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -21,6 +23,27 @@ _INT64 = pa.int64()
 def column_of(words: Words) -> pa.Array:
     """Wrap the words as a column on the same memory, without Arrow's conversion, which first looks for their type."""
     return pa.Array.from_buffers(_INT64, len(words), [None, pa.py_buffer(words)])
+
+
+def block_of(columns: Sequence[pa.Array]) -> Words | None:
+    """View columns of words as the rows of one block on the same memory; None where they do not lie one by one.
+
+    In a chunk's file they do, so that a mapped chunk takes no memory of the process.
+
+    >>> words = np.arange(6).reshape(2, 3)
+    >>> block_of([column_of(row) for row in words]).tolist(), block_of([pa.array([1, 2]), pa.array([3, 4])])
+    ([[0, 1, 2], [3, 4, 5]], None)
+    """
+    buffers, length = [column.buffers()[1] for column in columns], len(columns[0])
+    begin = buffers[0].address if length else 0
+    for row, (column, buffer) in enumerate(zip(columns, buffers, strict=True)):
+        if column.type != _INT64 or column.offset or column.null_count or not length:
+            return None
+        if buffer.address != begin + row * length * 8:
+            return None
+    # Each column keeps its own memory, which another one may not.
+    block = pa.foreign_buffer(begin, len(columns) * length * 8, base=buffers)
+    return np.frombuffer(block, np.int64).reshape(len(columns), length)
 
 
 def all_of(mask: npt.NDArray[np.bool_]) -> bool:

@@ -15,9 +15,18 @@ from typing_extensions import override
 from midstream.expr.expression import Expression
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME, Clock
-from midstream.state.combinations import Combinations, Mask, Selector, StillAlive, Words, concatenate, indices
+from midstream.state.combinations import (
+    Combinations,
+    Mask,
+    Selector,
+    StillAlive,
+    Words,
+    concatenate,
+    heading_of,
+    indices,
+)
 from midstream.state.compaction import PACE
-from midstream.state.gather import all_of, column_of
+from midstream.state.gather import all_of, block_of, column_of
 from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
 
@@ -236,15 +245,14 @@ def _forget(key: int, gone: weakref.ref[pa.RecordBatch]) -> None:
 
 
 def _read(batch: pa.RecordBatch, spec: StateSpec) -> SortedRun:
-    def words(name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return np.asarray(batch.column(name).to_numpy(zero_copy_only=True))
-
-    combinations = Combinations(
-        {label: words(f"ref:{label}") for label in spec.labels},
-        {clock: words(f"now:{clock}") for clock in spec.clocks},
-        {clock: words(f"until:{clock}") for clock in spec.clocks},
-    )
-    return SortedRun(words("code") if spec.index != "scan" else None, combinations)
+    clocks = tuple(spec.clocks)
+    heading = heading_of(tuple(spec.labels), clocks, clocks)
+    codes = None if spec.index == "scan" else np.asarray(batch.column("code").to_numpy(zero_copy_only=True))
+    columns = [batch.column(name) for name in heading.names]
+    words = block_of(columns)
+    if words is None:
+        words = np.array([column.to_numpy(zero_copy_only=True) for column in columns])
+    return SortedRun(codes, Combinations.of(heading, words))
 
 
 Key = tuple[Expression, ...]
