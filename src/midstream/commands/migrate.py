@@ -16,6 +16,7 @@ from midstream.model.command import OperatorOptions, OperatorPath, Prompt, Query
 from midstream.model.errors import StrategyError
 from midstream.model.events import Event, MigrationBegun, MigrationEnded
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.optimizer.statistics import Statistics
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
 from midstream.ring.declare import check_orders
@@ -77,6 +78,11 @@ class Migrate(StepCommand):
 
     @override
     def apply(self, draft: Draft) -> None:
+        nodes = draft.entry(self.query).nodes
+        self.begin(draft, live_statistics(draft.manifest, self.query, draft.chunks) if nodes is None else None)
+
+    def begin(self, draft: Draft, known: Statistics | None) -> None:
+        """Begin the migration by live figures of the query; None: it is spread over nodes."""
         entry = draft.entry(self.query)
         operator = None if self.above == entry.operator else self.above
         start = MigrationStart(self.query, self.plan or entry.plan, self.strategy, self.options, operator)
@@ -87,7 +93,6 @@ class Migrate(StepCommand):
         if start.strategy == AUTO and entry.nodes is not None:
             # There is nothing to carry: base rows are all that nodes keep.
             start = replace(start, strategy="moving_state")
-        known = live_statistics(draft.manifest, self.query, draft.chunks) if entry.nodes is None else None
         if start.strategy == AUTO and known is not None:
             start, predicted, considered = resolve(draft.manifest, start, known)
             detail = {"predicted": predicted, "considered": considered}

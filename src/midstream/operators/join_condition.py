@@ -73,10 +73,10 @@ def join_condition(
     if shared:
         left_key = tuple(c.within(left)[0] for c in shared)
         right_key = tuple(c.within(right)[0] for c in shared)
-        equalities = tuple(c.equal(a, b) for c, a, b in zip(shared, left_key, right_key, strict=True))
         doubled = [c.equal(m, c.within(left)[0]) for c in shared for m in c.doubles(right)]
         doubled += [c.equal(m, c.within(right)[0]) for c in shared for m in c.doubles(left)]
-        verify = () if is_exact([e.type for e in left_key]) else equalities
+        equalities = (c.equal(a, b) for c, a, b in zip(shared, left_key, right_key, strict=True))
+        verify = () if is_exact([e.type for e in left_key]) else tuple(equalities)
         return JoinCondition("hash", left_key, right_key, None, None, verify, (*doubled, *residual))
     bands = [p for p in crossing if isinstance(p, BandPredicate)]
     if bands:

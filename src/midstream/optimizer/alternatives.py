@@ -138,14 +138,12 @@ class Alternatives:
 
         What both join they are mistaken of alike; so it is not the bounds of both costs that are compared.
         """
-        own, other = self._joined(self.current), self._joined(plan)
-        doubted = Doubted(self.estimate.statistics, own - other, other - own)
-        sizes = Sizes(doubted)
-        now, then = (self.model.of(one, sizes, self.kept).value for one in (self.current, plan))
-        return now - then
-
-    def _joined(self, plan: Plan) -> frozenset[Sources]:
-        return frozenset(join.sources for join in self.model.joins(plan, self.sizes, self.kept))
+        made, others = (dict.fromkeys(self.weighing.made(one)) for one in (self.current, plan))
+        own, other = (frozenset(join.left | join.right for join in joins) for joins in (made, others))
+        doubted = self.model.weighing(Doubted(self.estimate.statistics, own - other, other - own), self.kept)
+        # What both make takes as much in both.
+        now, then = ([one for one in joins if one not in rest] for joins, rest in ((made, others), (others, made)))
+        return doubted.of_joins(now) - doubted.of_joins(then)
 
     def comparisons(self, plan: Plan) -> float:
         """Sum the comparisons that a plan makes in a second."""

@@ -176,6 +176,8 @@ class Estimate:
         return any(condition.crosses(sources, frozenset({alias})) for condition in self.statistics.conditions)
 
     def _connected(self, sources: Sources) -> list[Sources]:
+        if any(one.kind == "hash" and sources <= one.sources for one in self.statistics.conditions):
+            return [sources]
         pieces = [frozenset({alias}) for alias in sorted(sources)]
         for condition in self.statistics.conditions:
             tied = condition.sources & sources if condition.kind == "hash" else condition.sources

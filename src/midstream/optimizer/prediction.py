@@ -27,6 +27,7 @@ class Situation:
     tasks: tuple[Task, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     left: tuple[tuple[Plan, bool], ...] = ()
+    figured: dict[Task, Any] = field(default_factory=dict, compare=False, repr=False)  # each task once, for all
 
     @property
     def pieces(self) -> tuple[Task, ...]:

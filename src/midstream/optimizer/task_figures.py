@@ -100,7 +100,9 @@ class TaskFigures:
 
 def pieces(situation: Situation) -> list[TaskFigures]:
     """Describe the tasks of a migration in figures, except those over a single source, which have no joins."""
-    return [piece for task in situation.pieces if (piece := _piece(situation, task)).new]
+    known: dict[Task, TaskFigures] = situation.figured
+    known |= {task: _piece(situation, task) for task in situation.pieces if task not in known}
+    return [known[task] for task in situation.pieces if known[task].new]
 
 
 def share_probed(rate: float, window: float, sources: int) -> float:

@@ -126,7 +126,9 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         draft.events.append(_event(reviewing, decision, decided, cost))
     keep(draft, one.lead, _proposed(draft, reviewing, kept, decision, cost))
     if decided == "switch" and decision.plan is not None and cost is not None:
-        Migrate(one.lead, decision.plan, cost.strategy, together=True).apply(draft)
+        # By the figures of the review: what the move is foreseen to cost is not sampled again.
+        moved = Migrate(one.lead, decision.plan, cost.strategy, together=True)
+        moved.begin(draft, reviewing.estimate.statistics)
 
 
 def decide(reviewing: Reviewing) -> tuple[Decision, SwitchCost | None]:

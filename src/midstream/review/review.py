@@ -148,7 +148,7 @@ class Reviewing:
             tree = parse_plan(plan, self.query)
         except MidstreamError:
             return None
-        return self.plans.model.of(tree, self.plans.sizes, self.plans.kept).value
+        return self.plans.weighing.of(tree).value
 
     def sure_gain(self, plan: str) -> float:
         """Compute what a plan saves even where the figures are wrong."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, cycle, permutations, product
 from random import Random
 from typing import Literal
@@ -19,12 +19,12 @@ from midstream.optimizer.cost.plan_cost import CostModel, PlansWeighed
 from midstream.optimizer.cost.sizes import Sizes
 from midstream.optimizer.cost.units import PLAN_OBJECTIVES, CostWeights, JoinUnitCosts
 from midstream.optimizer.estimate import Estimate
-from midstream.optimizer.search.best import best_plans, cheapest_orders
+from midstream.optimizer.search.best import best_plans, cheapest_orders, ranked
 from midstream.optimizer.search.bushy import MOST_SOURCES, cheapest_trees
 from midstream.optimizer.search.greedy import NOISE, ROUNDS, Searched, connected_tree, exchanges, searched_tree
 from midstream.optimizer.search.subsets import Subsets
 from midstream.optimizer.statistics import Condition, JoinStatistics, Sources, SourceStatistics, Statistics
-from midstream.plan.tree import Join, MultiJoin, Plan, bushy_trees, left_deep_trees
+from midstream.plan.tree import Eddy, Join, MultiJoin, Plan, bushy_trees, left_deep_trees
 from tests.drawing import seeds
 
 WINDOW = 10.0
@@ -234,6 +234,16 @@ def test_small_steps_are_for_trees_and_rare_matches_for_orders() -> None:
     assert isinstance(best_plans(*args, CostModel(weights=PLAN_OBJECTIVES["memory"]))[0].plan, MultiJoin)
     many_steps = Statistics(rows, (keys,), step=0.001)
     assert not isinstance(best_plans("ABC", (keys,), Estimate(many_steps), CostModel())[0].plan, MultiJoin)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_orders_are_left_out_only_where_they_would_not_be_shown(seed: int) -> None:
+    live = drawn(seed, 3 + seed % 3)
+    live = replace(live, step=10.0 ** (seed % 4 - 2))
+    of, model, count = subsets(live), MODELS[seed % 3], 2
+    every = [*cheapest_trees(of, model, count), cheapest_orders(of, model), Eddy(of.aliases)]
+    shown = [one.plan for one in best_plans(of.aliases, live.conditions, of.sizes, model, count=count)]
+    assert shown == [one.plan for one in ranked(every, of.sizes, model, count=count)]
 
 
 @pytest.mark.parametrize("rows", [0.0, float("inf")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from midstream.optimizer.cost.join_cost import JoinCost, JoinCosts, JoinMade, joins_made
@@ -62,7 +63,8 @@ class CostModel:
 
     def weighing(self, estimate: Estimate | Sizes, kept: frozenset[Sources] = frozenset()) -> PlansWeighed:
         """Weigh many plans of a query one after the other, as `of` does."""
-        return PlansWeighed(self, Sizes.of(estimate), kept)
+        sizes = Sizes.of(estimate)
+        return PlansWeighed(self, sizes, kept, sizes.weighed.setdefault(self, {}))
 
 
 @dataclass(frozen=True)
@@ -76,27 +78,28 @@ class PlansWeighed:
 
     def of(self, plan: Plan) -> PlanCost:
         """Compute the cost of a plan."""
-        made = self._made(plan)
+        made = self.made(plan)
         work, memory, exact = self._added(made, "value")
         exactly = self.sizes.are_exact
         low, high = (exact if exactly else self._added(made, bound)[2] for bound in ("low", "high"))
         value = float(comparable(exact))
         return PlanCost(work, memory, value, min(low, value), max(high, value))
 
-    def of_joins(self, made: list[JoinMade]) -> float:
+    def of_joins(self, made: Sequence[JoinMade]) -> float:
         """Compute the value of some joins."""
         return float(comparable(self._added(made, "value")[2]))
 
     def joins(self, plan: Plan, bound: Bound = "value") -> list[JoinCost]:
         """Compute what each source, join or hop of a plan takes, children first."""
         costs = JoinCosts(self.model.units, self.sizes.by(bound))
-        return [costs.of(join) for join in self._made(plan)]
+        return [costs.of(join) for join in self.made(plan)]
 
-    def _made(self, plan: Plan) -> list[JoinMade]:
+    def made(self, plan: Plan) -> list[JoinMade]:
+        """List what a plan joins, children first."""
         whole, routed = frozenset(plan.aliases()), isinstance(plan, Eddy)
         return list(joins_made(_learnt(plan, self.sizes), self.kept, whole, routed))
 
-    def _added(self, made: list[JoinMade], bound: Bound) -> tuple[float, float, float]:
+    def _added(self, made: Sequence[JoinMade], bound: Bound) -> tuple[float, float, float]:
         known, costs = self._known.setdefault(bound, {}), JoinCosts(self.model.units, self.sizes.by(bound))
         for join in made:
             if join not in known:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum, prod
-from typing import Literal
+from typing import Any, Literal
 
 from midstream.optimizer.bounded import Bounded
 from midstream.optimizer.estimate import Estimate
@@ -34,6 +34,7 @@ class Sizes:
     _residuals: dict[tuple[Sources, Sources], float | None] = field(default_factory=dict, repr=False, compare=False)
     _renewals: dict[Sources, float] = field(default_factory=dict, repr=False, compare=False)
     _bounds: dict[Bound, Sizes] = field(default_factory=dict, repr=False, compare=False)
+    weighed: dict[Any, dict[Bound, Any]] = field(default_factory=dict, repr=False, compare=False)  # by cost model
 
     @staticmethod
     def of(given: Estimate | Sizes) -> Sizes:

@@ -6,14 +6,14 @@ Combinations are kept up to a bound; of more a part is kept by chance, that stan
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from midstream.expr.evaluate import evaluate, holds
 from midstream.expr.expression import Expression
 from midstream.logical.query import Query
-from midstream.operators.candidates import all_pairs, band_pairs, equal_pairs
+from midstream.operators.candidates import all_pairs, band_pairs, count_equal_pairs, equal_pairs
 from midstream.operators.join_condition import join_condition
 from midstream.optimizer.bounded import Bounded
 from midstream.optimizer.samples.drawn import Mask, Words
@@ -78,6 +78,7 @@ class Expansion:
     strata: Strata
     windows: bool
     seed: int
+    _ordered: dict[tuple[str, tuple[str, ...]], tuple[Combined, Codes]] = field(default_factory=dict, repr=False)
 
     def of(self, alias: str) -> Combined:
         """Return the rows of one source."""
@@ -103,10 +104,12 @@ class Expansion:
                 left, left_codes = _thinned(left, left_codes, max(MOST_PAIRS / len(right), MOST_PAIRS**0.5), self.seed)
                 right, right_codes = _thinned(right, right_codes, max(MOST_PAIRS / len(left), 1), self.seed)
             return self._kept(left, right, band_pairs(left_codes, right_codes, on.low, on.high), on.residual)
-        left, keys = _ascending(left, *self._keys(left, alias))
-        right, others = _ascending(right, *self._keys(right, *left.aliases))
-        expected = int((np.searchsorted(others, keys, "right") - np.searchsorted(others, keys, "left")).sum())
-        most = MOST_PAIRS if on.residual else ENOUGH_PAIRS
+        tying = self._tying(left, alias)
+        left, keys = _ascending(left, *self._keys(left, tying))
+        if (alias, tying) not in self._ordered:
+            self._ordered[alias, tying] = _ascending(right, *self._keys(right, tying))
+        right, others = self._ordered[alias, tying]
+        expected, most = count_equal_pairs(keys, others), MOST_PAIRS if on.residual else ENOUGH_PAIRS
         if expected > most:
             left, keys = _thinned(left, keys, len(left) * most / expected, self.seed)
         return self._kept(left, right, equal_pairs(keys, others), on.residual)
@@ -150,15 +153,19 @@ class Expansion:
                 found = found.take(holds(condition, reader(self.strata.sources, found.places), len(found)))
         return found.thinned(MOST_ROWS, self.seed)
 
-    def _keys(self, side: Combined, *others: str) -> tuple[Words, Mask]:
+    def _tying(self, left: Combined, alias: str) -> tuple[str, ...]:
+        found = sorted(self.strata.keys.items())
+        return tuple([k for k, one in found if alias in one.sources and not one.sources.isdisjoint(left.aliases)])
+
+    def _keys(self, side: Combined, tying: Sequence[str]) -> tuple[Words, Mask]:
         # The class's places stand for the keys; they are those of the first source of the side.
         codes, valid = np.zeros(len(side), np.int64), np.ones(len(side), np.bool_)
-        for name, keys in sorted(self.strata.keys.items()):
-            inside = [one for one in side.aliases if one in keys.sources]
-            if inside and not keys.sources.isdisjoint(others):
-                places = self.strata.sources[min(inside)].places[name][side.rows[side.aliases.index(min(inside))]]
-                codes = codes * len(keys.factors) + places
-                valid &= places < len(keys.factors) - 1
+        for name in tying:
+            keys = self.strata.keys[name]
+            first = min([one for one in side.aliases if one in keys.sources])
+            places = self.strata.sources[first].places[name][side.rows[side.aliases.index(first)]]
+            codes = codes * len(keys.factors) + places
+            valid &= places < len(keys.factors) - 1
         return codes, valid
 
     def _band(self, side: Combined, key: Expression) -> tuple[Codes, Mask]:

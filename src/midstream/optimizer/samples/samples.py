@@ -155,7 +155,7 @@ class Samples:
         return frozenset(at for at, one in enumerate(self.query.predicates) if not isinstance(one, EquiPredicate))
 
     def _only(self, conditions: Places, sources: Sources) -> Places:
-        return frozenset(at for at in conditions if self.query.predicates[at].aliases() <= sources)
+        return frozenset([at for at in conditions if self.query.predicates[at].aliases() <= sources])
 
     def _sides(self, at: int) -> set[str]:
         predicate = self.query.predicates[at]

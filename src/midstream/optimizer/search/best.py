@@ -92,10 +92,14 @@ def _candidates(
     count: int,
     current: Plan | None,
     kept: frozenset[Sources],
-) -> list[Plan]:
-    eddy = Eddy(subsets.aliases)
+) -> Sequence[Plan]:
     if subsets.count <= MOST_SOURCES:
-        return [*cheapest_trees(subsets, cost, count, kept), cheapest_orders(subsets, cost), eddy]
+        trees, weighing = cheapest_trees(subsets, cost, count, kept), cost.weighing(subsets.sizes, kept)
+        # Orders and eddies make a hop for every two sources. Where that costs more, no size is looked up for them.
+        hops = subsets.count * (subsets.count - 1) * cost.units.operator_step * subsets.sizes.steps
+        if len(trees) == count and cost.weights.value(hops, 0.0) > max(weighing.of(tree).value for tree in trees):
+            return trees
+        return [*trees, cheapest_orders(subsets, cost), Eddy(subsets.aliases)]
     start = current if isinstance(current, Join) else connected_tree(subsets)
     return [searched_tree(Searched(start), subsets, cost.weighing(subsets.sizes, kept)).tree]
 
