@@ -49,25 +49,13 @@ IMPURE_MODULES = {"time", "random", "secrets", "uuid", "threading", "asyncio"}
 
 
 CACHES_OF_VALUES = {
-    "model/codec.py:_form",
-    "model/codec.py:_RECORDS",
-    "model/ids.py:of_state",
-    "operators/source.py:_shared",
     "state/combinations.py:heading_of",
     "state/combinations.py:heading_of_pairs",
-    "state/base_state.py:kept_columns",
     "state/sorted_run.py:_READ",
-    "state/store/memory.py:_WIDTHS",
     "state/store/chunk_cache.py:_cache",
     "state/store/objects.py:_client",
     "state/store/transfers.py:threads",
     "ring/chunk_index.py:_MADE",
-    "step/conclude.py:_in_use",
-    "step/conclude.py:_keys_of",
-    "units/choose.py:_MEMORIES",
-    "admission/admit.py:_FORMS",
-    "admission/admit.py:_OF_STREAMS",
-    "admission/admit.py:_nothing",
 }
 """What pure rooms still keep for a whole process, so that engines of one share it: no new ones, and each that goes is
 taken from here. What a function without parameters keeps is what is installed.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +13,7 @@ from midstream.admission.reading import Reading, Way, far_time, read_in, ways_of
 from midstream.admission.refused_rows import FILE, PARTITION, dead_letters, late_rows, readable
 from midstream.logical.result_time import time_in
 from midstream.model.errors import InputError
-from midstream.model.frozen import make_room
+from midstream.model.frozen import kept_with
 from midstream.model.schema import StreamSchema, plain_type, without_runs
 from midstream.runtime.watermark import BEGINNING, FIRST_TIME, LAST_TIME, Seen
 from midstream.state.base_state import TIME
@@ -79,7 +77,7 @@ def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING, cei
     """
     form = _form(schema, table.schema)
     if not table.num_rows:
-        return _nothing(schema)
+        return nothing_of(schema)
     given = table if form.alone else table.select(schema.columns.names)
     reading = read_in(schema, one_batch(given, f"stream {schema.name}"), form.ways)
     judged = judge(reading.times, watermark, ceiling)
@@ -87,7 +85,7 @@ def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING, cei
     if form.partitioned:
         seen = replace(seen, parts=greatest_by_partition(table.column(PARTITION), reading.times, judged.entering))
     read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=form.names)
-    nothing = _nothing(schema)
+    nothing = nothing_of(schema)
     late = nothing.late
     if judged.late is not None:
         late = late_rows(read.filter(pa.array(judged.late)), watermark, time_in([schema]))
@@ -125,38 +123,20 @@ class _Form:
 
 def _form(schema: StreamSchema, given: pa.Schema) -> _Form:
     # Found once for as long as a stream is given tables of one schema.
-    known = _FORMS.get(schema)
-    if known is None or not known.given.equals(given):
+    last: list[_Form] = kept_with(schema, "_form", lambda _: [])
+    if not last or not last[0].given.equals(given):
         check_columns(schema, given.names)
         names = schema.columns.names
         ways = ways_of(schema, pa.schema([given.field(name) for name in names]))
-        make_room(_FORMS, _MOST_FORMS)
-        known = _FORMS[schema] = _Form(given, given.names == names, PARTITION in given.names, ways, [*names, TIME])
-    return known
+        last[:] = [_Form(given, given.names == names, PARTITION in given.names, ways, [*names, TIME])]
+    return last[0]
 
 
-_FORMS: dict[StreamSchema, _Form] = {}
-"""By stream that of the last table that it was given."""
-
-_MOST_FORMS = 1 << 12
-
-
-def nothing_of(streams: Mapping[str, StreamSchema]) -> Mapping[str, Admitted]:
-    """Return what is admitted of streams that bring no row; found once for a mapping."""
-    known = _OF_STREAMS.get(id(streams))
-    if known is None:
-        make_room(_OF_STREAMS, _REMEMBERED)
-        known = _OF_STREAMS[id(streams)] = streams, {name: _nothing(schema) for name, schema in streams.items()}
-    return known[1]
+def nothing_of(schema: StreamSchema) -> Admitted:
+    """Return what is admitted of a stream that brings no row."""
+    return kept_with(schema, "_nothing", _nothing)
 
 
-_OF_STREAMS: dict[int, tuple[Mapping[str, StreamSchema], Mapping[str, Admitted]]] = {}
-"""By the identity of mappings, which stay the same from step to step and are kept from being others' meanwhile."""
-
-_REMEMBERED = 64
-
-
-@lru_cache(maxsize=1 << 12)
 def _nothing(schema: StreamSchema) -> Admitted:
     columns = schema.columns.empty_table()
     rows = one_batch(columns, f"stream {schema.name}").append_column(TIME, pa.array([], pa.int64()))

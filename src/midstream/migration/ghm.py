@@ -16,7 +16,6 @@ from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.migration_task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart
 from midstream.model.counters import Counters
-from midstream.model.ids import OperatorId
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.lane import Lane
@@ -89,7 +88,7 @@ class GHMTransition(Transition):
         for unit, spec in self.states():
             waiting = old_rows(unit, lane)
             lane.put(JoinState(spec, [SortedRun(None, waiting)]))
-            lane.count(OperatorId.of_state(spec.id), Counters(inserted=len(waiting)))
+            lane.count(spec.id.counted, Counters(inserted=len(waiting)))
 
     @override
     def advance(self, lane: Lane) -> Combinations:

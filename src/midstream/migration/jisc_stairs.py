@@ -14,7 +14,6 @@ from midstream.migration.strategy_contract import MigrationRequest
 from midstream.migration.under_way.migration_task import BegunTask
 from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
-from midstream.model.ids import OperatorId
 from midstream.operators.ensure import states_of
 from midstream.plan.notation import word_before
 from midstream.plan.tree import STAIRS, Form
@@ -54,7 +53,7 @@ class JISCStairs(JISC):
         demoted = {spec.id: spec for _, spec in states_of(old.operators()) if len(spec.labels) > 1}
         for spec in demoted.values():
             if spec.id not in kept:
-                lane.count(OperatorId.of_state(spec.id), Counters(moved=lane.join(spec).live))
+                lane.count(spec.id.counted, Counters(moved=lane.join(spec).live))
         return box
 
 
@@ -67,4 +66,4 @@ class PromotingTransition(JISCTransition):
         for probed in self.open:
             # Under the name that outlives the migration.
             state = replace(probed.spec, signature=probed.spec.signature.whole()).id
-            lane.count(OperatorId.of_state(state), Counters(moved=completion.made.get(probed.spec.id, 0)))
+            lane.count(state.counted, Counters(moved=completion.made.get(probed.spec.id, 0)))

@@ -10,7 +10,6 @@ from typing_extensions import override
 from midstream.migration.moving_state import MovingState
 from midstream.migration.strategy_contract import MigrationRequest
 from midstream.model.counters import Counters
-from midstream.model.ids import OperatorId
 from midstream.operators.ensure import ensure, states_of
 from midstream.plan.tree import STAIRS, Form
 from midstream.runtime.box import Box, PlanBox
@@ -42,7 +41,7 @@ class EagerStairs(MovingState):
         kept = {spec.id for _, spec in after}
         demoted = {spec.id: spec for _, spec in before if spec.id not in kept and len(spec.labels) > 1}
         for spec in (*demoted.values(), *(spec for _, spec in after if spec.id in promoted)):
-            lane.count(OperatorId.of_state(spec.id), Counters(moved=lane.join(spec).live))
+            lane.count(spec.id.counted, Counters(moved=lane.join(spec).live))
         return new
 
 

@@ -11,7 +11,7 @@ import re
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -210,15 +210,18 @@ class _Record:
         return self._kind(**given)  # TypeError: there is no such field, or one is missing.
 
 
-_RECORDS: dict[Any, _Record] = {}
-
-
 def _record(kind: Any) -> _Record:
-    if kind not in _RECORDS:
+    # Kept with the class, whose subclasses have their own.
+    made: _Record | None = kind.__dict__.get(_RECORD)
+    if made is None:
         if not is_dataclass(kind):
             raise TypeError(f"{kind!r} is not a dataclass")
-        _RECORDS[kind] = _Record(kind)
-    return _RECORDS[kind]
+        made = _Record(kind)
+        setattr(kind, _RECORD, made)
+    return made
+
+
+_RECORD = "_midstream_record"
 
 
 def _itself(value: Any) -> Any:
@@ -229,7 +232,6 @@ def _default(field: Field[Any]) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-@cache
 def _form(hint: Any) -> _Form | None:
     # None where values are JSON as they are.
     if hint in (Any, object, str, int, float, bool, types.NoneType) or get_origin(hint) is Literal:

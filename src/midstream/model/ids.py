@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property
 
 from typing_extensions import override
 
@@ -69,15 +70,26 @@ class OperatorId(str, Text):
         kind, _, name = text[found.end() if found else 0 :].partition(" ")
         return OperatorId(kind, name, int(found[1]) if found else None)
 
-    @staticmethod
-    @lru_cache(maxsize=1 << 14)
-    def of_state(state: StateId) -> OperatorId:
-        """Return the id for counting rows inserted into a state, purged from it and moved."""
-        return OperatorId("state", str(state))
+    @cached_property
+    def keys(self) -> Mapping[str, CounterKey]:
+        """By group the key of the operator's counters; each is made when it is asked for."""
+        return _Keys(self)
 
     def in_slice(self, end: int) -> OperatorId:
         """Return the id of the operator's work in the slice that ends at this age."""
         return OperatorId(self.kind, self.name, end)
+
+
+class _Keys(dict[str, "CounterKey"]):
+    """Those of one operator."""
+
+    def __init__(self, operator: OperatorId) -> None:
+        super().__init__()
+        self._operator = operator
+
+    def __missing__(self, group: str) -> CounterKey:
+        key = self[group] = CounterKey(group, self._operator)
+        return key
 
 
 _SLICE = re.compile(r"slice (\d+) of ")
@@ -172,6 +184,11 @@ class StateId(str, Text):
         head, _, part = text.rpartition(".")
         owner, _, content = head.rpartition(".")
         return StateId(owner, content, part)
+
+    @cached_property
+    def counted(self) -> OperatorId:
+        """The id for counting rows inserted into the state, purged from it and moved."""
+        return OperatorId("state", str(self))
 
     @property
     def is_base(self) -> bool:

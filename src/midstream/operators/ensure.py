@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import StateRebuilt
-from midstream.model.ids import OperatorId, StateId
+from midstream.model.ids import StateId
 from midstream.operators.match import keyed
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
@@ -41,7 +41,7 @@ def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: b
         lane.put(state)
         if state.live:
             computed.append(spec.id)
-            lane.count(OperatorId.of_state(spec.id), Counters(inserted=state.live))
+            lane.count(spec.id.counted, Counters(inserted=state.live))
             if event:
                 cost = lane.comparisons - before
                 lane.emit(StateRebuilt(lane.clock.step, str(lane.name), spec.id, state.live, cost))

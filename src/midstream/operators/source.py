@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -146,7 +146,7 @@ class KeptColumns:
     @staticmethod
     def of(names: Sequence[str], spec: RowsSpec) -> KeptColumns:
         """That of rows with columns of these names."""
-        kept = [name for name in kept_columns(tuple(names), spec.columns) if name in names]
+        kept = [name for name in kept_columns(names, spec.columns) if name in names]
         marks_at = bisect_left(kept, LINEAGE)
         step_at = bisect_left([*kept[:marks_at], LINEAGE, *kept[marks_at:]], ARRIVED)
         return KeptColumns(None if kept == list(names) else [names.index(name) for name in kept], marks_at, step_at)
@@ -171,17 +171,8 @@ def _marks(arrived: pa.RecordBatch, lineage: Lineage) -> tuple[pa.Array, npt.NDA
     return column_of(words), words != 0
 
 
-SHARED = 1 << 12
-"""Columns of so few rows are made once for all streams that bring as many."""
-
-
 def _repeated(word: int, rows: int) -> pa.Array:
     """A column of one number."""
-    return _shared(word, rows) if rows <= SHARED else column_of(np.full(rows, word, np.int64))
-
-
-@lru_cache(maxsize=16)
-def _shared(word: int, rows: int) -> pa.Array:
     return column_of(np.full(rows, word, np.int64))
 
 

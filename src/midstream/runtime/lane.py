@@ -304,7 +304,7 @@ class Lane:
         if held is not None:  # No plan kept it in this step: it goes on with other rows.
             adopted.purged, more = held.purged, more - held.live
         self.put(adopted)
-        self.count(OperatorId.of_state(whole.id), Counters(inserted=max(more, 0), purged=max(-more, 0)))
+        self.count(whole.id.counted, Counters(inserted=max(more, 0), purged=max(-more, 0)))
 
     def _held(self, spec: StateSpec) -> JoinState | None:
         # None for a damaged state too.
@@ -318,7 +318,7 @@ class Lane:
         state = JoinState(run, self.join(whole).old)
         state.left_out = self.join(whole).left_out
         self.put(state)
-        self.count(OperatorId.of_state(run.id), Counters(inserted=sum(map(len, state.old))))
+        self.count(run.id.counted, Counters(inserted=sum(map(len, state.old))))
 
     def table(self, id: StateId) -> pa.RecordBatch | None:
         """Return the table that `keep` listed under this id, in this step or an earlier one, or None."""
@@ -425,7 +425,7 @@ class Lane:
         bound = self.bounds(name).get(lineage.clock) if lineage else None
         listing = join.finish(self._store, self._prefix + name, bound, rewriting)
         delta = len(join.delta) if join.delta else 0
-        self.count(OperatorId.of_state(name), Counters(inserted=delta, purged=join.purged, moved=join.moved))
+        self.count(name.counted, Counters(inserted=delta, purged=join.purged, moved=join.moved))
         return listing
 
     def _finish_base(self, base: BaseState, name: str, rewriting: Rewriting) -> StateListing:
@@ -434,5 +434,5 @@ class Lane:
             base.append_nothing(self.rows(base.spec).new.batch)
         assert base.rows is not None
         new, old = base.rows.new.batch.num_rows, base.count_alive(bounds)
-        self.count(OperatorId.of_state(base.spec.id), Counters(inserted=new, purged=base.live_before - old))
+        self.count(base.spec.id.counted, Counters(inserted=new, purged=base.live_before - old))
         return base.finish(self._store, name, old + new, bounds, rewriting)

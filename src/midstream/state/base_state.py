@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +21,7 @@ from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
 from midstream.state.sorted_run import before_relived, is_alive, is_dead
 from midstream.state.specs import RowsSpec
 from midstream.state.store.chunk_store import ChunkStore, store_chunk
-from midstream.state.store.memory import plain_size
+from midstream.state.store.memory import plain_size, width_of
 
 Mask = npt.NDArray[np.bool_]
 
@@ -247,7 +246,7 @@ class BaseState:
         if gaps or [1 for run in runs if run.is_numbered]:
             runs = [replace(s, batch=numbered(s)) for s in runs]
         batches = [s.batch for s in runs]
-        names = kept_columns(tuple([name for batch in batches for name in batch.schema.names]), self.spec.columns)
+        names = kept_columns([name for batch in batches for name in batch.schema.names], self.spec.columns)
         return [RowRun(runs[0].first, united(batches, names), None, _united([s.known_lifetimes for s in runs]))]
 
     def _trim(self, runs: list[RowRun], bounds: Mapping[Clock, int], rewriting: Rewriting) -> list[RowRun]:
@@ -283,8 +282,7 @@ class BaseState:
         return np.full(len(now), FOREVER, np.int64)
 
 
-@lru_cache(maxsize=1 << 10)
-def kept_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> list[str]:
+def kept_columns(names: Iterable[str], columns: Iterable[str]) -> list[str]:
     """Select the columns that are kept, in the order of chunks: internal ones, and those that queries read."""
     return sorted({name for name in names if name[:1] == "_"} | {*columns})
 
@@ -318,9 +316,9 @@ def _words(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:
 
 def _without(dead: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     # A copy, so that the dead rows' memory is freed.
-    left = batch.slice(dead)
-    if plain_size(batch) is not None:
+    left, width = batch.slice(dead), width_of(batch.schema)
+    if plain_size(batch, width) is not None:
         copied = pa.concat_batches([left], memory_pool=POOL)
-        if plain_size(copied) is not None:  # Else it has got bitmaps that mark nothing.
+        if plain_size(copied, width) is not None:  # Else it has got bitmaps that mark nothing.
             return copied
     return left.take(pa.array(np.arange(left.num_rows)))  # Five times as slow.

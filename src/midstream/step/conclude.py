@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from midstream.logical.query import query_of
@@ -66,9 +65,9 @@ def conclude(
             moved += happened
         queries[name] = entry
     states = {lane: output.state for lane, output in outputs.items()}
-    # The lanes of a group use the same operators.
-    uses = {(lane.group, operators) for lane, output in outputs.items() for operators in output.uses.values()}
-    used, kept = _in_use(frozenset(uses)), manifest.operators
+    # Counters stay for as long as the queries do.
+    uses = [(one.group, operators) for one in done_in for operators in one.uses.values()]
+    used, kept = {operator.keys[group] for group, operators in uses for operator in operators}, manifest.operators
     operators = {**kept} if kept.keys() <= used else {k: v for k, v in kept.items() if k in used}
     _count(done_in, operators)
     if plan.lanes_before != manifest.shares:
@@ -134,12 +133,6 @@ def _widest(manifest: Manifest) -> int:
     # In microseconds, of windows of time alone.
     windows = [source.window for entry in manifest.queries.values() for source in query_of(entry).sources]
     return max((window.size for window in windows if window is not None and window.kind == "range"), default=0)
-
-
-@lru_cache(maxsize=8)
-def _in_use(uses: frozenset[tuple[str, tuple[OperatorId, ...]]]) -> frozenset[CounterKey]:
-    # Counters stay for as long as the queries do.
-    return frozenset(CounterKey(group, operator) for group, operators in uses for operator in operators)
 
 
 def _rejected(outputs: Mapping[LaneId, LaneOutput]) -> dict[str, int]:
@@ -209,25 +202,9 @@ def _work_of(done: Iterable[_Done]) -> tuple[dict[str, Counters], Counters]:
     return found, in_all
 
 
-@lru_cache(maxsize=1 << 10)
-def _keys_of(group: str, operators: tuple[OperatorId, ...]) -> Mapping[OperatorId, CounterKey]:
-    return {operator: CounterKey(group, operator) for operator in operators}
-
-
-def _keys(done: _Done) -> Mapping[OperatorId, CounterKey]:
-    # Made once for as long as a unit keeps its operators.
-    units = [_keys_of(done.group, operators) for operators in done.uses.values()]
-    return units[0] if len(units) == 1 else {operator: key for unit in units for operator, key in unit.items()}
-
-
 def _count(done: Iterable[_Done], total: dict[CounterKey, Counters]) -> None:
     for one in done:
-        keys = _keys(one)
-        own = {
-            keys[operator] if operator in keys else CounterKey(one.group, operator): counters
-            for operator, counters in one.counters.items()
-        }
-        _add(total, own)
+        _add(total, {operator.keys[one.group]: counters for operator, counters in one.counters.items()})
 
 
 def _add(total: dict[CounterKey, Counters], more: Mapping[CounterKey, Counters]) -> None:
@@ -259,6 +236,6 @@ def _living(lanes: Mapping[LaneId, LaneState]) -> dict[CounterKey, int]:
         for state_id, listing in state.states.items():
             if state_id.kind in (StateKind.QUEUE, StateKind.HELD, StateKind.TABLE):
                 continue
-            name = CounterKey(lane.group, OperatorId.of_state(state_id))
+            name = state_id.counted.keys[lane.group]
             found[name] = found.get(name, 0) + listing.live
     return found

@@ -116,7 +116,7 @@ class LaneExecutor(Executor):
     ) -> None:
         self._before, self._plan, self._batch, self._store = before, plan, batch, store
         self._each, self._writer = each, writer
-        self._silence, self._returning = nothing_of(plan.manifest.streams), returned(before, plan, store)
+        self._silent, self._returning = _silent(plan), returned(before, plan, store)
         self._rows: dict[str, pa.RecordBatch] = {}
         self.admitted: Mapping[str, Admitted] = {}
 
@@ -124,7 +124,7 @@ class LaneExecutor(Executor):
     def arrive(self, clock: StepClock) -> Mapping[str, Seen]:
         streams, before, most = self._plan.manifest.streams, clock.before, clock.ceilings
         found = {name: admit(streams[name], table, before[name], most[name]) for name, table in self._batch.items()}
-        self.admitted = {**self._silence, **found}
+        self.admitted = {**self._silent, **found}
         self._rows = numbered(self._plan, {name: one.rows for name, one in self.admitted.items()})
         return {name: one.seen for name, one in self.admitted.items()}
 
@@ -177,6 +177,14 @@ class LaneExecutor(Executor):
         names: list[str] = tables[0].schema.names
         columns = list(self._each(column, names))
         return Answer(pa.Table.from_arrays(columns, schema=tables[0].schema), times[order])
+
+
+def _silent(plan: StepPlan) -> Mapping[str, Admitted]:
+    # Found once for as long as the streams stay as they are.
+    known = plan.arrangement.silent
+    if not known:
+        known.update({name: nothing_of(stream) for name, stream in plan.manifest.streams.items()})
+    return known
 
 
 def state_of(plan: StepPlan, group: str, lane: LaneId, store: ChunkStore) -> LaneState:

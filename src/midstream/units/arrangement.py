@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from midstream.admission.admit import Admitted
 from midstream.logical.query import query_of
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
@@ -23,7 +24,7 @@ class Arrangement:
     each chain the pushed streams that it reads. `programs` has the programs of groups that were compiled, and `counted`
     the streams whose arrivals count, once that is known; `choosing` has the queries that move together, of those that
     have more than one plan, `joined` how many streams these join in all, and `inner_joins` by query the counters of
-    each inner join of its plan.
+    each inner join of its plan. `silent` has what is admitted of each stream that brings no row.
     """
 
     groups: tuple[str, ...]
@@ -37,6 +38,7 @@ class Arrangement:
     choosing: list[Sequence[tuple[str, ...]]] = field(default_factory=list)
     joined: list[int] = field(default_factory=list)
     inner_joins: dict[str, tuple[tuple[CounterKey, ...], ...]] = field(default_factory=dict)
+    silent: dict[str, Admitted] = field(default_factory=dict)
 
     @staticmethod
     def of(manifest: Manifest) -> Arrangement:

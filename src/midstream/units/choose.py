@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from midstream.logical.query import Query, query_of
 from midstream.migration.strategy_contract import MigrationRequest, discovered
 from midstream.model.errors import StrategyError
+from midstream.model.frozen import kept_with
 from midstream.model.manifest import Manifest
 from midstream.optimizer.chooser import checked, choose
 from midstream.optimizer.observe import statistics
@@ -26,9 +26,6 @@ from midstream.units.program import observed
 
 AUTO = "auto"
 """The name that stands for the chooser among the strategies."""
-
-_MEMORIES: WeakKeyDictionary[ChunkStore, ChunkSamples] = WeakKeyDictionary()
-"""What was drawn of each store's chunks: kept so that a chunk is opened once, it changes no figure."""
 
 
 def resolve(
@@ -87,7 +84,8 @@ def live_statistics(manifest: Manifest, query: str, chunks: ChunkStore | None) -
     seen = observed(manifest, query)
     if chunks is None or manifest.queries[query].nodes is not None:
         return statistics(manifest, seen)
-    memory = _MEMORIES.setdefault(chunks, ChunkSamples())
+    # What was drawn of a store's chunks is kept with it, so that a chunk is opened once: it changes no figure.
+    memory = kept_with(chunks, "_samples", lambda _: ChunkSamples())
     listed = (
         ref.name for lane in manifest.lane_states.values() for state in lane.states.values() for ref in state.chunks
     )

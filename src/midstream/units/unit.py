@@ -56,7 +56,7 @@ class Requirements:
         specs: tuple[StateSpec | RowsSpec, ...] = (*kept, *(spec for _, spec in states_of(roots)), *rows)
         tables = {table for operator in operators for table in operator.tables()}
         states = frozenset({*queues, *tables, *(spec.id for spec in specs)})
-        counted = {id for operator in operators for id in operator.counted} | set(map(OperatorId.of_state, states))
+        counted = {id for operator in operators for id in operator.counted} | {state.counted for state in states}
         return Requirements(specs, states, tuple(sorted(counted | set(counters))), _resting(operators, specs))
 
 
@@ -64,7 +64,7 @@ def _resting(operators: Sequence[Operator], specs: Sequence[StateSpec | RowsSpec
     # None unless every operator of the plan rests where nothing reaches it.
     if not all(operator.rests for operator in operators):
         return None
-    counted = (*(operator.id for operator in operators), *(OperatorId.of_state(spec.id) for spec in specs))
+    counted = (*(operator.id for operator in operators), *(spec.id.counted for spec in specs))
     # Where chunks are listed by slices, they move on as time goes by.
     still = (spec for spec in specs if spec.lineage is None or len(spec.lineage.cuts) < 2)
     return RestingStates(

@@ -9,7 +9,7 @@ import pytest
 
 import midstream as ms
 from midstream.model.errors import QueryError
-from midstream.model.ids import CounterKey, OperatorId
+from midstream.model.ids import CounterKey
 from tests.unit.building import both, engine, table
 
 ONE = "SELECT A.j AS a, B.j AS b FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS] WHERE A.k = B.k AND A.v > 0"
@@ -157,7 +157,7 @@ def test_rows_that_go_with_the_query_of_the_widest_window_count_once_as_purged()
         made.push(both("AB", table([step, step + 1], k=[1, 2], v=[1.0, 2.0])))
         for lane, state in made.manifest.lane_states.items():
             for name, listing in state.states.items():
-                counted = made.manifest.operators[CounterKey(lane.group, OperatorId.of_state(name))]
+                counted = made.manifest.operators[CounterKey(lane.group, name.counted)]
                 assert counted.inserted - counted.purged == listing.live, (step, name)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import midstream as ms
 from midstream.model.events import MigrationBegun
-from midstream.model.ids import CounterKey, OperatorId
+from midstream.model.ids import CounterKey
 from tests.unit.building import engine, table
 
 
@@ -54,7 +54,7 @@ def test_a_state_that_another_query_holds_is_inserted_once(strategy: str) -> Non
         made.push({name: table([float(at), float(at)], k=[at % 2, 1]) for name in "ABC"})
         for lane, state in made.manifest.lane_states.items():
             for state_id, listing in state.states.items():
-                name = CounterKey(lane.group, OperatorId.of_state(state_id))
+                name = CounterKey(lane.group, state_id.counted)
                 counters = made.manifest.operators.get(name)
                 if counters is not None:
                     assert counters.inserted - counters.purged == listing.live, (at, name)

@@ -35,7 +35,7 @@ def test_the_work_in_a_slice_is_that_of_its_operator() -> None:
     whole = OperatorId("join", "A B 0123456789ab")
     assert whole.in_slice(5_000_000) == OperatorId.parse("slice 5000000 of join A B 0123456789ab")
     assert whole.in_slice(5) != whole != whole.in_slice(6)
-    assert OperatorId.of_state(StateId("A+B", "b2", "scan")).kind == "state"
+    assert StateId("A+B", "b2", "scan").counted.kind == "state"
 
 
 def test_texts_are_those_of_checkpoints_written_before() -> None:

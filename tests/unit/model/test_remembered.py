@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 
-from midstream.admission import admit
-from midstream.admission.admit import nothing_of
 from midstream.model.frozen import make_room
-from midstream.model.schema import StreamSchema
 
 
 class ForgottenMeanwhile(dict[object, object]):
@@ -29,10 +25,7 @@ def test_there_is_room_for_one_more_and_the_youngest_stay(most: int) -> None:
     assert [*found] == [*range(4)][max(0, 5 - most) :]
 
 
-def test_what_another_thread_has_forgotten_meanwhile_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = StreamSchema("S", pa.schema([("ts", pa.int64())]), "ts", unit="s")
-    for name, most in (("_FORMS", "_MOST_FORMS"), ("_OF_STREAMS", "_REMEMBERED")):
-        monkeypatch.setattr(admit, name, ForgottenMeanwhile({1: None, 2: None}))
-        monkeypatch.setattr(admit, most, 2)
-    assert nothing_of({"S": stream})["S"].rows.num_rows == 0
-    assert admit.admit(stream, pa.table({"ts": [1]}), 0).rows.num_rows == 1
+def test_what_another_thread_has_forgotten_meanwhile_is_no_error() -> None:
+    found = ForgottenMeanwhile({1: None, 2: None})
+    make_room(found, 2)
+    assert [*dict.keys(found)] == [2]

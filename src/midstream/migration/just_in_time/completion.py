@@ -232,7 +232,7 @@ class Completion:
         state.complete(part)
         if len(part):
             self.made[spec.id] = self.made.get(spec.id, 0) + len(part)
-            self.lane.count(OperatorId.of_state(spec.id), Counters(inserted=len(part)))
+            self.lane.count(spec.id.counted, Counters(inserted=len(part)))
 
     def _keys(self, probed: ProbedState, column: KeyColumn, start: Mapping[str, int]) -> Keys:
         # These are the paper's counters (§4.3), which take the smaller side instead of the keys of both.

@@ -35,7 +35,7 @@ def feed(plan: Operator, view: ViewName, pieces: Mapping[OperatorId, Combination
         plan.delta(lane)
     for _, spec in states_of([plan]):
         if spec.signature.is_within(view) and (aged := lane.join(spec).age()):
-            lane.count(OperatorId.of_state(spec.id), Counters(inserted=aged))
+            lane.count(spec.id.counted, Counters(inserted=aged))
 
 
 def old_rows(unit: Operator, lane: Lane) -> Combinations:

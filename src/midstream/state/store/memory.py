@@ -27,6 +27,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._chunks: dict[str, pa.RecordBatch | Unwritten] = {}
+        self._widths = Widths()
         self.in_memory: Container[str] = self._chunks
         """The names of all chunks."""
 
@@ -42,7 +43,7 @@ class MemoryStore:
         final, numbers = name, count(1)
         while (held := self._chunks.setdefault(final, batch)) is not batch and not _same(held, batch):
             final = f"{name}~{next(numbers)}"
-        return final, size_of(batch), 0
+        return final, self._widths.size_of(batch), 0
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
         """Return the very batch that was put."""
@@ -72,39 +73,41 @@ class MemoryStore:
             self._chunks.pop(name, None)
 
 
-def size_of(batch: pa.RecordBatch | Unwritten) -> int:
-    """Return the bytes of a batch, `nbytes`; computed at once where buffers are no larger than values need."""
-    if not isinstance(batch, pa.RecordBatch):
-        return batch.nbytes
-    plain = plain_size(batch)
-    return int(batch.nbytes) if plain is None else plain
+class Widths(dict[tuple[str, ...], tuple[pa.Schema, int | None]]):
+    """By the names of columns the schema that was last asked for, and its width, which takes long to find."""
 
-
-def plain_size(batch: pa.RecordBatch) -> int | None:
-    """Compute the bytes of a batch whose buffers hold one fixed-width value per row and no more; None for others.
-
-    >>> plain_size(pa.record_batch({"k": [1, 2]})), plain_size(pa.record_batch({"k": [1, None]}))
-    (16, None)
-    """
-    total: int = batch.get_total_buffer_size()
-    schema = batch.schema
-    names = tuple(schema.names)
-    known = _WIDTHS.get(names)
-    if known is None or known[0] != schema:
-        make_room(_WIDTHS, _REMEMBERED)
-        known = _WIDTHS[names] = schema, _width(schema)
-    width = known[1]
-    return total if width is not None and total == batch.num_rows * width // 8 else None
+    def size_of(self, batch: pa.RecordBatch | Unwritten) -> int:
+        """Return the bytes of a batch, `nbytes`; computed at once where buffers are no larger than values need."""
+        if not isinstance(batch, pa.RecordBatch):
+            return batch.nbytes
+        schema = batch.schema
+        names = tuple(schema.names)
+        known = self.get(names)
+        if known is None or known[0] != schema:
+            make_room(self, _REMEMBERED)
+            known = self[names] = schema, width_of(schema)
+        plain = plain_size(batch, known[1])
+        return int(batch.nbytes) if plain is None else plain
 
 
 _REMEMBERED = 256
 
-_WIDTHS: dict[tuple[str, ...], tuple[pa.Schema, int | None]] = {}
-"""By the names of columns the schema that was last asked for, and its width, which takes as long as all the rest."""
+
+def plain_size(batch: pa.RecordBatch, width: int | None) -> int | None:
+    """Compute the bytes of a batch whose buffers hold one value of fixed width per row and no more; None for others.
+
+    `width` is that of the batch's schema.
+
+    >>> one, other = pa.record_batch({"k": [1, 2]}), pa.record_batch({"k": [1, None]})
+    >>> plain_size(one, width_of(one.schema)), plain_size(other, width_of(other.schema))
+    (16, None)
+    """
+    total: int = batch.get_total_buffer_size()
+    return total if width is not None and total == batch.num_rows * width // 8 else None
 
 
-def _width(schema: pa.Schema) -> int | None:
-    # In bits; None where there are columns, such as texts, whose values have no width.
+def width_of(schema: pa.Schema) -> int | None:
+    """Compute the bits of a row; None where there are columns, such as texts, whose values have no width."""
     try:
         return sum([int(kind.bit_width) for kind in schema.types])
     except ValueError:

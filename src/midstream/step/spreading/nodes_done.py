@@ -161,7 +161,7 @@ def _state_counters(
         arrived = done.arrived.get(spec.id, 0)
         left = sum(state.states[spec.id].live for state in after) - arrived
         counters = Counters(inserted=arrived + max(left - before, 0), purged=max(before - left, 0))
-        found[OperatorId.of_state(spec.id)] = counters
+        found[spec.id.counted] = counters
     return found
 
 
