@@ -52,6 +52,17 @@ def test_a_healthy_checkpoint_is_well(ckpt: Path, capsys: pytest.CaptureFixture[
     assert content(ckpt) == before
 
 
+def test_steps_from_before_a_query_got_another_sink_are_not_missing(tmp_path: Path) -> None:
+    for step, sink in enumerate(("old", "old", "new", "new")):
+        with ms.Engine(checkpoint=tmp_path / "ckpt") as engine:
+            engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+            engine.add_query("q", "SELECT k FROM A", sink=ms.sinks.files(str(tmp_path / sink)))
+            engine.push({"A": [{"k": step, "ts": f"2024-01-01 00:00:0{step}"}]})
+    assert harm(examine(tmp_path / "ckpt")) == []
+    shutil.rmtree(tmp_path / "new" / "step=00000002")
+    assert harm(examine(tmp_path / "ckpt")) == [("sinks", "results of step 2 are missing")]
+
+
 def test_files_that_others_put_there_are_no_findings_and_stay(ckpt: Path) -> None:
     names = (".nfs000000000123", ".DS_Store", "README", "x (copy)", "000000000007.jsonl~", "epoch=x")
     folders = ("store", "manifests", "commands", "events", "times", "savepoints", "sources/A", "spark")

@@ -9,7 +9,7 @@ from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.pipeline.doctor.finding import Finding, Patient
-from midstream.pipeline.outputs import JobOutput, Outputs
+from midstream.pipeline.outputs import RESULTS, JobOutput, Outputs
 from midstream.sinks import FileSink, Sink
 from midstream.sinks.contract import anything, staged_in, step_of
 from midstream.sinks.formats import parquet_rows
@@ -57,7 +57,9 @@ def _ahead(patient: Patient, manifest: Manifest, output: JobOutput, sink: Sink) 
 def _behind(patient: Patient, manifest: Manifest, output: JobOutput, sink: Sink) -> Iterator[Finding]:
     # The newest step may not have been delivered yet: the next driver does that.
     due = [one for called, one in patient.kept.items() if called.startswith("step") and one.step < manifest.step]
-    steps = [one.step for one in due if any((k, n) == output for k, n, *_ in one.published.files)]
+    due = [one for one in due if any((kind, name) == output for kind, name, *_ in one.published.files)]
+    # Steps from before the query got another sink are in the sink of that time.
+    steps = [one.step for one in due if _target(output, one) == _target(output, manifest)]
     if isinstance(sink, FileSink):
         missing = [step for step in steps if not sink.has(step)]
     else:
@@ -70,6 +72,13 @@ def _behind(patient: Patient, manifest: Manifest, output: JobOutput, sink: Sink)
             output.place,
             f"restore them, or have them done again: midstream rewind {patient.folders.root} {missing[0] - 1}",
         )
+
+
+def _target(output: JobOutput, manifest: Manifest) -> object:
+    if output.kind == RESULTS:
+        sink = manifest.queries[output.name].sink or {}
+        return sink.get("path", sink)
+    return manifest.published.dead_letter_sinks.get(output.name)
 
 
 def rejected(patient: Patient) -> Iterator[Finding]:
