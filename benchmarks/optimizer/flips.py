@@ -2,8 +2,8 @@
 
 A query runs by a plan that is as good as any until the flip. Then the streams that it joins first have many partners,
 because all their keys are few, or because a hot key comes. A drawn flip counts where that plan's work in a step becomes
-five times what it was, and where another plan does at most half from then on. Steps are counted from the first one that
-takes five times as much.
+five times what it was, and where another plan does at most half from then on. `auto` may have left that plan before:
+the flip is for it to answer where its own work in a step becomes five times what it was, from that step on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.optimizer.family import SPARSE, Case, constant
+from benchmarks.optimizer.family import SPARSE, Case, Run, constant
 from benchmarks.optimizer.trace import UNITS
 from benchmarks.verdict import Verdict
 from midstream.optimizer.search.greedy import left_deep
@@ -54,22 +54,26 @@ def drawn(seed: int) -> Case:
 
 
 def answer(case: Case) -> tuple[int, int | None] | None:
-    """Return after how many steps the work is five times what it was, and after how many a migration begins.
+    """Return after how many steps the work of `auto` is five times what it was, and after how many it begins to move.
 
-    None: it is no such flip.
+    None: it is no such flip, or none for the plan that `auto` runs by.
     """
     first = [*case.dense[::-1], *map(frozenset, zip(case.streams, case.streams[2:], strict=False))]
     plans = [left_deep([*sorted(pair), *(s for s in case.streams if s not in pair)]).notation() for pair in first[:3]]
     start, *others = case.runs([(plan, "off") for plan in plans])
     flip, least = case.phase, constant(case)
-    steps = start.work + least
-    large = np.flatnonzero(steps[flip:] >= TIMES * np.median(steps[flip // 2 : flip]))
-    if not len(large):
-        return None
-    at = flip + int(large[0])
-    if min((run.work[at:] + least).sum() for run in others) > BETTER * steps[at:].sum():
+
+    def large(run: Run) -> int | None:
+        steps = run.work + least
+        found = np.flatnonzero(steps[flip:] >= TIMES * np.median(steps[flip // 2 : flip]))
+        return flip + int(found[0]) if len(found) else None
+
+    at = large(start)
+    if at is None or min((run.work[at:] + least).sum() for run in others) > BETTER * (start.work[at:] + least).sum():
         return None
     (auto,) = case.runs([(plans[0], "auto")])
+    if (at := large(auto)) is None:
+        return None
     return at - flip, next((move - flip for move in auto.moves if move >= flip), None)
 
 
