@@ -27,14 +27,16 @@ _POLICIES = " or ".join(f"eddy:{policy}(A B C)" for policy in Eddy.policies)
 
 @lru_cache(maxsize=1)
 def form_names() -> frozenset[str]:
-    """List the words that may precede a tree: files in the room of forms, and entry points of other packages.
+    """List the words that may precede a tree: of files `WORD_form.py` among the forms, and of entry points.
 
     >>> "stairs" in form_names()
     True
     """
     room = find_spec("midstream.operators.forms")
     own = pkgutil.iter_modules(room.submodule_search_locations if room else None)
-    return frozenset({*(module.name for module in own), *entry_points(group="midstream.operators").names})
+    return frozenset(
+        {*(module.name.removesuffix("_form") for module in own), *entry_points(group="midstream.operators").names}
+    )
 
 
 def parse_plan(text: object, query: Query) -> Plan:

@@ -34,7 +34,7 @@ def check_operator(kind: type[OperatorForm], *, cases: int = 10, seed: int = 0) 
     It runs `cases` random tests, each from a number of its own, beginning with `seed`; the error names the number. Plan
     notation must already know the form: from this package, or by an entry point of the group `midstream.operators`.
 
-    >>> from midstream.operators.forms.stairs import StairsForm
+    >>> from midstream.operators.forms.stairs_form import StairsForm
     >>> check_operator(StairsForm, cases=2)
     """
     assert kind.name in form_names(), f"no entry point of midstream.operators is called {kind.name!r}"

@@ -14,7 +14,7 @@ import pytest
 import midstream
 from midstream.migration.strategy_contract import strategies
 from midstream.migration.under_way.transition import Transition
-from midstream.operators.forms.stairs import StairsJoin, routed
+from midstream.operators.forms.stairs_form import StairsJoin, routed
 from midstream.operators.window_join import WindowJoin
 from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.lane import Lane
