@@ -24,12 +24,8 @@ from midstream.optimizer.statistics import Sources
 from midstream.plan.decompose import same_shape, subplans
 from midstream.plan.tree import Join, Plan
 
-COUNTED = 8
-"""So many of the best plans a policy chooses from."""
-
-
-GUESS = 1.25
-"""A figure that is but a guess is taken to be wrong by this factor: as much as any, were it wide enough."""
+COUNTED = 8  # so many of the best plans a policy chooses from
+GUESS = 1.25  # a figure that is but a guess is taken to be wrong by this factor: as much as any, were it wide enough
 
 
 @dataclass(frozen=True)

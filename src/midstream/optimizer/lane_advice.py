@@ -12,29 +12,17 @@ from dataclasses import dataclass, replace
 from midstream.model.lane_choice import LaneTrend
 from midstream.runtime.lane_key import SLOTS
 
-LATE = 0.8
-"""Steps that take more than this share of the trigger's interval are about to fall behind."""
-
-IDLE = 0.4
-"""Lanes are given up as long as steps are foreseen to take no more than this share of the interval."""
+LATE = 0.8  # steps that take more than this share of the trigger's interval are about to fall behind
+IDLE = 0.4  # lanes are given up as long as steps are foreseen to take no more than this share of the interval
 
 UNEVEN = 1.5
 """Where nothing says when a step is late, it is worth a look if the busiest lane does so many times the mean."""
 
-LEAST_GAIN = 0.15
-"""More lanes must shorten a step by at least this share."""
-
-IN_A_ROW = 3
-"""So many reviews in a row must agree, and so many pass until a change is judged."""
-
-REST = 20
-"""A change that is reversed after fewer reviews than this, times the bar, was made too soon."""
-
-HIGHEST_BAR = 32
-"""Never must more than so many times `IN_A_ROW` reviews agree."""
-
-PAID_BACK = 1000
-"""Where no step is late, a change must be paid back within so many steps."""
+LEAST_GAIN = 0.15  # more lanes must shorten a step by at least this share
+IN_A_ROW = 3  # so many reviews in a row must agree, and so many pass until a change is judged
+REST = 20  # a change that is reversed after fewer reviews than this, times the bar, was made too soon
+HIGHEST_BAR = 32  # never must more than so many times `IN_A_ROW` reviews agree
+PAID_BACK = 1000  # where no step is late, a change must be paid back within so many steps
 
 
 @dataclass(frozen=True)
@@ -184,9 +172,6 @@ def wanted(figures: LaneFigures) -> tuple[int, str]:
 
 def _share(busy: float) -> str:
     """Format a share of an interval for a reader.
-
-    >>> _share(0.5), _share(21.89)
-    ('50 % of', '21.9 times')
 
     >>> _share(0.5), _share(21.89)
     ('50 % of', '21.9 times')

@@ -24,25 +24,19 @@ from midstream.runtime import checks
 from midstream.state.store.chunk_store import ChunkStore
 from midstream.units.draft import Draft
 
-DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
-"""What a decision to move to another plan is, by mode."""
-
-
-LEAST = 0.03
-"""What saves a smaller share of a step than this is not suggested."""
+DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}  # what a decision to move to another plan is, by mode
+LEAST = 0.03  # what saves a smaller share of a step than this is not suggested
 
 ALIKE = 0.05
 """A plan that saves a greater share of the present cost than the proposed one by no more than this is not proposed."""
 
-CHANGED = 1 / 3
-"""A proposal whose gain has changed by less than this share is not reported again."""
+CHANGED = 1 / 3  # a proposal whose gain has changed by less than this share is not reported again
 
 INSISTS = 0.5
 """Once a plan was rejected, none is proposed until it costs at most this share of what the rejected one would have."""
 
 
-FADING = 0.9
-"""What a plan was foreseen to do beyond others counts for so much at the next review."""
+FADING = 0.9  # what a plan was foreseen to do beyond others counts for so much at the next review
 
 
 def review(draft: Draft, store: ChunkStore) -> Draft:

@@ -55,11 +55,10 @@ class CostModel:
         """
         return self.weighing(estimate, kept).of(plan)
 
-    def joins(
-        self, plan: Plan, estimate: Estimate | Sizes, kept: frozenset[Sources] = frozenset(), bound: Bound = "value"
-    ) -> list[JoinCost]:
+    def joins(self, plan: Plan, estimate: Estimate | Sizes) -> list[JoinCost]:
         """Compute what each source, join or hop of a plan takes, children first."""
-        return self.weighing(estimate, kept).joins(plan, bound)
+        weighing = self.weighing(estimate)
+        return [JoinCosts(self.units, weighing.sizes).of(join) for join in weighing.made(plan)]
 
     def weighing(self, estimate: Estimate | Sizes, kept: frozenset[Sources] = frozenset()) -> PlansWeighed:
         """Weigh many plans of a query one after the other, as `of` does."""
@@ -88,11 +87,6 @@ class PlansWeighed:
     def of_joins(self, made: Sequence[JoinMade]) -> float:
         """Compute the value of some joins."""
         return float(comparable(self._added(made, "value")[2]))
-
-    def joins(self, plan: Plan, bound: Bound = "value") -> list[JoinCost]:
-        """Compute what each source, join or hop of a plan takes, children first."""
-        costs = JoinCosts(self.model.units, self.sizes.by(bound))
-        return [costs.of(join) for join in self.made(plan)]
 
     def made(self, plan: Plan) -> list[JoinMade]:
         """List what a plan joins, children first."""

@@ -21,38 +21,17 @@ from midstream.model.window import SECOND
 from midstream.model.words import rough_span_text
 from midstream.optimizer.policies.policy_contract import Decision, Policy, Review, SwitchCost, WeighedPlan
 
-FADING = 0.8
-"""The weight of what is remembered in the mean of what a plan would have cost."""
-
-REMEMBERED = 8
-"""So many plans are remembered."""
-
-REVIEWS = 1
-"""So many reviews in a row must find the running plan beaten, times the bar between the two plans."""
-
-MARGIN = 0.05
-"""A plan that saves a smaller share than this is as good as the running one."""
-
-PATIENCE = 4.0
-"""While no change of the stream has been seen yet, a gain is expected to last for so many windows."""
-
-RAISED = 2.0
-"""The factor by which a switch that did not pay raises the bar, and by which one that paid lowers it again."""
-
-ENOUGH = 4.0
-"""A loss of what so many reviews take is enough for a switch, however high the bar is."""
-
-HIGHEST = 64.0
-"""No bar is higher."""
-
-RECENT = 0.5
-"""The weight of the newest lifetime in the mean of how long a plan stays the best."""
-
-PROBATION = 2.0
-"""So many windows after a switch it is judged."""
-
-SLACK = 0.1
-"""The share of a window by which it may be judged sooner."""
+FADING = 0.8  # the weight of what is remembered in the mean of what a plan would have cost
+REMEMBERED = 8  # so many plans are remembered
+REVIEWS = 1  # so many reviews in a row must find the running plan beaten, times the bar between the two plans
+MARGIN = 0.05  # a plan that saves a smaller share than this is as good as the running one
+PATIENCE = 4.0  # while no change of the stream has been seen yet, a gain is expected to last for so many windows
+RAISED = 2.0  # the factor by which a switch that did not pay raises the bar, and by which one that paid lowers it again
+ENOUGH = 4.0  # a loss of what so many reviews take is enough for a switch, however high the bar is
+HIGHEST = 64.0  # no bar is higher
+RECENT = 0.5  # the weight of the newest lifetime in the mean of how long a plan stays the best
+PROBATION = 2.0  # so many windows after a switch it is judged
+SLACK = 0.1  # the share of a window by which it may be judged sooner
 
 
 @dataclass(frozen=True)

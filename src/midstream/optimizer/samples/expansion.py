@@ -23,11 +23,8 @@ from midstream.optimizer.samples.strata import Numbers, Strata, sum_of_squares, 
 from midstream.plan.key_classes import KeyClass
 from midstream.state.keys import Codes, band_codes, stable_sort
 
-MOST_PAIRS = 1 << 18
-"""Pairs that are looked at in one join."""
-
-MOST_ROWS = 1 << 13
-"""Combinations that are kept of one subset."""
+MOST_PAIRS = 1 << 18  # pairs that are looked at in one join
+MOST_ROWS = 1 << 13  # combinations that are kept of one subset
 
 ENOUGH_PAIRS = 4 * MOST_ROWS
 """Pairs of equal keys that are looked at where no other condition is left: most of them are combinations."""
@@ -188,5 +185,4 @@ def _thinned(side: Combined, codes: Codes, most: float, seed: int) -> tuple[Comb
     return replace(few, aliases=side.aliases, rows=few.rows[:-1]), codes[few.rows[-1]]
 
 
-_CODE = ""
-"""No alias: where a row stood."""
+_CODE = ""  # no alias: where a row stood

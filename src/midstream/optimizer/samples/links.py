@@ -22,11 +22,8 @@ from midstream.state.keys import band_codes, stable_sort
 
 Table = npt.NDArray[np.float32]
 
-BLOCK = 1 << 20
-"""Pairs that a predicate is evaluated on at once."""
-
-PROBED = 1 << 12
-"""Pairs of a band that are looked at to learn how many its predicate accepts."""
+BLOCK = 1 << 20  # pairs that a predicate is evaluated on at once
+PROBED = 1 << 12  # pairs of a band that are looked at to learn how many its predicate accepts
 
 
 class Link(Protocol):

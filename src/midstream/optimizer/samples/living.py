@@ -38,11 +38,8 @@ Word = TypeVar("Word", bound=np.generic)
 Columns = tuple[pa.RecordBatch, Words, Sequence[tuple[Words, Mask]]]
 """The columns that are read of rows, the numbers of the rows, and by class the codes of their keys."""
 
-SMALL = 1 << 14
-"""Neighbouring chunks that have no more rows than this in all are counted together, and read as a whole."""
-
-OFTEN = 1 << 11
-"""A key that has one of so many rows of a chunk is counted there by itself."""
+SMALL = 1 << 14  # neighbouring chunks that have no more rows than this in all are counted together, and read as a whole
+OFTEN = 1 << 11  # a key that has one of so many rows of a chunk is counted there by itself
 
 _SPREAD, _BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(48)
 """Codes times the first, shifted by the second, are numbers of buckets of which 2^16 are about equally full."""

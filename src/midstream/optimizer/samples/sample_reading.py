@@ -26,17 +26,10 @@ from midstream.runtime.watermark import BEGINNING, watermarks
 from midstream.state.specs import RowsSpec
 from midstream.state.store.chunk_store import ChunkStore
 
-BUDGET = 4096
-"""Rows of one source that are sampled, about."""
-
-PAIRS = 1 << 19
-"""Pairs that a predicate which is neither an equality nor a band is evaluated on."""
-
-ASKED = 1 << 14
-"""Pairs that a user's predicate is asked about: it may take long."""
-
-BEHIND = 0.02
-"""The share of a source's rows that may be out of the others' windows without being told apart."""
+BUDGET = 4096  # rows of one source that are sampled, about
+PAIRS = 1 << 19  # pairs that a predicate which is neither an equality nor a band is evaluated on
+ASKED = 1 << 14  # pairs that a user's predicate is asked about: it may take long
+BEHIND = 0.02  # the share of a source's rows that may be out of the others' windows without being told apart
 
 
 def samples_of(

@@ -21,11 +21,8 @@ Sources = frozenset[str]
 Places = frozenset[int]
 """Predicates of a query, by where they stand in it."""
 
-MANY = 8
-"""Of more sources than these one alone is taken away to estimate what the others let expect."""
-
-VAGUE = 0.25
-"""A variance of so many times the square of the estimate says nothing."""
+MANY = 8  # of more sources than these one alone is taken away to estimate what the others let expect
+VAGUE = 0.25  # a variance of so many times the square of the estimate says nothing
 
 
 @dataclass(frozen=True)

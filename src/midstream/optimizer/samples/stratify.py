@@ -24,14 +24,9 @@ from midstream.optimizer.samples.strata import Numbers, SampledKeys, SampledSour
 Often = Mapping[str, tuple[Words, Numbers]]
 """By class the codes of keys that a source has often, ascending, and how many of its rows alive have them."""
 
-FREQUENT = 4
-"""A key is estimated by itself if some stream's uniform sample is expected to hold it so often."""
-
-ENOUGH = 8
-"""Rows of a key, of those that are kept of it by chance."""
-
-STEP = 1.05
-"""By how much the shares of keys grow at once while there is room."""
+FREQUENT = 4  # a key is estimated by itself if some stream's uniform sample is expected to hold it so often
+ENOUGH = 8  # rows of a key, of those that are kept of it by chance
+STEP = 1.05  # by how much the shares of keys grow at once while there is room
 
 
 class Kept(NamedTuple):

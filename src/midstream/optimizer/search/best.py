@@ -23,11 +23,10 @@ from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan
 
 @dataclass(frozen=True)
 class Ranked:
-    """A plan and what it costs; `times_best` is its cost by that of the first of the ranking."""
+    """A plan and what it costs."""
 
     plan: Plan
     cost: PlanCost
-    times_best: float = 1.0
 
 
 def best_plans(
@@ -82,8 +81,7 @@ def ranked(
     chosen = found[:count]
     if current is not None and all(plan != current for _, plan in chosen):
         chosen = [*chosen[: count and count - 1], *(pair for pair in found if pair[1] == current)]
-    least = chosen[0][0].value if chosen else 0.0
-    return tuple(Ranked(plan, price, price.value / least if least else 1.0) for price, plan in chosen)
+    return tuple(Ranked(plan, price) for price, plan in chosen)
 
 
 def _candidates(
