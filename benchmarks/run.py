@@ -112,8 +112,8 @@ def run_peer(peer: str, scenario: Scenario, folder: Path) -> Measurement | str:
     with tempfile.TemporaryDirectory(dir=folder) as work:
         output = Path(work) / "measurement.json"
         command = [sys.executable, "-m", "benchmarks.peers", peer, scenario.name, folder / "input", work, output]
-        if scenario == SCENARIOS[scenario.name].quick():
-            command.append("--quick")
+        command += ["--quick"] * (scenario.rows == SCENARIOS[scenario.name].quick().rows)
+        command += ["--batches", scenario.batches]
         done = subprocess.run([*map(str, command)], cwd=HERE.parent, capture_output=True, text=True)
         if done.returncode:
             return "\n".join(done.stderr.strip().splitlines()[-12:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.peers import PEERS, Task, peer
@@ -19,9 +20,11 @@ def main() -> None:
     parser.add_argument("work", type=Path, help="folder for checkpoints and results")
     parser.add_argument("output", type=Path, help="file for the measurement")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--batches", type=int, help="only the first batches of the scenario")
     options = parser.parse_args()
     scenario = SCENARIOS[options.scenario]
-    task = Task(scenario.quick() if options.quick else scenario, options.source, options.work)
+    scenario = scenario.quick() if options.quick else scenario
+    task = Task(replace(scenario, batches=options.batches or scenario.batches), options.source, options.work)
     measurement = peer(options.peer)(task)
     options.output.write_text(json.dumps(measurement.to_json()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,8 @@ import midstream as ms
 from benchmarks.measurement import Measurement, answer_of_files
 from benchmarks.peers import Task
 from benchmarks.peers.session import batches_of, rows_by_step, session, source
+from midstream.embedded.folder_source import FolderSource
+from midstream.spark.whole_files import WholeFiles
 from tests.object_server import BUCKET, ObjectServer, free_port
 
 
@@ -27,6 +29,11 @@ def unsynced(task: Task) -> Measurement:
     return _run(task, "midstream_spark_unsynced", str(task.work / "checkpoint"), durable=False)
 
 
+def of_a_folder(task: Task) -> Measurement:
+    """The same, but tasks read the files by themselves, as those of a folder that a job file names."""
+    return _run(task, "midstream_spark_folder", str(task.work / "checkpoint"), sources=_folder)
+
+
 def on_an_object_store(task: Task) -> Measurement:
     """The same with the checkpoint on an S3 server on this machine, over HTTP."""
     server = ObjectServer(free_port())
@@ -38,21 +45,36 @@ def on_an_object_store(task: Task) -> Measurement:
         server.stop()
 
 
-def _run(task: Task, peer: str, checkpoint: str, notes: Any = None, *, durable: bool = True) -> Measurement:
+def _folder(spark: SparkSession, task: Task, stream: str) -> WholeFiles:
+    path = str(task.source / stream)
+    source = FolderSource(path, "parquet", task.scenario.schema(stream), {})
+    return WholeFiles.of(spark, source, path, {"maxFilesPerTrigger": "1"})
+
+
+def _run(task: Task, peer: str, checkpoint: str, notes: Any = None, **options: Any) -> Measurement:
     spark = session(task.work)
     try:
-        measured = run_in(spark, task, peer, checkpoint, durable=durable)
+        measured = run_in(spark, task, peer, checkpoint, **options)
     finally:
         spark.stop()
     return replace(measured, notes=notes(len(measured.batches))) if notes else measured
 
 
-def run_in(spark: SparkSession, task: Task, peer: str, checkpoint: str, *, durable: bool = True) -> Measurement:
+def run_in(
+    spark: SparkSession,
+    task: Task,
+    peer: str,
+    checkpoint: str,
+    *,
+    durable: bool = True,
+    sources: Callable[[SparkSession, Task, str], Any] = source,
+) -> Measurement:
     """Run the scenario in a session that others may use before and after."""
     scenario = task.scenario
     job = ms.Job(spark, checkpoint=checkpoint, lanes=2, durable=durable)
     for stream in scenario.streams:
-        job.stream(stream, source(spark, task, stream), timestamp="ts")
+        schema = None if sources is source else scenario.schema(stream)
+        job.stream(stream, sources(spark, task, stream), timestamp="ts", schema=schema)
     for name, static in scenario.tables.items():
         job.table(name, static)
     for name, sql in scenario.queries.items():
