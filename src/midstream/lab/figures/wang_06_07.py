@@ -77,7 +77,6 @@ class Wang0607(OfTree):
             self.on_engine(
                 data,
                 SIGNIFICANT,
-                "a shared result is held against the filters and windows of both queries, and narrow windows of two "
-                "steps are examined a step too far",
+                "a shared result is held against the filters and windows of both queries",
             ),
         )

@@ -46,7 +46,7 @@ HOST, TIME = "host", "time (s)"
 PAIRS, BUSIEST, VISITS = "pairs compared a row", "busiest node's pairs a row", "visits a row"
 MOVED, BOTH = "rows moved a row", "results of both hosts"
 
-LENGTHS, COPIES, SEGMENTS = (4, 10, 19), (1, 2, 8), (10, 50)
+LENGTHS, COPIES, SEGMENTS = (4, 10, 19), (1, 2, 4, 8), (10, 20, 30, 40, 50)
 RINGS_OF, FIVE, ROUTED = "16.2, S {:g}", "16.3, 5-way", "16.4, 16.5"
 SELECTIVITY = 0.1
 """Of the rivals."""
@@ -77,7 +77,8 @@ class Wang16Spark(OfRing):
         "10); where the rate changes, after 4 s, steps of 2 s. What the nodes report is counted, for each row that "
         "comes: pairs compared, the busiest node's in each step, visits of rows and partial results to nodes. A "
         "response time is judged by the busiest node's pairs, because 19 nodes share two processors here. PSP-I has "
-        "two moments in flight; ATR has segments of 10 and 50 s, CTR of 1 s. The lengths of an adapted ring "
+        "two moments in flight, not 4 or 8: Spark takes a batch as done when its function returns, so that two steps "
+        "never overlap. ATR has segments of 10 to 50 s, CTR of 1 s. The lengths of an adapted ring "
         "are those that the virtual cluster chooses, given to Spark by commands. "
         "Dotted: the virtual cluster, a row after another."
     )
