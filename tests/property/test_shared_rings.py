@@ -1,13 +1,15 @@
 """Queries that share a ring have the oracle's answers in the steps that make them, each from its own start.
 
 Random joins, as those of `test_spreads`; beside each up to three more with other windows, selections and select lists,
-which come, go, are spread otherwise and change the probing orders of all, while the engine dies and is loaded again.
+which come, go, are spread otherwise and change the probing orders of all, by the cost model's lengths of each stream's
+ring, while the engine dies and is loaded again.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -19,6 +21,8 @@ from hypothesis import strategies as st
 
 import midstream as ms
 from midstream.model.events import CommandRefused
+from midstream.ring import lengthening
+from midstream.ring.cost import RingCosts
 from midstream.ring.spreading import spreadings
 from tests.conformance.expected import Expected
 from tests.drawing import drawing
@@ -37,7 +41,19 @@ MOST_RESULTS = 400
 WAYS = tuple(name for name, one in spreadings().items() if "segment" not in one.options)
 """Those that can be shared."""
 
+RINGS = ("psp", "psp_i", "psp_d")
+"""Those with lengths of their own for each stream."""
+
 SEEN: Counter[str] = Counter()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lengths_change_often() -> Iterator[None]:
+    """Look at lengths after every step, with costs by which few pairs are worth a node."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lengthening, "STEPS_BETWEEN", 1)
+        patched.setattr(lengthening, "MEASURED", RingCosts(join=1e-2, send=1e-5, hop=1e-3))
+        yield
 
 
 def near(spec: QuerySpec, rng: Random) -> QuerySpec:
@@ -76,7 +92,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @drawing(150, soak=20)
-@given(case=cases(), way=st.sampled_from(WAYS), seed=st.integers(0, 2**32))
+@given(case=cases(), way=st.sampled_from((*WAYS, *RINGS)), seed=st.integers(0, 2**32))
 def test_answers_are_the_oracle_s(case: Case, way: str, seed: int) -> None:
     SEEN["cases"] += 1
     answers = case.expected()
@@ -95,7 +111,7 @@ class Course:
 
     def __init__(self, case: Case, way: str, rng: Random) -> None:
         self.case, self.way, self.rng = case, way, rng
-        self.nodes = rng.choice((1, 2, 3, 5))
+        self.nodes = rng.choice((1, 2, 3, 5, *("auto",) * 8))
         bounded = "count_bound" in spreadings()[way].options and rng.random() < 0.5
         self.options = {"count_bound": rng.choice((2, "auto", "auto"))} if bounded else {}
         self.engine = start(case.streams)
@@ -165,6 +181,9 @@ class Course:
             SEEN["shared"] += 1
             SEEN[f"shared {self.way}"] += 1
             SEEN["bounded"] += bool(self.options)
+            most = groups.most_common(1)[0][0]
+            ring = next(entry.nodes for entry in entries if entry.group == most)
+            SEEN["lengths"] += ring is not None and len(set(map(len, ring.rings.values()))) > 1
             SEEN["found"] += any(outputs[-1].num_rows for outputs in self.outputs.values() if outputs)
 
 
@@ -175,4 +194,5 @@ def test_rings_were_shared() -> None:
     assert SEEN["orders"] > cases / 5 and SEEN["left"] > cases / 5, SEEN
     assert SEEN["bounded"] > cases / 5, SEEN
     if cases > 100:
+        assert SEEN["lengths"], SEEN
         assert {name for name in WAYS if name != "lanes" and not SEEN[f"shared {name}"]} == set(), SEEN

@@ -117,7 +117,7 @@ def even_ages(
     moment for all its rows. The first of them look for rows that are older by a step, at its end, than the window; and
     what two rows of a step have to do with each other is done once, by one of them, so that rows of the step are met
     half as often as older ones. Slices of equal length would give the tail half a step more than its share, and the
-    head half a step less. `cuts` are the parts of all this work at which slices end, where some ages have more of it.
+    head half a step less. `cuts` are as for `parts_of`.
 
     Differs from §13.3, where each tuple is a moment of its own: without a span, slices are of equal length as there.
 
@@ -126,7 +126,7 @@ def even_ages(
     >>> even_ages(80, nodes=4, span=0, cuts=(0.125, 0.25, 0.5))
     (10, 20, 40)
     """
-    parts = np.array(cuts) if cuts else np.arange(1, nodes) / nodes
+    parts = parts_of(cuts, nodes)
     if window <= 0 or (span <= 0 and density is None):
         ends = parts * window if cuts else np.arange(1, nodes) * window // nodes
         return tuple(np.rint(ends).astype(np.int64).tolist())
@@ -142,6 +142,19 @@ def even_ages(
     work = np.append(0.0, np.cumsum((met[1:] + met[:-1]) / 2))
     ends = np.interp(parts * work[-1], work, ages)
     return tuple(np.rint(ends).astype(np.int64).tolist())
+
+
+def parts_of(cuts: Sequence[float], slices: int) -> npt.NDArray[np.float64]:
+    """Compute the parts of an even cut's work at which slices end; `cuts` are those of uneven work.
+
+    `cuts` are the ends for the number of slices that they were found with. Between them the work is taken to be even.
+
+    >>> parts_of((0.1, 0.2, 0.5), 4).tolist(), parts_of((0.1, 0.2, 0.5), 2).tolist(), parts_of((), 2).tolist()
+    ([0.1, 0.2, 0.5], [0.2], [0.5])
+    """
+    if len(cuts) == slices - 1:
+        return np.array(cuts, np.float64)
+    return np.interp(np.arange(1, slices) / slices, np.linspace(0, 1, len(cuts) + 2), [0.0, *cuts, 1.0])
 
 
 def common_key(query: Query) -> KeyClass | None:

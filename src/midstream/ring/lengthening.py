@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from midstream.logical.query import query_of
 from midstream.model.events import Event, QuerySpread
@@ -18,10 +19,13 @@ from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread, RouteWork
 from midstream.ring.cost import ProbingStep, RingCosts, RingLoad
 from midstream.ring.deploy import begun_slices, windows_of
+from midstream.ring.deployment import parts_of
 from midstream.ring.lengths import Cost, RouteLoad, busiest, by_matches, lengths_for, mean_latency, rings_of
 from midstream.ring.relocate import AGGRESSIVE, carried_over
 from midstream.ring.ring_members import all_spread, mates_of, spread_queries
 from midstream.ring.spreading import spreading
+
+Floats = npt.NDArray[np.float64]
 
 MEASURED = RingCosts(join=1.9e-08, insert=0, send=4.1e-07, hop=0.0025)
 """Seconds that operations of the nodes take: a pair compared, a row put in and taken out again, a visit of a partial
@@ -50,6 +54,9 @@ EVEN = 1.1
 LEAST_COMPARED = 1_000
 """Unless nodes have compared so many pairs each on average: what few did is chance."""
 
+ROUNDS, LEAST = 32, 1e-9
+"""So often the work of nodes is divided over ages; what is less than this is nothing."""
+
 MOST_PIECES = 16
 """A node's share of a window is in so many slices at most where rows stay where they came."""
 
@@ -77,13 +84,12 @@ def lengthened(manifest: Manifest, events: list[Event]) -> Manifest:
 def evened(manifest: Manifest) -> Manifest:
     """Cut the slices of rings anew whose nodes had unequal work since the last look, once a whole window has come.
 
-    Not where streams have rings of unequal lengths: one cut for all does not fit them. Decided from counters alone.
-    Rows go over as they do when they grow older; where they stay where they came, slices become shorter, and rows to
-    come are spread over more nodes.
+    Decided from counters alone. Rows go over as they do when they grow older; where they stay where they came, slices
+    become shorter, and rows to come are spread over more nodes.
     """
     for name, spread in spread_queries(manifest).items():
         steps = manifest.step - spread.since
-        if spread.before is not None or steps == 0 or steps % STEPS_BETWEEN or _lengths_differ(spread):
+        if spread.before is not None or steps == 0 or steps % STEPS_BETWEEN:
             continue
         chosen, each = spreading(spread.scheme), [name, *mates_of(manifest, name)]
         widest = max(w for one in each for w in windows_of(query_of(manifest.queries[one])).values())
@@ -97,21 +103,50 @@ def _evened(spread: NodeSpread, *, by_age: bool) -> NodeSpread:
     looked = replace(spread, weighed=compared)
     if len(spread.weighed) != len(compared) or len(compared) != spread.nodes:
         return looked
-    done = np.subtract(compared, spread.weighed)
-    if done.mean() < LEAST_COMPARED or done.max() <= EVEN * done.mean():
+    done, planned = np.subtract(compared, spread.weighed), _planned(spread)
+    if done.mean() < LEAST_COMPARED or done.max() <= EVEN * planned.max() / planned.mean() * done.mean():
         return looked
     if not by_age:
         return replace(looked, pieces=min(2 * spread.pieces, MOST_PIECES))
-    # Within a slice the work is taken to be even; where it is not, the next look cuts again.
-    ring = next(iter(spread.rings.values()), tuple(range(spread.nodes)))
-    work = np.append(0.0, np.cumsum(done[list(ring)]))
-    ends = np.array([0.0, *(spread.cuts or np.arange(1, spread.nodes) / spread.nodes), 1.0])
-    cuts = np.interp(np.arange(1, spread.nodes) / spread.nodes * work[-1], work, ends)
+    parts, work = _by_part(spread, done)
+    cuts = np.interp(np.arange(1, spread.nodes) / spread.nodes * work[-1], work, parts)
     return replace(looked, cuts=tuple(cuts.round(6).tolist()))
 
 
-def _lengths_differ(spread: NodeSpread) -> bool:
-    return any(len(ring) != spread.nodes for ring in spread.rings.values())
+def _compared_with(spread: NodeSpread) -> dict[str, float]:
+    # The pairs that partial results compared with the rows of each label.
+    found = dict[str, float]()
+    for route in spread.routes.values():
+        for label, pairs in zip(route.order, route.comparisons, strict=True):
+            found[label] = found.get(label, 0.0) + pairs
+    return found if any(found.values()) else dict.fromkeys(found or [""], 1.0)
+
+
+def _planned(spread: NodeSpread) -> Floats:
+    # By node: the nodes of a stream's ring share its pairs evenly (§13.4), and rings may differ in length.
+    planned = np.zeros(spread.nodes)
+    for label, pairs in _compared_with(spread).items():
+        ring = list(spread.ring(label))
+        planned[ring] += pairs / len(ring)
+    return planned
+
+
+def _by_part(spread: NodeSpread, done: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+    # Parts of an even cut, and the work up to each of them. Between them the work is taken to be even; where it is not,
+    # the next look cuts again. Streams are taken to have more work at equal parts of their windows: a node's work is
+    # divided over the parts that it has of all streams, again and again, until nodes have the work that was counted.
+    rings = {label: spread.ring(label) for label in _compared_with(spread)}
+    ends = {label: np.array([0.0, *parts_of(spread.cuts, len(ring)), 1.0]) for label, ring in rings.items()}
+    parts = np.unique(np.concatenate(list(ends.values())))
+    shares = np.zeros((spread.nodes, len(parts) - 1))
+    for label, pairs in _compared_with(spread).items():
+        place = np.searchsorted(ends[label], parts[1:], "left") - 1
+        shares[np.array(rings[label])[place], np.arange(len(place))] += pairs * np.diff(parts)
+    work = np.ones(len(parts) - 1)
+    for _ in range(ROUNDS):
+        short = done / np.maximum((shares * work).sum(1), LEAST)
+        work *= (shares * short[:, None]).sum(0) / np.maximum(shares.sum(0), LEAST)
+    return parts, np.append(0.0, np.cumsum(work * np.diff(parts)))
 
 
 @dataclass(frozen=True)
@@ -148,7 +183,7 @@ def foresee(manifest: Manifest, name: str, end: int) -> Foreseen | None:
         cost = partial(busiest, routes, costs)
         most = _fastest(streams, cost)
     best = lengths_for(streams, most, cost)
-    if not (chosen.ages or chosen.keeps_slices) or mates_of(manifest, name):
+    if not (chosen.ages or chosen.keeps_slices):
         alike = [dict.fromkeys(streams, nodes) for nodes in range(1, most + 1)]
         best = min(alike, key=cost)
     now = {label: len(spread.ring(label)) for label in streams}
@@ -187,7 +222,8 @@ def _over(manifest: Manifest, name: str, lengths: Mapping[str, int]) -> NodeSpre
     fresh = NodeSpread(
         spread.scheme, nodes, manifest.step, auto=True, objective=spread.objective, master=spread.master,
         segment=spread.segment, copies=min(spread.copies, nodes), count_bound=spread.count_bound,
-        rings=rings_of(routes, MEASURED, lengths) if unequal else {}, regrouped=spread.regrouped, alone=spread.alone,
+        cuts=spread.cuts, rings=rings_of(routes, MEASURED, lengths) if unequal else {}, regrouped=spread.regrouped,
+        alone=spread.alone,
     )  # fmt: skip
     begun = begun_slices(query_of(entry), fresh)
     return carried_over(manifest, entry, begun, AGGRESSIVE, "nodes")

@@ -65,8 +65,7 @@ def regrouped(manifest: Manifest, group: str) -> Manifest:
     assert first.nodes is not None
     alone = first.nodes.alone if first.nodes.alone in names else ""
     spread = replace(
-        first.nodes, since=manifest.step, regrouped=manifest.step, alone=alone, rings={}, routes={}, begins=0,
-        before=None,
+        first.nodes, since=manifest.step, regrouped=manifest.step, alone=alone, routes={}, begins=0, before=None,
     )  # fmt: skip
     return _all_with(manifest, names, begun_slices(query_of(first), spread))
 

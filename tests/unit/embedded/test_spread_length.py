@@ -12,6 +12,7 @@ import midstream as ms
 from midstream.model.events import QuerySpread
 from midstream.model.node_spread import NodeSpread
 from midstream.ring import lengthening
+from midstream.ring.cost import RingCosts
 from midstream.ring.lengthening import MEASURED, STEPS_BETWEEN, route_load
 from tests.unit.building import SECOND
 
@@ -33,8 +34,10 @@ def rows(step: int, count: int, names: str = "AB") -> dict[str, pa.Table]:
     return {name: pa.table({"x": rng.integers(0, 9, count), "ts": ts}) for name in names}
 
 
-def three(scheme: str | None, nodes: int | str | None = None, plan: str | None = None) -> ms.Engine:
-    made = ms.Engine(seed=3)
+def three(
+    scheme: str | None, nodes: int | str | None = None, plan: str | None = None, sharing: str = "auto"
+) -> ms.Engine:
+    made = ms.Engine(seed=3, sharing=sharing)
     for name in "ABC":
         made.create_stream(name, "x BIGINT, ts TIMESTAMP", timestamp="ts")
     made.add_query("q", THREE, plan=plan, spread=scheme, nodes=nodes)
@@ -131,6 +134,54 @@ def test_a_stream_with_few_rows_has_a_ring_of_its_own_length() -> None:
         assert lengths["A"] < min(lengths["B"], lengths["C"]), lengths
         shown = made.explain("q", format="json")["nodes"]
         assert shown["foreseen"]["lengths"] == lengths and sum("A" in one["slices"] for one in shown["nodes"]) <= 2
+
+
+@pytest.mark.parametrize("scheme", ["psp", "psp_d"])
+def test_each_stream_of_a_ring_that_queries_share_has_its_own_length(scheme: str) -> None:
+    """§13.3 in a shared ring; a query that comes later finds the lengths, and answers are those of lanes."""
+    made, plain = three(scheme, nodes="auto"), three(None, sharing="off")
+    others = {"near": THREE.replace("20 SECONDS", "6 SECONDS"), "high": f"{THREE[:-18]} AND A.x > 4 WINDOW 16 SECONDS"}
+
+    def joined(name: str) -> None:
+        made.add_query(name, others[name], spread=scheme, nodes="auto")
+        plain.add_query(name, others[name])
+
+    joined("near")
+    for step in range(STEPS_BETWEEN + 4):
+        if step == STEPS_BETWEEN + 2:
+            before = {label: len(spread_of(made).ring(label)) for label in "ABC"}
+            joined("high")
+        given = {**rows(step, 400, "BC"), **rows(step, 2, "A")}
+        found, expected = (one.push(given) for one in (made, plain))
+        assert {name: sorted(map(str, found[name].to_pylist())) for name in found} == {
+            name: sorted(map(str, table.to_pylist())) for name, table in expected.items()
+        }
+    assert len({entry.group for entry in made.manifest.queries.values()}) == 1, "they share the ring"
+    lengths = {label: len(spread_of(made).ring(label)) for label in "ABC"}
+    assert lengths == before and lengths["A"] < min(lengths["B"], lengths["C"]), lengths
+    shown = made.explain("near", format="json")["nodes"]
+    assert shown["foreseen"]["lengths"] == lengths and sum("A" in one["slices"] for one in shown["nodes"]) <= 2
+
+
+@pytest.mark.parametrize("scheme", ["psp", "psp_i", "psp_d"])
+def test_a_shared_ring_of_unequal_lengths_is_cut_by_load(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """§13.3 with §21.3: the narrow query has nearly all the work, and the wide one's nodes get a share of it."""
+    monkeypatch.setattr(lengthening, "STEPS_BETWEEN", 4)
+    monkeypatch.setattr(lengthening, "MEASURED", RingCosts(join=1e-6, send=1e-6, hop=1e-3))
+    made, plain = three(scheme, nodes="auto"), three(None, sharing="off")
+    near = THREE.replace("20 SECONDS", "60 SECONDS").replace(" WINDOW", " AND B.x > 7 AND C.x > 7 WINDOW")
+    made.add_query("wide", near, spread=scheme, nodes="auto")
+    plain.add_query("wide", near)
+    for step in range(28):
+        given = {**rows(step, 90, "BC"), **rows(step, 2, "A")}
+        found, expected = (one.push(given) for one in (made, plain))
+        assert {name: sorted(map(str, table.to_pylist())) for name, table in found.items()} == {
+            name: sorted(map(str, table.to_pylist())) for name, table in expected.items()
+        }
+    spread = spread_of(made)
+    lengths = {label: len(spread.ring(label)) for label in "ABC"}
+    assert lengths["A"] < min(lengths["B"], lengths["C"]), lengths
+    assert spread.pieces > 1 if scheme == "psp_d" else spread.cuts and spread.cuts[0] < 1 / spread.nodes
 
 
 def test_a_command_is_checked_on_the_spread_that_its_step_finds(monkeypatch: pytest.MonkeyPatch) -> None:

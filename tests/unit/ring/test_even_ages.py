@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import midstream as ms
 from benchmarks.ring.balance import busiest, compared
+from midstream.model.node_spread import NodeSpread, NodeWork, RouteWork
 from midstream.ring.columns import StreamRows
-from midstream.ring.deployment import Deployment, even_ages
+from midstream.ring.deployment import Deployment, even_ages, parts_of
+from midstream.ring.lengthening import _evened
 from midstream.ring.spreadings.ctr import Ctr
 from midstream.ring.spreadings.psp import slice_of
 
@@ -70,6 +74,29 @@ def test_nodes_of_a_shared_ring_compare_alike(scheme: str) -> None:
     assert engine.manifest.queries["q"].group == engine.manifest.queries["wide"].group
     assert max(busiest(work[-32:])) <= 1.2
     assert sum(node.rows for node in engine.manifest.queries["q"].nodes.work) == engine.metrics()["state_rows"]
+
+
+@pytest.mark.parametrize("rings", [{}, {"A": (0,), "B": (0, 2, 1, 3)}, {"A": (3, 1), "C": (2, 0, 3)}])
+def test_rings_of_unequal_lengths_are_cut_by_load(rings: dict[str, tuple[int, ...]]) -> None:
+    """§21.3 with §13.3: three quarters of the work of each stream lies at the first quarter of its window's ages."""
+    ages, load = np.linspace(0, 1, 1_001), np.interp(np.linspace(0, 1, 1_001), [0, 0.25, 1], [0, 0.75, 1])
+    pairs = {"A": 6e5, "B": 9e5, "C": 3e5}
+    routes = {"A": RouteWork(("B",), 1, (900_000,), (1,)), "B": RouteWork(("A", "C"), 1, (600_000, 300_000), (1, 1))}
+    spread = NodeSpread("psp", 4, 0, rings=rings, routes=routes, weighed=(0,) * 4)
+    found = []
+    for _ in range(4):
+        done = np.zeros(4)
+        for label, all_pairs in pairs.items():
+            ring = spread.ring(label)
+            ends = np.array([0.0, *parts_of(spread.cuts, len(ring)), 1.0])
+            done[list(ring)] += all_pairs * np.diff(np.interp(ends, ages, load))
+        work = tuple(before + int(now) for before, now in zip(spread.weighed, done, strict=True))
+        spread = _evened(replace(spread, work=tuple(NodeWork(comparisons=one) for one in work)), by_age=True)
+        found.append(done.max())
+    fair = np.zeros(4)
+    for label, all_pairs in pairs.items():
+        fair[list(spread.ring(label))] += all_pairs / len(spread.ring(label))
+    assert found[0] > 1.1 * fair.max() and found[-1] <= 1.1 * fair.max(), np.array(found) / fair.max()
 
 
 @pytest.mark.parametrize("scheme", ["psp", "psp_i", "psp_d"])
