@@ -20,7 +20,16 @@ from hypothesis import strategies as st
 
 from midstream.admission.admit import admit
 from midstream.cli.source_columns import source_columns
-from midstream.embedded.file_formats import _lines_one_by_one, _plain_lines, file_columns, file_rows
+from midstream.embedded import file_formats
+from midstream.embedded.file_formats import (
+    NO_OBJECT_OF_MESSAGE,
+    _lines_one_by_one,
+    _one_by_one,
+    _plain_lines,
+    file_columns,
+    file_rows,
+    json_rows,
+)
 from midstream.embedded.job_run import FileJob
 from midstream.model.errors import InputError, LanguageError
 from midstream.model.schema import StreamSchema
@@ -380,6 +389,38 @@ def test_arrow_reads_lines_as_they_are_read_one_by_one(lines: list[str], end: st
         fast, slow = (admit(stream, table) for table in (found, _lines_one_by_one(data, columns)))
         assert str(fast.rows.to_pylist()) == str(slow.rows.to_pylist())
         assert fast.dead["_reason"].to_pylist() == slow.dead["_reason"].to_pylist()
+
+
+VALUES_OF_JSON = st.one_of(
+    LINES_OF_JSON,
+    OBJECTS.map(lambda one: json.dumps(one, indent=1)),
+    st.text('{}[]",:\n\\ k1', max_size=9),
+    st.sampled_from(
+        ['{"v": "x}', '{"}', "{{}}", '{"k": 1}{"k": 2}', '{"m": [{}', '{}\n{"k": 3}', '{"k":\n4}', "{} null {}"]
+    ),
+)
+
+
+@settings(max_examples=500, deadline=None, derandomize=True, database=None)
+@given(st.lists(VALUES_OF_JSON, max_size=4), st.integers(0, 2))
+def test_arrow_reads_values_as_they_are_read_one_by_one(values: list[str], skipped: int) -> None:
+    columns = parse_ddl("k BIGINT, ts TIMESTAMP, v VARCHAR, d DOUBLE, b BOOLEAN, m DECIMAL(10, 2)")
+    given = [one.encode("utf-8", "surrogatepass") for one in values]
+    found = json_rows(pa.array(given, pa.large_binary()).slice(skipped), columns)
+    stream = StreamSchema("A", columns, "ts")
+    slow = _one_by_one(given[skipped:], columns, NO_OBJECT_OF_MESSAGE)
+    fast, slow = (admit(stream, table) for table in (found, slow))
+    assert str(fast.rows.to_pylist()) == str(slow.rows.to_pylist())
+    assert fast.dead["_reason"].to_pylist() == slow.dead["_reason"].to_pylist()
+
+
+def test_values_of_several_lines_are_read_by_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they are more than Arrow takes together by itself."""
+    monkeypatch.setattr(file_formats, "_one_by_one", None)
+    columns = parse_ddl("k BIGINT, v VARCHAR")
+    rows = [{"k": k, "v": f"value {k}" * 20} for k in range(9_000)]
+    values = pa.array([json.dumps(row, indent=2).encode() for row in rows], pa.large_binary())
+    assert json_rows(values, columns).to_pylist() == rows
 
 
 def test_plain_lines_are_read_by_arrow() -> None:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -31,9 +32,12 @@ from midstream.model.columns_of_files import AlikeColumns, own_names, refuse_ali
 from midstream.model.errors import InputError
 
 Options = Mapping[str, str]
+_Bytes = npt.NDArray[np.uint8]
+_Places = npt.NDArray[np.int64]
 
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _MOST_OF_HEADER = 1 << 20
+_MOST_OF_BLOCK = (1 << 31) - 1
 _END_OF_LINE = re.compile(rb"\r\n|\n|\r")
 NO_OBJECT_OF_MESSAGE = "the value is not a JSON object"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -411,24 +415,31 @@ def _json(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
 
 
 def _plain_lines(data: pa.Buffer, columns: pa.Schema) -> pa.Table | None:
-    """The rows of lines in which every value is of its column's own kind, by Arrow; None where they are not such.
-
-    Arrow reads objects, not lines: all is given up where one of them might be no line, or a line no object.
-    """
+    """Read lines in which every value is of its column's own kind, by Arrow; None where they are not such."""
     text = np.frombuffer(data, np.uint8)
     size = len(text)
     while size and text[size - 1] == ord("\n"):
         size -= 1
-    text = text[:size]
-    ends = np.flatnonzero(text == ord("\n"))
-    lines = len(ends) + 1
-    begins, lasts = np.append(0, ends + 1), np.append(ends - 1, size - 1)
-    alike = size > 0 and (text[begins] == ord("{")).all() and (text[lasts] == ord("}")).all()
+    breaks = np.flatnonzero(text[:size] == ord("\n"))
+    return _plain_objects(data, columns, text, np.append(0, breaks + 1), np.append(breaks, size))
+
+
+def _plain_objects(
+    data: pa.Buffer, columns: pa.Schema, text: _Bytes, begins: _Places, ends: _Places, *, broken: bool = False
+) -> pa.Table | None:
+    """Read values that stand in `text` between these places, and in `data` with line breaks between them.
+
+    `broken` says that values have line breaks themselves. Arrow reads objects, not values: all is given up where a
+    value might be no object, or several. A value that begins and ends with a brace has at least one, because what goes
+    on after a closing brace does not go on with an opening one.
+    """
+    alike = len(begins) and (ends > begins).all()
+    alike = alike and (text[begins] == ord("{")).all() and (text[ends - 1] == ord("}")).all()
     kinds = {field.name: _read_by_arrow(field.type) for field in columns}
     if not alike or None in kinds.values() or _as_utf8(data)[1]:
         return None
-    rows = _objects(data, pa.schema(list(kinds.items())))
-    if rows is None or rows.num_rows != lines:
+    rows = _objects(data, pa.schema(list(kinds.items())), broken=broken)
+    if rows is None or rows.num_rows != len(begins):
         return None
     missing = [name for name in columns.names if rows.column(name).null_count]
     written = data.to_pybytes() if missing else b""
@@ -436,18 +447,20 @@ def _plain_lines(data: pa.Buffer, columns: pa.Schema) -> pa.Table | None:
         return None  # A key may be written so.
     spelt = _spellings(written.decode(), missing)
     if any(len(names) > 1 for names in spelt.values()):
-        return None  # Lines differ in it, or a line has both.
+        return None  # Values differ in it, or one has both.
     if not spelt:
         return rows
     own = {name: spelt[name][0] if name in spelt else name for name in columns.names}
-    rows = _objects(data, pa.schema([(own[name], kind) for name, kind in kinds.items()]))
+    rows = _objects(data, pa.schema([(own[name], kind) for name, kind in kinds.items()]), broken=broken)
     return rows and rows.rename_columns(columns.names)
 
 
-def _objects(data: pa.Buffer, columns: pa.Schema) -> pa.Table | None:
+def _objects(data: pa.Buffer, columns: pa.Schema, *, broken: bool) -> pa.Table | None:
     parse = pyarrow.json.ParseOptions(columns, unexpected_field_behavior="ignore")
+    # Arrow begins a new block after any line break.
+    read = pyarrow.json.ReadOptions(block_size=min(data.size, _MOST_OF_BLOCK) if broken else None)
     try:
-        return pyarrow.json.read_json(pa.BufferReader(data), parse_options=parse).select(columns.names)
+        return pyarrow.json.read_json(pa.BufferReader(data), read, parse).select(columns.names)
     except pa.ArrowException:
         return None
 
@@ -483,9 +496,12 @@ def json_rows(values: pa.LargeBinaryArray, columns: pa.Schema) -> pa.Table:
     if len(values) and not values.null_count:
         together = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
         text = pc.binary_join(together, _LINE_BREAK).buffers()[2]
-        # As many lines as values are one of each, unless the last value is empty and another one has two.
-        found = None if text[-1:] == b"\n" else _plain_lines(text, columns)
-        if found is not None and found.num_rows == len(values):
+        _, places, data = values.buffers()
+        ends = np.frombuffer(places, np.int64)[values.offset : values.offset + len(values) + 1]
+        given = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]] if data else np.empty(0, np.uint8)
+        ends, broken = ends - ends[0], bool((given == ord("\n")).any())
+        found = _plain_objects(text, columns, given, ends[:-1], ends[1:], broken=broken)
+        if found is not None:
             return found
     return _one_by_one([value or b"" for value in values.to_pylist()], columns, NO_OBJECT_OF_MESSAGE)
 

@@ -6,6 +6,7 @@ stream shows them `key`, `timestamp` and `timestampType`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from midstream.sinks.kafka_client import kafka
+
+PIECE = 1 << 14
+"""Messages that are put together, and decoded together: where one of them is bad, so many are read one by one."""
 
 _Counts = npt.NDArray[np.int64]
 _NO_VALUE = -1
@@ -28,14 +32,15 @@ class Pile:
 
     def __init__(self, kinds: Collection[str]) -> None:
         self._kinds = kinds
-        self._left: pa.RecordBatch | None = None
+        self._batches = deque[pa.RecordBatch]()
         self._begin()
         self.rows = self.size = 0
         self.end = 0
 
     def _begin(self) -> None:
-        self._values, self._sizes, self._offsets = [b""], [_counts(())], [_counts(())]
+        self._values, self._sizes, self._offsets = list[bytes](), list[_Counts](), list[_Counts]()
         self._others: dict[str, list[Any]] = {kind: [] for kind in self._kinds}
+        self._loose = 0
 
     def add(self, run: Sequence[Any]) -> None:
         """Add messages of the client that follow the last ones."""
@@ -51,28 +56,47 @@ class Pile:
             values = b"".join([one or b"" for one in given])
         self._values.append(values)
         self._sizes.append(sizes)
-        self._offsets.append(_counts(map(own.offset, run), len(run)))
+        first, end = run[0].offset(), run[-1].offset() + 1
+        whole = end - first == len(run)  # No offset is missing between them.
+        self._offsets.append(np.arange(first, end) if whole else _counts(map(own.offset, run), len(run)))
         for kind, column in self._others.items():
             column.extend(map(getattr(own, kind), run))
-        self.rows, self.size, self.end = self.rows + len(run), self.size + len(values), run[-1].offset() + 1
+        self.rows, self.size, self.end = self.rows + len(run), self.size + len(values), end
+        self._loose += len(run)
+        if self._loose >= PIECE:
+            self._bind()
 
-    def take(self, rows: int, size: int) -> pa.RecordBatch:
+    def take(self, rows: int, size: int) -> list[pa.RecordBatch]:
         """Take messages off the front: at most so many, and as soon as they have so many bytes no more."""
-        found = self._whole()
-        ends = _ends(found)
-        return self._split(found, min(rows, len(found) if ends[-1] <= size else int(np.searchsorted(ends, size))))
+        self._bind()
+        found = list[pa.RecordBatch]()
+        while self._batches and rows > 0 and size > 0:
+            ends = _ends(self._batches[0])
+            at = min(rows, len(ends) - 1, int(np.searchsorted(ends[1:], size)) + 1)
+            found.append(self._split(at))
+            rows, size = rows - at, size - int(ends[at])
+        return found
 
-    def take_to(self, end: int) -> pa.RecordBatch:
+    def take_to(self, end: int) -> list[pa.RecordBatch]:
         """Take the messages before an offset off the front."""
-        found = self._whole()
-        return self._split(found, int(np.searchsorted(found.column("offset").to_numpy(), end)))
+        self._bind()
+        found = list[pa.RecordBatch]()
+        while self._batches and (at := int(np.searchsorted(self._batches[0].column("offset").to_numpy(), end))):
+            found.append(self._split(at))
+        return found
 
-    def _split(self, found: pa.RecordBatch, at: int) -> pa.RecordBatch:
-        self._left = found.slice(at)
-        self.rows, self.size = len(self._left), int(_ends(self._left)[-1])
-        return found.slice(0, at)
+    def _split(self, at: int) -> pa.RecordBatch:
+        """Take messages off the first batch."""
+        first = self._batches.popleft()
+        if at < len(first):
+            self._batches.appendleft(first.slice(at))
+        self.rows, self.size = self.rows - at, self.size - int(_ends(first)[at])
+        return first.slice(0, at)
 
-    def _whole(self) -> pa.RecordBatch:
+    def _bind(self) -> None:
+        """Make a batch of the messages that are in none."""
+        if not self._loose:
+            return
         columns = {"offset": pa.array(np.concatenate(self._offsets))}
         columns["value"] = _binaries(b"".join(self._values), np.concatenate(self._sizes))
         if "key" in self._others:
@@ -80,14 +104,11 @@ class Pile:
         if "timestamp" in self._others:
             types, times = np.array(self._others["timestamp"], np.int64).reshape(-1, 2).T
             columns |= {"timestamp": pa.array(times), "timestampType": pa.array(types)}
+        self._batches.append(pa.record_batch(columns))
         self._begin()
-        found = pa.record_batch(columns)
-        if self._left is None or not len(self._left):
-            return found
-        return pa.Table.from_batches([self._left, found]).combine_chunks().to_batches()[0]
 
 
-def _counts(numbers: Any, count: int = 0) -> _Counts:
+def _counts(numbers: Any, count: int) -> _Counts:
     return np.fromiter(numbers, np.int64, count)
 
 

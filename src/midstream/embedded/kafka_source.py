@@ -55,8 +55,6 @@ _AT_ONCE = 500
 _SILENCE = 30.0
 """Seconds without a message that must be there, until the step is tried again."""
 _RANGE = re.compile(r"(.*)\[(\d+)\]@(\d+)-(\d+)")
-_PIECE = 1 << 14
-"""Messages that are read together: where one of them is bad, so many are read one by one."""
 
 
 class Range(NamedTuple):
@@ -91,7 +89,7 @@ class _Fetched(NamedTuple):
     """The messages of a range; `lost` is why offsets at its beginning are not among them, or empty."""
 
     range: Range
-    messages: pa.RecordBatch
+    messages: Sequence[pa.RecordBatch]
     lost: str
 
 
@@ -545,7 +543,7 @@ class KafkaSource(FileSource):
     def _cut(self, partition: int, first: int, rows: int, size: int, lost: str) -> _Fetched:
         """Take a step's share of a partition off what was fetched ahead."""
         messages = self._ahead[partition].take(rows, size)
-        end = messages.column("offset")[-1].as_py() + 1 if len(messages) else self._at[partition]
+        end = messages[-1].column("offset")[-1].as_py() + 1 if messages else self._at[partition]
         if not self._ahead[partition].rows and self._ends.get(partition, -1) >= end:
             end = self._ends[partition]  # Behind the last message are marks of transactions.
         self._at[partition] = end
@@ -557,8 +555,7 @@ class KafkaSource(FileSource):
             found.append(
                 self._named(unread_file(self.columns, fetched.lost), fetched.range, pa.array([fetched.range.first]))
             )
-        for at in range(0, len(fetched.messages), _PIECE):
-            piece = fetched.messages.slice(at, _PIECE)
+        for piece in fetched.messages:
             rows = self._decoded(piece, fetched.range.partition)
             found.append(self._named(rows, fetched.range, piece.column("offset")))
         return found
