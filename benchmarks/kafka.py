@@ -12,12 +12,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +39,10 @@ RATES = (1_000, 100_000)
 SECONDS = 10
 """How long messages are sent at each rate."""
 TICK = 0.005
+WHAT = {
+    "rows a second": "clock",
+    "rows a second of a core, without the broker's core time": "processor",
+}
 DRAINED = 20.0
 """Seconds without a result after which a reader has them all."""
 TOGETHER = 500
@@ -169,7 +172,7 @@ def receive(servers: str, topic: str, count: int, found: Any) -> None:
 
 
 def delays(kafka: Broker, rate: int, *, copies: bool) -> str:
-    """Describe the delays of the job, or of the copy, while messages are sent at a rate."""
+    """Measure the delays of the job, or of the copy, while messages are sent at a rate: median, 99th percentile."""
     topics, out = [kafka.topic(name) for name in "AB"], kafka.topic("out")
     spawned = multiprocessing.get_context("spawn")
     rows, found = rate * SECONDS, spawned.Queue()
@@ -194,10 +197,9 @@ def delays(kafka: Broker, rate: int, *, copies: bool) -> str:
     got = found.get(timeout=600)
     for worker in workers:
         worker.join(60)
-    if not got:
-        return "no results"
-    median, late = got[len(got) // 2], got[len(got) * 99 // 100]
-    return f"median {median:,.0f} ms, 99th percentile {late:,.0f} ms, {len(got):,} of {results:,} messages"
+    if len(got) < results:
+        return f"{len(got):,} of {results:,} messages"
+    return f"{got[len(got) // 2]:,.0f} ms, {got[len(got) * 99 // 100]:,.0f} ms"
 
 
 def of_peer(kafka: Broker, python: str, topics: list[str], rows: int) -> str:
@@ -215,27 +217,42 @@ def rates(rows: int, took: Took) -> str:
     return f"{rows / took.clock:,.0f} rows/s, {rows / took.processor:,.0f} of a core"
 
 
+def spread(rows: int, seconds: Iterable[float]) -> str:
+    """Return the least and the greatest rows a second, in ten thousands, as docs/kafka.md has them."""
+    found = sorted(round(rows / one, -4) for one in seconds)
+    return f"{found[0]:,.0f} to {found[-1]:,.0f}"
+
+
 def main(rows: int, peer: str) -> None:
-    """Print all in turn, and their ratios, which noise changes less."""
+    """Print each round and its ratios, which noise changes less; at last the table of docs/kafka.md."""
     print(f"JSON: {decoded(rows):,.0f} rows a second and core are decoded")
     with broker() as kafka:
         topics = [filled(kafka, name, rows) for name in "AB"]
         if peer:
             print(of_peer(kafka, peer, topics, rows))
-        ratios = []
+        rounds = []
         for _ in range(ROUNDS):
             print(f"load average {os.getloadavg()[0]:.1f}")
             out = kafka.topic("copy")
             plain = Took.of(lambda out=out: copy(kafka.servers, topics, out, 2 * (rows + 1)))  # type: ignore[misc]
             join, phases = joined(kafka, topics)
-            ratios.append((plain.clock / join.clock, plain.processor / join.processor))
+            rounds.append((plain, join))
             of = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in phases.items())
             print(f"copy {rates(2 * rows, plain)}; join {rates(2 * rows, join)} ({of})")
-        clock, processor = (statistics.median(one) for one in zip(*ratios, strict=True))
-        print(f"the join does {clock:.2f} of the copy's rows a second, {processor:.2f} of its rows a second of a core")
+            clock, processor = plain.clock / join.clock, plain.processor / join.processor
+            print(
+                f"the join does {clock:.2f} of the copy's rows a second, {processor:.2f} of its rows a second of a core"
+            )
+        table = {
+            what: [spread(2 * rows, [getattr(one, seconds) for one in kind]) for kind in zip(*rounds, strict=True)]
+            for what, seconds in WHAT.items()
+        }
         for rate in RATES:
-            for name, copies in (("copy", True), ("join", False)):
-                print(f"delay of the {name} at {rate:,} rows/s: {delays(kafka, rate, copies=copies)}", flush=True)
+            what = f"delay at {rate:,} rows a second: median, 99th percentile"
+            table[what] = [delays(kafka, rate, copies=copies) for copies in (True, False)]
+    print("| what | plain copy | join |\n|---|---|---|")
+    for what, (of_copy, of_join) in table.items():
+        print(f"| {what} | {of_copy} | {of_join} |")
 
 
 if __name__ == "__main__":

@@ -265,7 +265,8 @@ def _marks(stamp: Stamp, first: int, rows: int) -> list[bytes]:
     step = f"{stamp.job}/{stamp.epoch}/{stamp.step}/"
     ordinals = pa.array(np.arange(first, first + rows)).cast(pa.string())
     together = pa.ListArray.from_arrays(pa.array([0, rows], pa.int32()), ordinals)
-    return (step + pc.binary_join(together, f"\n{step}")[0].as_py()).encode().split(b"\n")
+    text: str = pc.binary_join(together, f"\n{step}")[0].as_py()
+    return f"{step}{text}".encode().split(b"\n")
 
 
 class _Clients:
