@@ -10,6 +10,10 @@ The rules:
 - banned: the words of `BANNED` hide who does what; each has a plain word in its place.
 - passive: a sentence has at most two verbs in the passive voice.
 - beginning: a sentence does not begin with "What", "Those" or "The same of".
+- chain: a relative clause has no relative clause of its own.
+
+Docstrings of private names are checked for the words of `HIDDEN_WORD` only. They are not
+drawn, and neither are parts of messages, such as a text in a variable.
 """
 
 from __future__ import annotations
@@ -30,8 +34,19 @@ SOURCE = ROOT / "src" / "midstream"
 MOST_WORDS = 30
 MOST_PASSIVES = 2
 
-# Tables of measurements in sentences, which `midstream lab` writes: most of their words are numbers.
+# Tables of measurements in sentences, and the code of `midstream lab` that writes them: most words are numbers.
 GENERATED = ("docs/lab.md",)
+LAB = SOURCE / "lab"
+
+# A text in code is a message if it has more words than this, and nothing that only code and patterns have.
+SHORTEST_MESSAGE = 1
+ERROR = re.compile(r"Error$|^(?:WrongUse|Failed|BadParameter|error_at|_?(?:error|wrong|fault|refused))$")
+# Kinds that no user reads as a sentence, and kinds in which a semicolon ends one.
+HIDDEN = ("private", "part")
+LISTS = ("cell", "message", "part")
+NOT_PROSE = re.compile(
+    r"^\s*[<(/]|\n|[{}\\|]|\b(?:SELECT|FROM|WHERE|INSERT|DELETE|UPDATE|CREATE|ALTER|DROP|SET)\b [`\w]+ |=$"
+)
 
 # A pattern, and what to write instead.
 BANNED = {
@@ -60,6 +75,11 @@ BANNED = {
 # Rule 3: repeat the noun.
 BEGINNING = re.compile(r"(?:The same of|Those|What) (?!made)")
 BANNED_WORD = re.compile(r"\b(?:" + "|".join(BANNED) + r")\b", re.IGNORECASE)
+HIDDEN_WORD = re.compile(r"\b(?:anew|beside|but for|hence|in order to|needs? not)\b", re.IGNORECASE)
+
+# Two relative clauses, the second about a noun of the first: "an error that names the file that is damaged".
+_CLAUSE_VERB = r"(?:is|are|was|were|has|have|had|reads?|runs?|says?|names?|keeps?|needs?|makes?|lists?|shows?|waits?)"
+CHAIN = re.compile(rf"\b(?:that|which) (?:[\w'-]+ ){{1,8}}(?:that|which) {_CLAUSE_VERB}\b")
 
 # Participles that do not end in -ed and that our pages use.
 IRREGULAR = (
@@ -85,14 +105,14 @@ class Passage:
     text: str
 
     def sentences(self) -> list[str]:
-        """Split the text at ends of sentences; in a cell of a table a semicolon ends one too."""
+        """Split the text at ends of sentences; in a cell or a message a semicolon ends one too."""
         text = SHORT.sub(r"\1", " ".join(self.text.split()))
-        if self.kind == "cell":
+        if self.kind in LISTS:
             text = text.replace("; ", ". ")
         found, begin = [], 0
         for match in END.finditer(text):
             rest = text[match.end() :].lstrip()
-            small = rest[:1].islower() and self.kind != "cell"
+            small = rest[:1].islower() and self.kind not in LISTS
             if (small or rest[:1] in tuple(".,;:")) and not SMALL.match(rest):
                 continue
             found.append(text[begin : match.end()].strip())
@@ -126,9 +146,13 @@ def words(sentence: str) -> int:
 
 
 def findings(passage: Passage) -> Iterator[Finding]:
-    """Check each sentence of a passage against the rules."""
+    """Check each sentence of a passage against the rules; of private docstrings only `HIDDEN_WORD`."""
     for sentence in passage.sentences():
         plain = re.sub(r"`[^`]*`", "code", sentence)
+        if passage.kind == "private":
+            for match in HIDDEN_WORD.finditer(plain):
+                yield Finding(passage, "banned", f"{match[0]!r} ({remedy(match[0])}): {sentence}")
+            continue
         if words(sentence) > MOST_WORDS:
             yield Finding(passage, "length", f"{words(sentence)} words: {sentence}")
         if passage.kind != "cell" and BEGINNING.match(plain):
@@ -138,6 +162,8 @@ def findings(passage: Passage) -> Iterator[Finding]:
         passives = PASSIVE.findall(plain)
         if len(passives) > MOST_PASSIVES:
             yield Finding(passage, "passive", f"{', '.join(passives)}: {sentence}")
+        if passage.kind != "cell" and (chain := CHAIN.search(plain)):
+            yield Finding(passage, "chain", f"{chain[0]!r}: {sentence}")
 
 
 def remedy(word: str) -> str:
@@ -176,60 +202,80 @@ def of_markdown(path: Path) -> Iterator[Passage]:
 
 
 def of_module(path: Path, public: frozenset[str] | None) -> Iterator[Passage]:
-    """Yield the docstrings of public names, help texts, and the texts of errors of a module.
+    """Yield the docstrings of a module, its help texts, and its other texts of more than one word.
 
     Args:
         path: The module's file.
         public: Classes and functions whose docstrings a user reads; None for all that have no underscore.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in tree.body:
-        named = isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_")
-        if named and (public is None or node.name in public):
-            yield from _docstrings(path, node)
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
+    read: set[int] = set()
+    for named in tree.body:
+        if isinstance(named, ast.ClassDef | ast.FunctionDef) and (public is None or named.name in public):
+            read.update(_met(named))
+    documented = [n for n in ast.walk(tree) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    for node in documented:
+        yield from _docstrings(path, node, "docstring" if id(node) in read else "private")
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    helps = {id(k.value) for n in calls for k in n.keywords if k.arg == "help"}
+    errors = {id(a) for n in calls if ERROR.search(_called(n)) for a in [*n.args, *(k.value for k in n.keywords)]}
+    notes = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    for value in _texts(tree, {id(node.body[0]) for node in documented if node.body}):
+        text = _said(value)
+        if id(value) in notes:
+            yield Passage(path, value.lineno, "private", text)
+        elif id(value) in helps or (len(text.split()) > SHORTEST_MESSAGE and not NOT_PROSE.search(text)):
+            kind = "help" if id(value) in helps else "message" if id(value) in errors else "part"
+            yield Passage(path, value.lineno, kind, text)
+
+
+def _texts(node: ast.AST, skipped: set[int]) -> Iterator[ast.Constant | ast.JoinedStr]:
+    """Walk the literal texts below a node, an f-string as one text, without the statements `skipped`."""
+    for child in ast.iter_child_nodes(node):
+        if id(child) in skipped and isinstance(child, ast.Expr):
             continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        is_error = name.endswith("Error") or name in ("WrongUse", "Failed", "BadParameter")
-        given = [(None, argument) for argument in node.args] if is_error else []
-        given += [(k.arg, k.value) for k in node.keywords if k.arg == "help" or (is_error and k.arg == "remedy")]
-        for _, value in given:
-            for text in _texts(value):
-                yield Passage(path, value.lineno, "message" if is_error else "help", text)
+        if isinstance(child, ast.JoinedStr) or (isinstance(child, ast.Constant) and isinstance(child.value, str)):
+            yield child
+        if isinstance(child, ast.JoinedStr):
+            for part in child.values:
+                yield from _texts(part, skipped)
+        else:
+            yield from _texts(child, skipped)
 
 
-def _texts(value: ast.expr) -> Iterator[str]:
-    match value:
-        case ast.Constant(value=str(text)) if " " in text:
-            yield text
-        case ast.JoinedStr(values=parts):
-            yield "".join(str(p.value) if isinstance(p, ast.Constant) else "`x`" for p in parts)
-        case ast.IfExp(body=one, orelse=other):
-            yield from _texts(one)
-            yield from _texts(other)
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def _docstrings(path: Path, node: ast.ClassDef | ast.FunctionDef) -> Iterator[Passage]:
-    text = ast.get_docstring(node)
-    if text:
-        for paragraph in re.split(r"\n\s*\n", text):
-            lines = [one for one in paragraph.splitlines() if one.strip()]
-            # Doctests and indented code are not prose; each entry of Args is a passage.
-            if any(one.lstrip().startswith((">>>", "...")) for one in lines):
-                continue
-            entries: list[str] = []
-            for one in lines:
-                if re.match(r"\s*(- |\w+: |Args:|Returns:|Raises:)", one) or not entries:
-                    entries.append(one)
-                else:
-                    entries[-1] += " " + one
-            for entry in entries:
-                yield Passage(path, node.body[0].lineno, "docstring", entry.strip())
-    if isinstance(node, ast.ClassDef):
-        for member in node.body:
+def _said(value: ast.Constant | ast.JoinedStr) -> str:
+    if isinstance(value, ast.Constant):
+        return str(value.value)
+    return "".join(str(p.value) if isinstance(p, ast.Constant) else "`x`" for p in value.values)
+
+
+def _met(node: ast.ClassDef | ast.FunctionDef) -> Iterator[int]:
+    """Yield the ids of a name and its members that have no underscore."""
+    if not node.name.startswith("_"):
+        yield id(node)
+        for member in node.body if isinstance(node, ast.ClassDef) else ():
             if isinstance(member, ast.FunctionDef) and not member.name.startswith("_"):
-                yield from _docstrings(path, member)
+                yield id(member)
+
+
+def _docstrings(path: Path, node: ast.Module | ast.ClassDef | ast.FunctionDef, kind: str) -> Iterator[Passage]:
+    for paragraph in re.split(r"\n\s*\n", ast.get_docstring(node) or ""):
+        lines = [one for one in paragraph.splitlines() if one.strip()]
+        # Doctests and indented code are not prose; each entry of Args is a passage.
+        if any(one.lstrip().startswith((">>>", "...")) for one in lines):
+            continue
+        entries: list[str] = []
+        for one in lines:
+            if re.match(r"\s*(- |\w+: |Args:|Returns:|Raises:)", one) or not entries:
+                entries.append(one)
+            else:
+                entries[-1] += " " + one
+        for entry in entries:
+            yield Passage(path, node.body[0].lineno, kind, entry.strip())
 
 
 def public_names() -> dict[Path, frozenset[str]]:
@@ -248,12 +294,14 @@ def public_names() -> dict[Path, frozenset[str]]:
 
 
 def everything() -> Iterator[Passage]:
-    """Yield all prose that a user meets: pages, docstrings of public names and commands, help, errors."""
+    """Yield all prose: pages, docstrings, help, and messages of errors, events and commands."""
     for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]):
         if path.relative_to(ROOT).as_posix() not in GENERATED:
             yield from of_markdown(path)
     public = public_names()
     for path in sorted(SOURCE.rglob("*.py")):
+        if path.is_relative_to(LAB):
+            continue
         everyone = path.parent.name == "cli" or path == SOURCE / "model" / "events.py"
         yield from of_module(path, None if everyone else public.get(path, frozenset()))
 
@@ -267,7 +315,7 @@ def of_files(names: Sequence[str]) -> Iterator[Passage]:
 
 def sample(count: int, seed: int) -> list[str]:
     """Draw sentences at random: each kind of prose in proportion to what there is of it."""
-    drawn = [(p, s) for p in everything() for s in p.sentences() if words(s) > 3]
+    drawn = [(p, s) for p in everything() if p.kind not in HIDDEN for s in p.sentences() if words(s) > 3]
     chosen = random.Random(seed).sample(drawn, count)
     return [f"{p.path.relative_to(ROOT)}:{p.line} [{p.kind}] {s}" for p, s in chosen]
 

@@ -37,6 +37,7 @@ LONG = "You see " + "one more word and " * 12 + "an end."
         ("A line that is no JSON object is refused.\n", "banned"),
         ("The sink is beside the table.\n", "banned"),
         ("What is late goes to a file.\n", "beginning"),
+        ("An error that names the file that is damaged.\n", "chain"),
     ],
 )
 def test_a_fault_of_a_page_is_found(tmp_path: Path, text: str, rule: str) -> None:
@@ -61,8 +62,12 @@ def test_a_fault_of_a_module_is_found_in_docstrings_help_and_errors(tmp_path: Pa
         '    """Do what whoever calls wants."""\n'
         '    raise InputError(f"{x} stands in FROM", remedy="begin anew")\n\n\n'
         "def _private():\n"
-        '    """Whoever."""\n\n\n'
+        '    """Whoever begins beside it."""\n'
+        '    raise error_at(text, node, f"{x} is told twice")\n\n\n'
+        'kept = "the rows come anew from the file"\n'
+        'query = "SELECT a FROM beside WHERE anew"\n'
         'option = Option(help="Whatever you like.")\n'
     )
     found = lint(str(module))
-    assert sorted(one.split("'")[1] for one in found) == ["Whatever", "anew", "stands in", "whoever"]
+    expected = ["Whatever", "anew", "anew", "beside", "is told", "stands in", "whoever"]
+    assert sorted(one.split("'")[1] for one in found) == expected

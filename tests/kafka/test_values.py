@@ -131,7 +131,7 @@ def test_avro_by_a_registry(kafka: Broker, registry: Schemas) -> None:
     assert results() == [{"k": 1, "v": "x", "d": Decimal("1.25")}, {"k": 2, "v": None, "d": Decimal("1.25")}]
     reasons = [(one["_offset"], one["_reason"]) for one in dead({"A": given}, "SELECT k, v, d FROM A")]
     assert [offset for offset, _ in reasons] == [2, 3, 4, 5, 6, 7]
-    says = ("no schema 3", "none of schema 7", "no number", "no number", "no number", "one of PROTOBUF")
+    says = ("no schema 3", "not fit schema 7", "no number", "no number", "no number", "one of PROTOBUF")
     assert all(words in reason for words, (_, reason) in zip(says, reasons, strict=True)), reasons
 
 

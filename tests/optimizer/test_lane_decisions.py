@@ -107,5 +107,5 @@ def test_without_a_trigger_the_busiest_lane_decides() -> None:
     assert lanes == 8 and reason.startswith("the busiest lane does 1.60 times the mean")
     moved_in_vain = replace(figures(4, None, hot=0.2), state=1e13)
     assert wanted(moved_in_vain) == (
-        4, "the busiest lane does 1.60 times the mean; what 8 lanes save would not pay for moving the state",
+        4, "the busiest lane does 1.60 times the mean; moving the state to 8 lanes would cost more than it saves",
     )  # fmt: skip

@@ -162,7 +162,7 @@ def test_the_command_line_shows_and_answers(tmp_path: Path, capsys: pytest.Captu
         assert main(["status", path]) == 0 and main(["plans", path, "q"]) == 0
         shown = " ".join(capsys.readouterr().out.split())
         assert "2 lanes proposed, saves 50% of a step" in shown and "CKPT --lanes 2" in shown
-        assert "lanes: 1, last review: ask: a step takes 1.6 times the trigger's interval" in shown
+        assert "1 lane, last review: ask: a step takes 1.6 times the trigger's interval" in shown
         assert main(["approve", path]) == main(["approve", path, "q", "--lanes", "2"]) == 2
         assert main(["approve", path, "--lanes", "2"]) == 0
         run(made, [10], **LATE)

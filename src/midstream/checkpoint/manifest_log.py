@@ -174,7 +174,7 @@ class ManifestLog:
     def rewinding(
         self, step: int, *, savepoint: Manifest | None = None, take_over: bool = False
     ) -> Iterator[Rewinding]:
-        """Hold the checkpoint in order to go back. Until the end of the context no job starts, and none does a step.
+        """Hold the checkpoint to go back. Until the end of the context no job starts, and none does a step.
 
         So what is looked at before `Rewinding.publish` stays as it was seen, and the sinks follow after it. A
         `savepoint` has the manifest of a step that may no longer be kept.

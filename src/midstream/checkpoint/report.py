@@ -124,7 +124,7 @@ def _since(manifest: Manifest, name: str, mark: int | None) -> str:
     if mark is None or progress.greatest is None:
         return "it never brought a row"
     behind = rough_span_text((_clock(manifest) - progress.greatest) / 1e6)
-    return f"{behind} behind, no row since {time_text(progress.spoke_at)}"
+    return f"{behind} behind, no row since event time {time_text(progress.spoke_at)}"
 
 
 def _clock(manifest: Manifest) -> int:

@@ -1,4 +1,4 @@
-"""Keep the durations of a job's steps beside its events, for people and monitoring; no step reads them."""
+"""Keep the durations of a job's steps next to its events, for people and monitoring; no step reads them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FILE = re.compile(r"(\d+)\.jsonl")
 
 
 class TimeLog:
-    """The times of a job's newest steps: one small file an epoch, written anew as a whole now and then.
+    """The times of a job's newest steps: one small file an epoch, written again as a whole now and then.
 
     A driver writes its own epoch's file alone, so none that has lost the checkpoint disturbs another. What is not
     written when a driver is killed is missing, and nothing else is; a file that does not read counts as missing.

@@ -65,6 +65,6 @@ class Writer:
     def release(self, failure: BaseException | None = None) -> None:
         """Release the checkpoint and record what the job failed by, if it did.
 
-        The next writer need not say that it takes over.
+        The next writer does not have to say that it takes over.
         """
         self.manifests.epochs.release(self.claim, failure_text(failure))

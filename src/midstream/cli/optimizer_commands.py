@@ -11,6 +11,7 @@ from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, QueryN
 from midstream.cli.exit_codes import WrongUse
 from midstream.cli.output import print_json, print_table, say
 from midstream.cli.send import send
+from midstream.model.words import counted
 
 if TYPE_CHECKING:
     from midstream.checkpoint.plans_report import PlansReport
@@ -151,12 +152,19 @@ def _draw(checkpoint: OpenCheckpoint, report: PlansReport, file: Path) -> None:
     chart_picture(charts, f"Plans of {report.query}", file)
 
 
+# Plans that are not trees of joins are written in words of the papers.
+NOTATIONS = {
+    "eddy": "eddy(...): one operator joins all streams, and chooses the order of joins for each row",
+    "[": "[A: B C | ...]: one operator joins all streams; a new row of A looks for rows of B, then of C",
+}
+
+
 def _show(report: PlansReport) -> None:
     settings, shared = report.settings, f" (with {', '.join(report.queries)})" if len(report.queries) > 1 else ""
     pinned = ", pinned" if report.pinned else ""
     say(f"query {report.query}{shared} runs by {report.plan}: mode {settings.mode}, policy {settings.policy}{pinned}")
     if report.lanes is not None and report.lanes.decision:
-        say(f"lanes: {report.lanes.lanes}, last review: {report.lanes.decision}: {report.lanes.reason}")
+        say(f"{counted(report.lanes.lanes, 'lane')}, last review: {report.lanes.decision}: {report.lanes.reason}")
     if report.why_none:
         say(f"nothing to choose: {report.why_none}")
         return
@@ -170,11 +178,14 @@ def _show(report: PlansReport) -> None:
             for one in report.plans
         ],
     )  # fmt: skip
+    for begin, meaning in NOTATIONS.items():
+        if any(one["plan"].startswith(begin) for one in report.plans):
+            say(meaning)
     if report.switch:
         switch, of_work = report.switch, " ms of work" if settings.counts_time_alone else ""
         say(
-            f"to move to {switch['plan']} by {switch['strategy']} would cost {switch['work'] / unit:.4g}{of_work} and "
-            f"{switch.get('silence', 0.0):.3g} s of silence"
+            f"moving to {switch['plan']} by strategy {switch['strategy']} would cost {switch['work'] / unit:.4g}"
+            f"{of_work} and {switch.get('silence', 0.0):.3g} s without results"
         )
     say(f"asked now: {report.would}")
     if report.last:

@@ -73,10 +73,12 @@ def cell_text(value: Any) -> str:
 def fields_text(value: dict[str, Any], *without: str) -> str:
     """Format the fields that have a value, as one line.
 
-    >>> fields_text({"query": "q", "plan": None, "options": {}}, "id")
-    'query q'
+    >>> fields_text({"query": "q", "plan": None, "options": {}, "together": False, "lanes": 0}, "id")
+    'query q, lanes 0'
     """
-    return ", ".join(f"{k} {v}" for k, v in value.items() if k not in without and v not in (None, {}, [], (), ""))
+    empty = (None, {}, [], (), "")
+    shown = {k: v for k, v in value.items() if k not in without and v is not False and v not in empty}
+    return ", ".join(f"{k} {v}" for k, v in shown.items())
 
 
 def progress_line(quiet: bool = False, *more: ProgressColumn) -> Progress:

@@ -18,7 +18,7 @@ POLL_SECONDS = 0.2
 def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> None:
     """Check a command, append it, wait for its outcome if `wait` is given, and print it.
 
-    The check assumes that the job has taken all commands that wait in the log. A command that the job would refuse
+    The check assumes that the job has taken all waiting commands of the log. A command that the job would refuse
     raises here and is not appended. A refusal after that, or a wait without an outcome, is a failure. A migration that
     has begun is not a failure, even if it takes long.
     """

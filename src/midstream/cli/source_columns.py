@@ -191,7 +191,7 @@ def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
         raise InputError(
             f"stream {name!r} reads {spec.path}, and there is no such file or folder",
             place=place,
-            remedy="correct the path, which is relative to the folder of the file that names it, or make the folder",
+            remedy="correct the path (it is relative to the folder of the job file), or make the folder",
         )
 
 

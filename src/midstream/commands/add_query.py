@@ -39,9 +39,9 @@ from midstream.units.user_operators import check_operator
 
 @dataclass(frozen=True)
 class AddQuery(QuerySpec, StepCommand):
-    """Add a query over the streams of a running job; it answers from its first step on.
+    """Add a query over the streams of a running job. It joins rows that arrive from its first step on.
 
-    With `history`, rows that arrive from then on join those that running queries of the same join have kept; the event
+    With `history` these rows also join earlier rows that running queries of the same join have kept. The event
     `QueryAdded` says which these are, and from when the answers are exact. With a `spread` it keeps base rows only, and
     shares the nodes of queries that are like it and spread alike.
     """

@@ -17,7 +17,7 @@ from midstream.units.draft import Draft
 
 @dataclass(frozen=True)
 class DropTable(StepCommand):
-    """Forget a static table that no query reads any more. One that is given its rows anew begins with version 1."""
+    """Forget a static table that no query reads any more. One that is given its rows again begins with version 1."""
 
     option_of = ("drop", "--table")
     examples = ("ckpt rates",)

@@ -1,4 +1,4 @@
-"""Give a static table its rows, the first time or anew."""
+"""Give a static table its rows, the first time or again."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Columns are found by their names, in whatever case these are written; those of a CSV file without a header by their
 position. What a Parquet or ORC file, a line of JSON or a short line of CSV lacks is NULL; times are in microseconds.
-A line that is not a JSON object becomes a row without values, hence a dead letter, with the line in `_corrupt_record`.
+A line that is not a JSON object becomes a row without values, so a dead letter, with the line in `_corrupt_record`.
 CSV and JSON files that end in .gz, .bz2 or .zst are decompressed.
 """
 

@@ -74,7 +74,7 @@ class FileSource(ABC):
 
     @abstractmethod
     def forgettable(self, read: Mapping[str, int], kept: Collection[int]) -> set[str]:
-        """Choose the files that were read, each with the step that read it, that need not be known any more.
+        """Choose the files that were read, each with the step that read it, that do not have to be known any more.
 
         None of them is ever given by `waiting` again, also once the job has gone back to one of the `kept` steps. Where
         that is uncertain, a file is not among them: to know too much costs a little room, to know too little rows.

@@ -242,7 +242,7 @@ class KafkaSource(FileSource):
         return tuple(self._fetched)
 
     def read(self, files: Sequence[str]) -> pa.Table:
-        """The rows of ranges that `waiting` gave, beside them which message each is, for dead letters."""
+        """The rows of ranges that `waiting` gave, next to them which message each is, for dead letters."""
         tables = []
         for file in files:
             fetched = self._fetched.get(file)

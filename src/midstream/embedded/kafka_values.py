@@ -105,7 +105,7 @@ class Registered:
         try:
             found = reader(value[5:])
         except Exception as error:  # Nor for bytes that are of another schema.
-            return f"the value is none of schema {id}: {type(error).__name__}"
+            return f"the value does not fit schema {id}: {type(error).__name__}"
         return found if isinstance(found, dict) else f"schema {id} is not a record"
 
 

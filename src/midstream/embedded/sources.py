@@ -82,7 +82,7 @@ class Sources:
     """The sources of an engine's streams, and which of their files its steps have read.
 
     Which files a step reads its manifest says: so each file is read exactly once, whatever is killed and when. Before
-    the next step that is noted beside the manifests, of which only the last few stay. No two attempts at a step write
+    the next step that is noted next to the manifests, of which only the last few stay. No two attempts at a step write
     one note, so none that arrives late changes what was read.
 
     While a step is done a source of which more waits is read for the next one. What was read so is used as it is once

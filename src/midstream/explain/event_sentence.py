@@ -57,7 +57,7 @@ def event_sentence(event: Event) -> str:
 def event_lines(events: Sequence[Event]) -> list[str]:
     """Describe events with their steps, a line each.
 
-    States that were computed anew in one step, which a change of lanes does with all of them, have one line for all.
+    States that were computed again in one step, which a change of lanes does with all of them, have one line for all.
 
     >>> rebuilt = [StateRebuilt(4, lane, "A.rows", rows=5, comparisons=0) for lane in ("g.0", "g.1")]
     >>> event_lines([LanesRescaled(4, 1, 2), *rebuilt])

@@ -109,7 +109,7 @@ def plain(expression: Expression) -> Expression:
 
 
 def unify(expressions: tuple[Expression, ...], *, comparing: bool = False) -> tuple[Expression, ...]:
-    """The expressions, all cast to one type; literals adapt to what stands beside them.
+    """The expressions, all cast to one type; literals adapt to what stands next to them.
 
     Raises LanguageError if they have no common type.
     """
@@ -144,7 +144,7 @@ def _meet(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def _adapted(item: Literal, target: pa.DataType, comparing: bool) -> pa.DataType:
-    """The type a literal takes beside values of type `target`."""
+    """The type a literal takes next to values of type `target`."""
     mine, other = family(item.type), family(target)
     if item.value is None:
         return target

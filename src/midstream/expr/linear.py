@@ -44,7 +44,7 @@ class Sum:
     """Signed terms, each over one source, and a constant; dates and times count in microseconds.
 
     `size` is the greatest constant on the way, `exact` says whether the sum was formed without rounding, and `unit`
-    how many microseconds one unit of the expression stands for: 1, but for a difference of dates, which counts days.
+    how many microseconds one unit of the expression stands for: 1, except for a difference of dates, which counts days.
     """
 
     terms: tuple[tuple[int, Expression], ...] = ()
@@ -130,7 +130,7 @@ def _days(argument: Expression, type: pa.DataType) -> Sum | None:
 
 
 def widens(cast: Call) -> bool:
-    """Whether a cast keeps every value, but for the last place of a double.
+    """Whether a cast keeps every value, except for the last place of a double.
 
     >>> from midstream.expr.expression import Column
     >>> moment = Column(pa.timestamp("us"), "A", "ts")

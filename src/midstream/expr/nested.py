@@ -20,7 +20,7 @@ FIELD, ITEM, ENTRY = "struct_extract", "list_extract", "map_extract_value"
 
 
 def field_of(value: Expression, name: str) -> Expression:
-    """A field of a struct, by its name, or by one that is equal but for case; raises LanguageError.
+    """A field of a struct, by its name, or by one that is equal except for case; raises LanguageError.
 
     >>> import pyarrow as pa
     >>> from midstream.expr.expression import Column

@@ -123,7 +123,9 @@ class UserPredicate:
                     (begin, end), error = part, found
                     break
             else:
-                return self._error(f"raised {error!r} for {end - begin} rows together, for no half of them", _CORRECT)
+                return self._error(
+                    f"raised {error!r} for {end - begin} rows together, and for neither half alone", _CORRECT
+                )
         shown = ", ".join(_shown(array[begin]) for array in arrays)
         return self._error(f"raised {error!r} for {self.name}({shown})", _CORRECT)
 

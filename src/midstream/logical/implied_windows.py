@@ -36,8 +36,8 @@ def with_implied_windows(
     """The sources, those without a window with the one that the conditions imply, if these imply any.
 
     Conditions count that compare the timestamp columns of two streams, TIMESTAMPs or DATEs, also with a constant added,
-    cut by DATE_TRUNC or cast to DATE, and the windows of the other sources. They need not be between the very streams:
-    A to B and B to C tell of A and C, too.
+    cut by DATE_TRUNC or cast to DATE, and the windows of the other sources. They do not have to be between the very
+    streams: A to B and B to C tell of A and C, too.
     """
     if len(sources) < 2:
         return sources

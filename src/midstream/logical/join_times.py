@@ -3,7 +3,7 @@
 The results of one join are the rows of the next. Such a row has a time of its own, when it was known, which may be
 later than those of the rows it is made of: one that an outer join has padded comes at the end of its window. But who
 meets whom is decided by the times of the rows themselves: so windows between results are as wide as that asks, and
-conditions between the rows' own times stand beside them.
+conditions between the rows' own times stand next to them.
 """
 
 from __future__ import annotations

@@ -589,14 +589,14 @@ class Query(BoundQuery):
         return tuple(stream for stream in self.children if stream in rows)
 
     def columns_of(self, alias: str) -> tuple[str, ...]:
-        """The names of the columns the query reads from a source, sorted, but for its event time, which is always
+        """The names of the columns the query reads from a source, sorted, except for its event time, which is always
         there.
         """
         read = {c.name for part in self.expressions() for c in part.columns() if c.alias == alias}
         return tuple(sorted(read - {TIME_COLUMN}))
 
     def kept_columns(self, alias: str) -> tuple[str, ...]:
-        """The names of the columns of a source that are read after its selection, sorted, but for its event time."""
+        """The names of the columns of a source that are read after its selection, sorted, except for its event time."""
         read = {c.name for part in self._after_selections() for c in part.columns() if c.alias == alias}
         return tuple(sorted(read - {TIME_COLUMN}))
 

@@ -50,14 +50,14 @@ def with_checks(
 
 
 def _of_streams(predicate: EquiPredicate | BandPredicate, times: Mapping[str, str]) -> Iterator[Expression]:
-    """The parts of a condition over a stream each that may fail, but for event times that are near to each other."""
+    """The parts of a condition over a stream each that may fail, except for event times that are near to each other."""
     for part in (predicate.left, predicate.right, *beside(predicate)):
         if part.aliases() <= times.keys() and not _is_near(part, predicate, times):
             yield part
 
 
 def _is_near(part: Expression, predicate: Predicate, times: Mapping[str, str]) -> bool:
-    """Whether a part is an event time that is made nanoseconds, beside one in nanoseconds: where these do not reach it
+    """Whether a part is an event time that is made nanoseconds, next to one in nanoseconds: where these do not reach it
     meets none, for a query over event times would else have to look at each of their rows.
     """
     if not isinstance(part, Call) or part.function != "cast" or not fails_itself(part):

@@ -21,7 +21,7 @@ from midstream.state.join_state import JoinState
 
 
 class GPT(Lasting):
-    """Run the new plan beside the old one, its output thrown away, until no old row matters any more.
+    """Run the new plan next to the old one, its output thrown away, until no old row matters any more.
 
     The plan need only be one that can be fed. The output never stops, and the new rows are worked on twice.
     Difference from the paper: payload is stored once; only what finds it is kept twice.

@@ -15,7 +15,7 @@ class MJoin(MovingState):
     """Take on other probing orders: base states are listed as they are, whatever intermediate state there was is left.
 
     Nothing is compared, so the migration ends as it begins; a base state that an order probes by another key is only
-    sorted anew. The price is paid later, by every row: work is repeated for lack of intermediate results.
+    sorted again. The price is paid later, by every row: work is repeated for lack of intermediate results.
     """
 
     name: ClassVar[str] = "m_join"

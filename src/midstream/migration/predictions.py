@@ -28,7 +28,7 @@ def replay_all(situation: Situation) -> Prediction:
 
 
 def both_plans(situation: Situation, *, hold_new: bool = False, zhu_purge: bool = False) -> Prediction:
-    """Estimate running the old plan whole beside an empty new one: parallel track (Zhu §5.2, Equations 4 and 5).
+    """Estimate running the old plan whole next to an empty new one: parallel track (Zhu §5.2, Equations 4 and 5).
 
     The old plan's comparisons are what would not be made otherwise; its root makes no all-new results, which are a
     share (t/W)^(n-1) of all at time t. With `hold_new` the new plan's first results wait for the end.
@@ -49,7 +49,7 @@ def both_plans(situation: Situation, *, hold_new: bool = False, zhu_purge: bool 
 
 
 def beside(situation: Situation, budget: float | None = None) -> Prediction | None:
-    """Estimate feeding a new plan beside the old one, its output thrown away: GPT, with a `budget` GHM (HybMig §4.4).
+    """Estimate feeding a new plan next to the old one, its output thrown away: GPT, with a `budget` GHM (HybMig §4.4).
 
     Without a budget it is fed the new rows only, and its states fill up in one window. With one, in comparisons a step,
     it is fed the old rows first and ends when it has caught up.

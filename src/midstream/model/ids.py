@@ -137,7 +137,7 @@ class StateKind(Enum):
     """Results, or a user's operator, that nothing can compute again."""
 
     TABLE = "table"
-    """A table that an operator keeps beside its states."""
+    """A table that an operator keeps next to its states."""
 
     INDEX = "index"
     """Combinations under one index; they can be computed again."""
@@ -163,7 +163,7 @@ class StateId(str, Text):
     """What it holds, whatever the index: a base state's index holds what its base rows hold."""
 
     is_table: bool
-    """Whether it is a table that an operator or a migration keeps beside its states."""
+    """Whether it is a table that an operator or a migration keeps next to its states."""
 
     def __new__(cls, owner: str, content: str, part: str) -> StateId:
         """Make an id of these three parts; `part` is a kind's word, or names an index."""

@@ -101,7 +101,7 @@ class StateListing(EncodedOnce):
     """The chunks of one state, how many of their rows are alive, and the number the next row gets.
 
     `left_out` counts the rows that ever were left out of a join state because their key was NULL: under another key
-    they may count, so only a state that left none out can be sorted anew. `lineage` is the digest of what the rows'
+    they may count, so only a state that left none out can be sorted again. `lineage` is the digest of what the rows'
     lifetimes were reckoned by, where queries share them.
     """
 
@@ -115,9 +115,9 @@ class StateListing(EncodedOnce):
     """A store, and what this process has put the chunks into it from, in their order; no part of the value."""
 
     def made_of(self, runs: Sequence[Any], store: Keeps, *, always: bool = False) -> StateListing:
-        """Remember what the chunks were put into a store from, so that few rows need not be read again.
+        """Remember what the chunks were put into a store from, so that few rows do not have to be read again.
 
-        `always`: also of many rows, because `runs` take no memory beside the store's.
+        `always`: also of many rows, because `runs` take no memory next to the store's.
         """
         if (always or self.live <= MOST_KNOWN) and (not self.chunks or self.chunks[-1].name in store.in_memory):
             object.__setattr__(self, "known", (store, runs))

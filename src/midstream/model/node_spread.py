@@ -86,13 +86,13 @@ class NodeSpread:
     rows a slice takes at most, 0 for any number; with "auto" it follows from `came`, which counts the rows of each
     label. `master` (an alias), `segment` (microseconds) and `copies` are those of the schemes that replicate. `slices`
     are by label those of a scheme whose rows stay where they came, whose nodes have `pieces` of them each. `cuts` are,
-    where slices by age were cut anew by load, the parts of the work of an even cut at which they end. `weighed` is what
-    each node had compared when that was looked at last. `rings` are by label the nodes of the ring from the head on,
-    where they do not follow one another by number, or where it has fewer than all (Wang §13.3). `moment` is the newest
-    event time that a step has seen, `span` by how much it went on with each moment in flight of the last step. `work`
-    is what each node did, `sent` has for each hop the visits of partial results to nodes and `bytes` the size of their
-    values, `routes` has by label what new rows did along their probing order, `moved` counts rows that were listed at
-    another node. `began` is the first step that had nodes, where the query ran in lanes before.
+    where slices by age were cut again by load, the parts of the work of an even cut at which they end. `weighed` is
+    what each node had compared when that was looked at last. `rings` are by label the nodes of the ring from the head
+    on, where they do not follow one another by number, or where it has fewer than all (Wang §13.3). `moment` is the
+    newest event time that a step has seen, `span` by how much it went on with each moment in flight of the last step.
+    `work` is what each node did, `sent` has for each hop the visits of partial results to nodes and `bytes` the size of
+    their values, `routes` has by label what new rows did along their probing order, `moved` counts rows that were
+    listed at another node. `began` is the first step that had nodes, where the query ran in lanes before.
 
     Where nodes came or went passively, rows from the event time `begins` on lie so, and older ones as `before` says,
     until they have run out.

@@ -35,7 +35,7 @@ TIME_UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 """What an integer timestamp may count since 1970, in nanoseconds."""
 
 RESERVED = frozenset({"_ts", "_watermark", "_reason", "_number", "_lineage", "_step", "_serves"})
-"""Names that midstream gives to columns of its own, which stand beside those of a stream."""
+"""Names that midstream gives to columns of its own, which stand next to those of a stream."""
 
 
 @dataclass(frozen=True, eq=False)

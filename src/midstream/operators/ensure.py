@@ -19,7 +19,7 @@ from midstream.state.specs import StateSpec
 def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: bool = True) -> list[StateId]:
     """See to it that the states are there: listed ones are loaded, missing ones computed from what lies below them.
 
-    The states come children first. A missing state whose signature is there under another index is only sorted anew;
+    The states come children first. A missing state whose signature is there under another index is only sorted again;
     otherwise it is joined from the states of the operator below (Zhu §4.1.2, Algorithm 1). A damaged chunk counts as
     missing, since everything but base rows can be computed again. Gives the ids of the states that were computed.
     """

@@ -25,7 +25,7 @@ Pieces = list[tuple[pa.Table, int | None]]
 
 @dataclass(frozen=True)
 class Successor:
-    """The operator, and how it is fed: beside the old one, or with a `budget` of rows a step from a queue.
+    """The operator, and how it is fed: next to the old one, or with a `budget` of rows a step from a queue.
 
     `since` is the watermark at which it began, `ends` the event time after which no row matters that arrived before;
     `fed` counts the rows it has been fed, `waiting` those in its queue, `last_watermark` is the last one it was given.

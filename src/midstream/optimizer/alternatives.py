@@ -50,7 +50,7 @@ class Alternatives:
 
     States that other queries keep are free: `others_keep` has by their sources the subplans that make them there.
     `allowed` plans are the only ones weighed, if there are any; otherwise the best ones are searched for, and `also`
-    are weighed beside them. Over many sources a search goes on from what had `begun`, for at most `limit` trees.
+    are weighed next to them. Over many sources a search goes on from what had `begun`, for at most `limit` trees.
     """
 
     current: Plan

@@ -1,8 +1,8 @@
 """How many lanes a job should have, by what its steps take and how evenly its lanes are loaded. Pure.
 
 Lanes run side by side as far as there are workers, and a step waits for its busiest one. More lanes divide the work
-further, but for the rows of one key, which meet in one lane whatever their number, and for queries whose streams no key
-ties. Fewer lanes save what each costs in every step: a task, a chunk of each state, a file of each result.
+further, except for the rows of one key, which meet in one lane whatever their number, and for queries whose streams
+no key ties. Fewer lanes save what each costs in every step: a task, a chunk of each state, a file of each result.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from midstream.model.lane_choice import LaneTrend
+from midstream.model.words import counted
 from midstream.runtime.lane_key import SLOTS
 
 LATE = 0.8  # steps that take more than this share of the trigger's interval are about to fall behind
@@ -121,7 +122,7 @@ def decided(figures: LaneFigures, trend: LaneTrend) -> tuple[LaneDecision, LaneT
     """
     trend = replace(trend, since=trend.since + 1)
     if _did_not_pay(figures, trend):
-        reason = f"{figures.lanes} lanes are hardly faster than {trend.former} were"
+        reason = f"{counted(figures.lanes, 'lane')} are hardly faster than {trend.former} were"
         return LaneDecision(trend.former, reason), replace(trend, wanted=trend.former, agreed=0)
     lanes, reason = wanted(figures)
     if lanes == figures.lanes:
@@ -192,8 +193,8 @@ def _more(figures: LaneFigures, load: str) -> tuple[int, str]:
         return best, f"{load}; {_what_limits(figures)}"
     saved = (1 - figures.shortened(best)) * figures.work
     if figures.busy is None and figures.state > PAID_BACK * saved:
-        return figures.lanes, f"{load}; what {best} lanes save would not pay for moving the state"
-    return best, f"{load}; {best} lanes take {figures.shortened(best):.0%} of the time"
+        return figures.lanes, f"{load}; moving the state to {counted(best, 'lane')} would cost more than it saves"
+    return best, f"{load}; {counted(best, 'lane')} would take {figures.shortened(best):.0%} of the time"
 
 
 def _fewer(figures: LaneFigures, load: str) -> tuple[int, str]:
@@ -202,9 +203,9 @@ def _fewer(figures: LaneFigures, load: str) -> tuple[int, str]:
     while best > 1 and figures.busy * figures.shortened((best + 1) // 2) <= IDLE:
         best = (best + 1) // 2
     if best == figures.lanes:
-        return best, f"{load}, in {best} lanes: that is neither late nor idle"
+        return best, f"{load}, in {counted(best, 'lane')}: that is neither late nor idle"
     then = figures.busy * figures.shortened(best)
-    return best, f"{load}; {best} lanes take {then:.0%} of it, with fewer tasks and files"
+    return best, f"{load}; {counted(best, 'lane')} would take {then:.0%} of it, with fewer tasks and files"
 
 
 def _what_limits(figures: LaneFigures) -> str:

@@ -2,7 +2,7 @@
 
 Spark writes its log by Hadoop's file systems, which know no object store without jars that are not ours to bring. So it
 lies on the driver's disk, and each manifest carries what it takes to go on after its step: a start on another machine,
-or at an older step, writes the log anew from the manifest.
+or at an older step, writes the log again from the manifest.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class CarriedLog(SparkLog):
         self._last_carried = dict.fromkeys(self._objects.values(), manifest.step)
 
     def fit(self, sources: int) -> None:
-        """Make the log have so many sources; what the next step's manifest carries is read anew."""
+        """Make the log have so many sources; what the next step's manifest carries is read again."""
         super().fit(sources)
         self._known = {}
 

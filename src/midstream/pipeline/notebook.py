@@ -75,7 +75,7 @@ def whole_html(manifest: Manifest, found: Report, times: Sequence[StepTime], nam
 
 
 class Watch:
-    """A cell that is drawn anew while a job runs, until it is closed, the job has ended, or time is over.
+    """A cell that is drawn again while a job runs, until it is closed, the job has ended, or time is over.
 
     A thread looks `every` so many seconds, and draws only what has changed. Nothing waits for it.
     """

@@ -44,7 +44,7 @@ class WentBack:
 
 @dataclass(frozen=True)
 class OpenCheckpoint:
-    """A checkpoint, of a job that runs or does not. Reading it needs no Spark, and never disturbs a job.
+    """The checkpoint of a job, running or not. Reading it needs no Spark, and never disturbs a job.
 
     Name a step by its number or by a savepoint's name; None is the newest step. `savepoint`, `drop_savepoint` and
     `fork` may be called while the job runs, `rewind` may not.
@@ -158,7 +158,7 @@ class OpenCheckpoint:
             stamp = savepoint.time_line.stamp(savepoint.step)
             return "" if newest.time_line.has(stamp) else "its step was given up when the job went back before it"
         if self._manifests.last_epoch() > savepoint.epochs[-1].number:
-            return "all manifests are damaged, and the job was started again since, so its time line is lost"
+            return "all manifests are damaged, and the job has started again since, so its time line is lost"
         return ""
 
     def fork(self, step: Step, new: str | os.PathLike[str], sinks: Mapping[str, Any] | None = None) -> str:

@@ -1,4 +1,4 @@
-"""The review of a job's number of lanes: an event, a proposal, or lanes that are spread anew with the step."""
+"""The review of a job's number of lanes: an event, a proposal, or lanes that are spread again with the step."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from midstream.commands.rescale import Rescale
 from midstream.model.events import LanesReviewed
 from midstream.model.lane_choice import LaneLoad, LaneOptimization, LaneProposal
 from midstream.model.manifest import Manifest
+from midstream.model.words import counted
 from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.optimizer.lane_advice import GroupLoad, LaneDecision, LaneFigures, changed, decided
 from midstream.proposals.lane_proposal import closed_lanes, keep_lanes
@@ -93,7 +94,8 @@ def _unless_rejected(
         return decision
     if proposal.old != figures.lanes or figures.shortened(decision.lanes) <= INSISTS * (1 - proposal.gain):
         return decision
-    reason = f"{proposal.lanes} lanes were rejected in step {proposal.step}, and {decision.lanes} do not save much more"
+    rejected = f"{counted(proposal.lanes, 'lane')} were rejected in step {proposal.step}"
+    reason = f"{rejected}, and {decision.lanes} would save little more"
     return LaneDecision(None, reason)
 
 

@@ -1,8 +1,8 @@
 """What a ring costs and how long it should be (Wang ch. 13: Eq. 13.1-13.5, Theorem 9).
 
 Differs from Eq. 13.1 as printed, which multiplies by the selectivity of a probing step one step too early: so counted,
-Eq. 13.2 would not follow from it. Here a step is charged for the pairs it compares, and Eq. 13.2 holds exactly but for
-the insertion and the purge of the row itself.
+Eq. 13.2 would not follow from it. Here a step is charged for the pairs it compares, and Eq. 13.2 holds exactly except
+for the insertion and the purge of the row itself.
 
 Differs from Theorem 9, too, in what `length` minimises. Eq. 13.5 has every result wait for all the work of a node and
 for M rounds of the ring, though a cycle has M - 1 (Theorem 7) and results come out all along the last of them. Nor does

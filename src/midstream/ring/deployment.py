@@ -29,11 +29,12 @@ class Deployment:
 
     `moments` are the event times of the steps in flight, ascending; the last is that of the newest. `placed_by` names
     the key class that a source's rows are placed by where they are placed by a key. `ages` are, where slices are not of
-    equal length, the ages at which each node's slice ends, but for the last. `rings` are the nodes of a source's ring
-    from the head on, where they do not follow one another by number, or are not all nodes. `tables` are the state slice
-    tables of sources whose rows stay where they came. `master`, `segment` and `copies` are those of the replicating
-    spreadings: the source whose rows are kept once, the length of a segment in microseconds, and the copies of a row.
-    Rows from before `since` and from after `until`, event times, lie elsewhere: none of them is looked for here.
+    equal length, the ages at which each node's slice ends, except for the last. `rings` are the nodes of a source's
+    ring from the head on, where they do not follow one another by number, or are not all nodes. `tables` are the state
+    slice tables of sources whose rows stay where they came. `master`, `segment` and `copies` are those of the
+    replicating spreadings: the source whose rows are kept once, the length of a segment in microseconds, and the copies
+    of a row. Rows from before `since` and from after `until`, event times, lie elsewhere: none of them is looked for
+    here.
 
     >>> Deployment({"A": 100, "B": 50}, nodes=4).slice_ends("A").tolist()
     [25, 50, 75]

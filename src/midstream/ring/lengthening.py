@@ -31,7 +31,7 @@ MEASURED = RingCosts(join=1.9e-08, insert=0, send=4.1e-07, hop=0.0025)
 """Seconds that operations of the nodes take: a pair compared, a row put in and taken out again, a visit of a partial
 result, and what one more node adds to a step, however many rows there are.
 
-Measured by `python -m benchmarks.ring.calibrate`, which prints this line anew for the machine it runs on.
+Measured by `python -m benchmarks.ring.calibrate`, which prints this line again for the machine it runs on.
 Putting in a row takes too little next to the others to be seen; two runs on a busy machine differed by a factor of two.
 """
 
@@ -49,7 +49,7 @@ OBJECTIVES = (LATENCY, RATE)
 """What the number of nodes is chosen for: soon results (§13.2.2), or the most rows a second (§13.2.1)."""
 
 EVEN = 1.1
-"""Slices are cut anew where the busiest node compares so many times what the mean one does."""
+"""Slices are cut again where the busiest node compares so many times what the mean one does."""
 
 LEAST_COMPARED = 1_000
 """Unless nodes have compared so many pairs each on average: what few did is chance."""
@@ -82,7 +82,7 @@ def lengthened(manifest: Manifest, events: list[Event]) -> Manifest:
 
 
 def evened(manifest: Manifest) -> Manifest:
-    """Cut the slices of rings anew whose nodes had unequal work since the last look, once a whole window has come.
+    """Cut the slices of rings again whose nodes had unequal work since the last look, once a whole window has come.
 
     Decided from counters alone. Rows go over as they do when they grow older; where they stay where they came, slices
     become shorter, and rows to come are spread over more nodes.

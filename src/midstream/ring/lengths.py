@@ -5,7 +5,7 @@ gets the length that costs least, where the streams before it have theirs and th
 
 Differs from §13.3 in that every stream is then looked at again, with the lengths that the others have got, until none
 changes. The first one would keep the length that is best if all have it: too long where it has little to do. For the
-output rate that may end where only a change of two lengths would help, so it begins anew with short rings, too.
+output rate that may end where only a change of two lengths would help, so it begins again with short rings, too.
 """
 
 from __future__ import annotations

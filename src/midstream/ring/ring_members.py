@@ -1,6 +1,6 @@
 """Which queries that are spread over nodes share them: they enter a ring, leave it, or change its orders. Pure.
 
-Nothing is copied and no row is written: base rows are listed anew, by the windows and selections of the queries that
+Nothing is copied and no row is written: base rows are listed again, by the windows and selections of the queries that
 share them from this step on (Wang ch. 19).
 """
 
@@ -57,7 +57,7 @@ def entered(manifest: Manifest, name: str, *, planned: bool) -> Manifest:
 
 
 def regrouped(manifest: Manifest, group: str) -> Manifest:
-    """List rows anew where the nodes of a group have other queries from this step on."""
+    """List rows again where the nodes of a group have other queries from this step on."""
     names = queries_at(manifest, group)
     if not names:
         return manifest

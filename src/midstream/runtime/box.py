@@ -27,7 +27,7 @@ class Box(ABC):
     @property
     @abstractmethod
     def results(self) -> tuple[Operator, ...]:
-        """The operators whose output is the query's result, for computing it anew."""
+        """The operators whose output is the query's result, for computing it again."""
 
     @abstractmethod
     def operators(self) -> tuple[Operator, ...]:

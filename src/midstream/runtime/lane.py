@@ -285,7 +285,7 @@ class Lane:
         return None
 
     def put(self, state: JoinState) -> None:
-        """Take in a state that was computed anew; it replaces the one of its name."""
+        """Take in a state that was computed again; it replaces the one of its name."""
         self._check(not self._finished, "no state is put once the lane is finished")
         if self._checked:
             for run in state.old:

@@ -21,7 +21,7 @@ STEPS_BETWEEN, MANY = 8, 100
 MEASURED = UnitCosts(probe=0.0, purge=20e-9, route=58e-9, filter=0.0, union=0.0, operator=0.0, boundary=90e-6)
 """What the operations of a chain cost in this engine, in seconds; only their proportions matter to where it is cut.
 
-Measured by `python -m benchmarks.sharing.calibrate`, which prints this line anew for the machine it runs on. Probing,
+Measured by `python -m benchmarks.sharing.calibrate`, which prints this line again for the machine it runs on. Probing,
 filters and unions cost the same wherever the cuts are: in sets they are done once for the whole chain.
 """
 

@@ -21,8 +21,8 @@ SCOPE = "shared"
 class Shape:
     """A query as the user wrote it, and canonical, and by label its filter, the size of its window, its columns.
 
-    `family` tells which queries it can share joins with: equal but for windows, filters and select lists. Two queries
-    share a node of a tree where its signature, without window and filter, is equal.
+    `family` tells which queries it can share joins with: equal except for windows, filters and select lists. Two
+    queries share a node of a tree where its signature, without window and filter, is equal.
     """
 
     user: Query

@@ -85,7 +85,7 @@ class StagedStep:
     attempts.
 
     `line` is the time line of the job: it says whether a step that the sink has still counts. `tasks_ended` says that
-    no task is left that may still write next to the files.
+    no task of the job still writes files there.
     """
 
     name: str

@@ -40,7 +40,7 @@ _VALUES = ("json", "avro")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _IN_TRANSACTION = 30.0
 _PIECE = 10_000
-"""Rows that are made messages together: the next ones get the memory of the last, which is not asked for anew."""
+"""Rows that are made messages together: the next ones get the memory of the last, which is not asked for again."""
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ def _marks(stamp: Stamp, first: int, rows: int) -> list[bytes]:
 
 
 class _Clients:
-    """The connections of a sink, which stay from step to step: to begin transactions anew would fence others."""
+    """The connections of a sink, which stay from step to step: to begin transactions again would fence others."""
 
     def __init__(self, settings: Mapping[str, Any], id: str, place: str) -> None:
         self._settings, self._id, self._place = dict(settings), id, place

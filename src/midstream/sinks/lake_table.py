@@ -77,7 +77,7 @@ def append_once(append: Callable[[], None], refused: type[Exception]) -> None:
 @dataclass(frozen=True)
 class TableVersion:
     """A version of a table in its history; `stamp` is of the step of the query in question whose results it added, or
-    which it went back to, and None where it is of somebody else. `same_rows`: it only arranged the table anew.
+    which it went back to, and None where it is of somebody else. `same_rows`: it only arranged the table again.
     """
 
     id: int

@@ -64,7 +64,7 @@ class StepLayout:
         return tuple(sorted((used | set(self.reasons.values())) - {TIME}, key=lambda slot: int(slot[2:])))
 
     def covers(self, needs: Mapping[str, frozenset[str]]) -> bool:
-        """Return whether the rows carry these columns; those of answers, which no row brings, need not be there."""
+        """Return whether the rows carry these columns; columns of answers, which no row brings, may be missing."""
         return all(needed <= self.slots[stream].keys() for stream, needed in needs.items() if stream in self.slots)
 
 

@@ -33,7 +33,7 @@ _LOCAL = re.compile(r"^file:(//)?(?=/)")
 
 EVERY_FOLDER = {"recursiveFileLookup": "true"}
 """Spark finds the files of all folders and no partitions, whose values are read off the names of files here: it fails
-where a folder has files beside its partitions.
+where a folder has files next to its partitions.
 """
 
 _ROWS = 1 << 16

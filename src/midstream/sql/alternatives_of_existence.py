@@ -1,4 +1,4 @@
-"""EXISTS and IN beside OR, written as UNION ALL of SELECTs that each ask one of them.
+"""EXISTS and IN next to OR, written as UNION ALL of SELECTs that each ask one of them.
 
 `WHERE A.v > 3 OR EXISTS (...)` is `WHERE A.v > 3`, and `WHERE NOT (A.v > 3) IS TRUE AND EXISTS (...)`: a row is in one
 of the two at most. Each SELECT is a part, in which EXISTS is a semi join.
@@ -14,7 +14,7 @@ _MORE = ("group", "having", "qualify", "distinct", "with_", "every", "subtrahend
 
 
 def with_alternatives_apart(tree: exp.Select) -> exp.Query:
-    """Return a SELECT of rows that asks for existence beside OR as a UNION ALL; any other as it is.
+    """Return a SELECT of rows that asks for existence next to OR as a UNION ALL; any other as it is.
 
     >>> import sqlglot
     >>> print(with_alternatives_apart(sqlglot.parse_one("SELECT k FROM A WHERE v > 3 OR EXISTS (SELECT 1 FROM B)")))

@@ -89,7 +89,7 @@ def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mappin
 
 
 def _free(name: str, names: Iterable[str]) -> str:
-    """A name that no other is, but for case: with `_` behind it where it is taken."""
+    """A name that no other is, except for case: with `_` behind it where it is taken."""
     taken = {other.lower() for other in names}
     while name.lower() in taken:
         name += "_"

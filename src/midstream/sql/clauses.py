@@ -34,7 +34,7 @@ from midstream.sql.unnested import with_items_joined
 
 @dataclass(frozen=True)
 class Clauses:
-    """The clauses of a query. `tree` reads streams only; the static `tables` that FROM names stand beside it.
+    """The clauses of a query. `tree` reads streams only; the static `tables` that FROM names stand next to it.
 
     `shown` has by alias what subqueries and tables show, `scope` what names mean. An `enrichment` is there where parts
     of the query look rows up in the tables. `relation` is the operator on what the windows hold, which answers else

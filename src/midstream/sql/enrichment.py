@@ -41,7 +41,7 @@ class EnrichedStream:
     conditions: tuple[Expression, ...]
 
     def check(self, query: Query) -> None:
-        """Raise LanguageError unless the part, parsed, evaluates what the text says: it was written out anew."""
+        """Raise LanguageError unless the part, parsed, evaluates what the text says: it was written out again."""
         found = query.on_top.lookups if isinstance(query.on_top, Lookups) else ()
         lookups = [predicate.expression for one in found for predicate in one.conditions]
         evaluated = {part.text() for one in (*lookups, *(e for _, e in query.selections)) for part in conjuncts(one)}

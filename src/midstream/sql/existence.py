@@ -77,7 +77,7 @@ def _joined(
     beside: Sequence[exp.Expr],
 ) -> tuple[exp.Expr, exp.Expr]:
     """The stream that a subquery reads, and the condition on which its rows count; of sources `named` alike it is told
-    apart by another name. `beside` are the conditions that stand beside the one of existence.
+    apart by another name. `beside` are the conditions that stand next to the one of existence.
     """
     select = node.this if isinstance(node, exp.Exists) else node.args["query"].unnest()
     extra = [key for key, value in select.args.items() if value and key not in _KEPT]

@@ -77,7 +77,7 @@ def group_window(
 ) -> tuple[exp.Select, tuple[Source, ...], GroupWindow | SessionWindow | None]:
     """The query without its group window, its source with the window in time that keeps the rows, and the group window.
 
-    Raises LanguageError for two group windows, for one over a join, and for one beside another window or EVERY.
+    Raises LanguageError for two group windows, for one over a join, and for one next to another window or EVERY.
     """
     if found.windowed is not None:
         tree = _with_function(found, tree, found.windowed)
@@ -160,7 +160,7 @@ def _read(
 ) -> GroupWindow | SessionWindow:
     name, arguments = _name(node), node.expressions
     if not (3 if name in ("HOP", "CUMULATE") else 2) <= len(arguments) <= WINDOW_CALLS[name]:
-        raise error_at(found.text, node, f"{_shown(node)} with {len(arguments)} arguments", f"write {_SHAPES}")
+        raise error_at(found.text, node, f"{_shown(node)} does not take {len(arguments)} arguments", f"write {_SHAPES}")
     stream = streams[sources[0].stream]
     time = _time(arguments[0], sources[0], stream)
     column = binder.bind(time)

@@ -69,7 +69,7 @@ class JoinPart:
         return self.written.statement
 
     def check(self, query: Query) -> None:
-        """Raise LanguageError unless the part, parsed, answers what is read of it: it was written out anew."""
+        """Raise LanguageError unless the part, parsed, answers what is read of it: it was written out again."""
         answered = [(output.name, _zoneless(output.expression.type)) for output in query.outputs]
         if answered != [(column.name, _zoneless(column.type)) for column in self.written.answers]:
             raise LanguageError(

@@ -1,6 +1,6 @@
 """LEFT, RIGHT and FULL JOIN, SEMI and ANTI JOIN: what is answered of rows by whether they are matched.
 
-What such a join adds stands beside an inner join, which the plan runs like any other: so conditions of ON must not
+What such a join adds stands next to an inner join, which the plan runs like any other: so conditions of ON must not
 keep rows out that are answered all the same, and conditions of WHERE that see padded results are none of the join's.
 """
 

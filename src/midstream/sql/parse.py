@@ -81,7 +81,7 @@ def parse_query(
 
 
 def bind_query(manifest: Manifest, sql: Statement) -> Query:
-    """Bind a query to a manifest's streams and static tables; predicates of users need not be registered here."""
+    """Bind a query to a manifest's streams and static tables; predicates of users do not have to be registered here."""
     return parse_query(sql, manifest.streams, registered=False, tables=manifest.table_schemas)
 
 
@@ -187,7 +187,7 @@ def _parse(
 
 
 def _conditions_of_subqueries(clauses: Clauses, sources: tuple[Source, ...]) -> list[Expression]:
-    """The conditions of the subqueries that the text reads as sources, but for those that are parts."""
+    """The conditions of the subqueries that the text reads as sources, except for those that are parts."""
     named = {(source.alias, source.stream) for source in clauses.source.sources}
     shown = (clauses.shown.get(source.alias) for source in sources if (source.alias, source.stream) in named)
     return [condition for one in shown if one is not None for condition in one.conditions]

@@ -77,7 +77,7 @@ class Statement:
 
     @cached_property
     def parts(self) -> Parts:
-        """The parts, none where all of it runs as one; raises LanguageError for UNION beside UNION ALL and the like."""
+        """The parts, none where all of it runs as one; raises LanguageError for UNION next to UNION ALL."""
         return _Finder(self.text).parts(self.tree)
 
 

@@ -2,7 +2,7 @@
 
 `SELECT k, COUNT(*) AS n, ROW_NUMBER() OVER (PARTITION BY window_end ORDER BY COUNT(*) DESC) AS rn FROM A GROUP BY k,
 TUMBLE(...)` numbers what `SELECT k, COUNT(*) AS n, window_end FROM A GROUP BY k, TUMBLE(...)` answers, which is a part:
-see `midstream.sql.parts`. So does QUALIFY beside GROUP BY. Beside EVERY those of each instant are numbered.
+see `midstream.sql.parts`. So does QUALIFY next to GROUP BY. Next to EVERY those of each instant are numbered.
 """
 
 from __future__ import annotations

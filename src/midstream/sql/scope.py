@@ -15,7 +15,7 @@ from midstream.model.words import suggest
 
 
 def find_name(name: str, names: Iterable[str]) -> list[str]:
-    """The names equal to `name`; if there is none, those equal but for case.
+    """The names equal to `name`; if there is none, those equal except for case.
 
     >>> find_name("k", ["K", "k"]), find_name("V", ["v", "w"])
     (['k'], ['v'])

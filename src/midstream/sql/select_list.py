@@ -49,7 +49,7 @@ def select_of(text: str, tree: exp.Expr) -> exp.Select:
 
 
 def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] = ()) -> exp.Select:
-    """The query with GROUP BY its whole select list in the place of DISTINCT, beside a group window if there is one.
+    """The query with GROUP BY its whole select list in the place of DISTINCT, next to a group window if there is one.
 
     Raises LanguageError where there is none, EVERY is missing, and no column is selected that says the time (one of
     `of_time`), or something else is grouped already.

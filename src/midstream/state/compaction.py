@@ -20,12 +20,12 @@ search them, so that many such chunks do no harm.
 
 SMALL, MOST_SMALL = 2_048, 3
 """Up to so many rows a chunk is small, and of more small neighbours than that one chunk is made: it costs less to write
-so few rows anew than to search one more chunk in every probe, and to list it in every manifest.
+so few rows again than to search one more chunk in every probe, and to list it in every manifest.
 """
 
 
 MOST_BESIDE_LARGE = 4
-"""Beside many large chunks, which are not merged, there are at most so many others: to write these anew costs a small
+"""Next to many large chunks, which are not merged, there are at most so many others: to write these again costs a small
 step less than to search one more.
 """
 
@@ -43,7 +43,7 @@ class Pace(NamedTuple):
     """Of chunks of fewer rows the dead ones are taken out in each step; in larger ones they are passed over."""
 
     merging: int = 1 << 20
-    """A step writes at most so many rows of a lane anew, and merges no larger chunk; larger ones die as a whole."""
+    """A step writes at most so many rows of a lane again, and merges no larger chunk; larger ones die as a whole."""
 
     beside: int = 8
     """What is fewer than so many times the step's rows is not large: it adds a share to the step, not a wait."""
@@ -57,7 +57,7 @@ class Pace(NamedTuple):
         return max(self.dying, self.beside * rows)
 
     def rewriting_in(self, rows: int) -> Rewriting:
-        """Return how many rows a lane may write anew in a step that brings or makes so many rows.
+        """Return how many rows a lane may write again in a step that brings or makes so many rows.
 
         >>> Pace().rewriting_in(300).most, Pace().rewriting_in(1_000_000).most
         (1048576, 8000000)
@@ -66,7 +66,7 @@ class Pace(NamedTuple):
 
 
 class Rewriting:
-    """How many rows of a lane a step may still write anew; what is not granted waits for a later step.
+    """How many rows of a lane a step may still write again; what is not granted waits for a later step.
 
     >>> rewriting = Rewriting(100)
     >>> rewriting.grants(80), rewriting.grants(30), rewriting.grants(20)

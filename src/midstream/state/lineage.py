@@ -3,7 +3,7 @@
 Many queries read one base state. A row passes the filters of some of them, evaluated once when it arrives, and lives
 as long as the widest window among those (Wang §7.4.1: the lineage k says after which slice a row is removed). Wang's k
 is one number, for filters that are evaluated in falling order of window; here it is a word of bits, one for each
-distinct filter, so that filters need not be nested and a query's final filter is a look at a bit.
+distinct filter, so that filters do not have to be nested and a query's final filter is a look at a bit.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Lineage:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of all that lifetimes depend on: where it changes, they are computed anew."""
+        """A digest of all that lifetimes depend on: where it changes, they are computed again."""
         texts = (f"{f.bit} {f.text} {f.size} {f.kept_from} {f.since} {f.future_only}" for f in self.filters)
         return digest("|".join(texts))
 

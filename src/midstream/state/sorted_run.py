@@ -194,7 +194,7 @@ def is_dead(ref: ChunkRef, bounds: Mapping[Clock, int]) -> bool:
 
 
 def before_relived(bounds: Mapping[Clock, int]) -> dict[Clock, int]:
-    """Drop the bound in event time, for combinations whose lifetimes are about to be computed anew.
+    """Drop the bound in event time, for combinations whose lifetimes are about to be computed again.
 
     How long they lived so far says nothing of a step's queries: a new one may need what another kept that was just
     dropped, and that waited for a slower stream.

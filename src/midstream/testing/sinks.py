@@ -147,7 +147,7 @@ def _tells_time_lines(bench: _Bench) -> None:
     if bench.case.takes_back:
         again = bench.stage(1, OTHER, line=WENT_BACK)
         bench.sink().commit(again)
-        bench.holds(FIRST | OTHER, "a step that was given up makes room for the one that was done again")
+        bench.holds(FIRST | OTHER, "a repeated step replaces the one that was given up")
 
 
 def _goes_back(bench: _Bench) -> None:

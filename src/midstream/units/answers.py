@@ -70,7 +70,7 @@ def _place(part: Statement) -> str:
 
 
 def with_streams_changed(manifest: Manifest, before: Mapping[str, StreamSchema]) -> Manifest:
-    """Bind the queries anew for which streams, declared otherwise than `before`, mean something else now.
+    """Bind the queries again for which streams, declared otherwise than `before`, mean something else now.
 
     `SELECT *` stands for other columns than before, so that streams of answers may have others too. A column that is
     named stands for what it stood for. The SELECTs of a UNION over several streams agree again once all of these are

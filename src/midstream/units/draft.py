@@ -32,7 +32,7 @@ class Draft:
 
     The one thing that commands change. `chunks` are the manifest's, None where a step is planned without its rows.
     `changed`: queries were added, dropped, or share otherwise; `reworded`: the text of a running query changed, so that
-    what its base rows are kept for must be settled anew.
+    what its base rows are kept for must be settled again.
     """
 
     manifest: Manifest

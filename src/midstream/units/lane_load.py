@@ -76,7 +76,7 @@ def is_watched(manifest: Manifest) -> bool:
 
 
 def worked(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> Manifest:
-    """Note what each lane has done in the manifest after a step. A step that spreads lanes anew does not count."""
+    """Note what each lane has done in the manifest after a step. A step that spreads lanes again does not count."""
     kept = manifest.lane_optimization
     if not is_watched(manifest) or kept.load.rescaled == manifest.step:
         return manifest

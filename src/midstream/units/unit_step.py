@@ -146,7 +146,7 @@ class UnitStep:
     def ensure(self, *, changed: bool) -> None:
         """Ensure that every state that the unit needs is there.
 
-        One that is computed anew emits an event, unless this step needs new states anyway (`changed`).
+        One that is computed again emits an event, unless this step needs new states anyway (`changed`).
         """
         resting = self.resting() if self.lane.rests else None
         if resting is not None and not self.lane.unread(resting.specs):

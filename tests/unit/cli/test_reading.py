@@ -119,8 +119,8 @@ def test_status_has_a_line_for_each_chain(job: SmallJob, capsys: pytest.CaptureF
     assert 0 < chain["state_rows"] == report["state_rows"]
     assert main(["status", str(job.path)]) == 0
     shown = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
-    at = shown.index("chains")
-    assert shown[at + 1].split() == ["chain", "plan", "queries", "slices", "state", "rows"]
+    at = next(i for i, line in enumerate(shown) if line.startswith("chains: queries that share one join"))
+    assert shown[at + 1].split() == ["chain", "plan", "queries", "parts", "by", "age", "of", "rows", "rows", "kept"]
     assert shown[at + 3].split() == ["pairs", "((A", "B)", "C)", "3", "3", str(chain["state_rows"])]
 
 

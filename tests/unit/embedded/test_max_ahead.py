@@ -75,7 +75,7 @@ def test_the_stream_that_others_wait_for_is_named() -> None:
     assert made.report().streams["B"].holds_back == ("q",)
     made.push({"B": rows(10)})
     made.push({"A": rows(130)})
-    assert "waits for stream B: 2 min behind, no row since 1970-01-01 00:01:40" in made.explain("q")
+    assert "waits for stream B: 2 min behind, no row since event time 1970-01-01 00:01:40" in made.explain("q")
     assert made.report().streams["A"].holds_back == ()
     made.push({"B": rows(130)})
     assert "waits for" not in made.explain("q")

@@ -337,7 +337,7 @@ def test_notes_of_files_that_do_not_read_are_found(ckpt: Path) -> None:
 def test_what_is_in_the_way_of_tidying_is_said(ckpt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     savepoint_of_nonsense(ckpt)
     found = [one.problem for one in examine(ckpt).findings if one.check == "tidying"]
-    assert len(found) == 1 and found[0].startswith("nothing that is not needed any more is removed")
+    assert len(found) == 1 and found[0].startswith("the job removes no old files")
     ms.open(ckpt).drop_savepoint("s")
     assert not [one for one in examine(ckpt).findings if one.check == "tidying"]
     monkeypatch.setattr(event_log, "STEPS_KEPT", 1)

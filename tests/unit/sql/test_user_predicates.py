@@ -119,7 +119,7 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
     (lambda a: a, "gave values of type int64 instead of booleans"),
     (lambda a: pa.array([True]), "gave 1 values for 8 rows"),
     (lambda a: None, "gave a NoneType instead"),
-    (lambda a: 1 // (len(a) < 4), r"raised ZeroDivisionError\(.*\) for 4 rows together, for no half of them"),
+    (lambda a: 1 // (len(a) < 4), r"raised ZeroDivisionError\(.*\) for 4 rows together, and for neither half alone"),
 ]
 
 

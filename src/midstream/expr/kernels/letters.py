@@ -1,4 +1,4 @@
-"""Functions of texts and their parts: by Arrow where what stands beside the text is a constant, else row by row."""
+"""Functions of texts and their parts: by Arrow where what stands next to the text is a constant, else row by row."""
 
 from __future__ import annotations
 

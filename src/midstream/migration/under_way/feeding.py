@@ -39,7 +39,7 @@ def feed(plan: Operator, view: ViewName, pieces: Mapping[OperatorId, Combination
 
 
 def old_rows(unit: Operator, lane: Lane) -> Combinations:
-    """Collect the living old combinations of a plan's input in order of time, from a state or joined anew."""
+    """Collect the living old combinations of a plan's input in order of time, from a state or joined again."""
     held = None if isinstance(unit, SourceOperator) else lane.sibling(unsorted(unit))
     if held is None:
         ensure(lane, states_of([unit]), event=False)

@@ -31,7 +31,7 @@ BATCH = 1 << 14
 """Rows that are routed by one decision: few enough to learn within a step, enough to work on columns."""
 
 SEED = 2000
-"""A constant beside the signature and the step, so that a replay draws the same lots."""
+"""A constant next to the signature and the step, so that a replay draws the same lots."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from midstream.optimizer.policies.policy_contract import Decision, Policy, Revie
 from midstream.plan.tree import left_deep_trees
 
 AROUND = 4.0
-"""A chart reaches up to so many times what is measured as it is made; where the stream leaves it, it is made anew."""
+"""A chart reaches up to so many times what is measured as it is made; where the stream leaves it, it is made again."""
 
 LEFT_DEEP_UP_TO = 4
 """Of so many sources all left-deep plans are candidates, as in the paper; of more those that are weighed anyway."""
@@ -83,7 +83,7 @@ class ChartPolicy(Policy):
     with `contested` 0 the region's centroid decides, as in the paper.
 
     With `estimates` "om" the streams are where OM's weighted means of the last `rounds` reviews have them (d of §4.3),
-    of which each weighs less by e^-`decay` than the one after it (a); a selectivity is estimated anew only where it is
+    of which each weighs less by e^-`decay` than the one after it (a); a selectivity is estimated again only where it is
     off by the share `threshold`. What is observed comes from the states and samples, where the paper has histograms.
 
     With `cost` "om" plans are weighed by `w_r` / C_r + `w_m` C_m (§3.2, §4.1), and only left-deep ones, as in step 3 of

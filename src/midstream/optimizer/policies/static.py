@@ -26,5 +26,5 @@ class Static(Policy):
         if chosen == review.running.plan:
             return Decision(None, "it runs by the plan that was chosen once", memory)
         if review.weighed(chosen) is None:
-            return Decision(None, "the plan that was chosen once is not among those that are allowed", memory)
+            return Decision(None, "the allowed plans do not include the plan that was chosen once", memory)
         return Decision(chosen, "the cheapest plan by the first figures", memory)

@@ -18,7 +18,7 @@ Numbers = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
 MOST_ESTIMATED, SMALL = 130, 3
-"""More sets than these are not estimated one by one, but for those of so few sources."""
+"""More sets than these are not estimated one by one, except for those of so few sources."""
 
 
 @dataclass(frozen=True, eq=False)

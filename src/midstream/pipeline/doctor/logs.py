@@ -94,9 +94,7 @@ def tidying(patient: Patient) -> Iterator[Finding]:
     try:
         patient.folders.kept()
     except CheckpointError as error:
-        problem = (
-            f"nothing that is not needed any more is removed, for one that is kept cannot be read: {error.message}"
-        )
+        problem = f"the job removes no old files, because one manifest cannot be read: {error.message}"
         yield Finding("tidying", problem, error.place, error.remedy, harmless=True)
     for name in ("store", "manifests", "events", "commands"):
         storage = patient.folders.storage.at(name)

@@ -68,7 +68,7 @@ def former(before: Manifest, name: str, unit: QueryUnit, store: ChunkStore, chun
 def former_of_ring(before: Manifest, now: Manifest, unit: RingUnit, store: ChunkStore) -> Former:
     """Find what the manifest before a step has of a ring that other queries share from this step on.
 
-    Chunks are listed as they are, with their bitmaps made anew; a row that no query needs any more is found dead.
+    Chunks are listed as they are, with their bitmaps made again; a row that no query needs any more is found dead.
     """
     stayed = [name for name in unit.queries if name in before.queries and before.queries[name].group == unit.group
               and before.queries[name].since == unit.since_of(name)]  # fmt: skip
