@@ -76,7 +76,7 @@ def fields_text(value: dict[str, Any], *without: str) -> str:
     >>> fields_text({"query": "q", "plan": None, "options": {}, "together": False, "lanes": 0}, "id")
     'query q, lanes 0'
     """
-    empty = (None, {}, [], (), "")
+    empty: tuple[Any, ...] = (None, {}, [], (), "")
     shown = {k: v for k, v in value.items() if k not in without and v is not False and v not in empty}
     return ", ".join(f"{k} {v}" for k, v in shown.items())
 

@@ -42,7 +42,7 @@ def print_report(report: Report, place: str) -> None:
     chains = [
         (c.name, c.plan, len(c.queries), c.slices, c.state_rows) for c in report.chains.values() if len(c.queries) > 1
     ]
-    print_table("chains: queries that share one join, each chain cut by the age of its rows", CHAINS, chains)
+    print_table("chains: queries that share one join", CHAINS, chains)
     moving = [_migration_row(migration, query) for migration in report.migrations for query in migration.queries]
     print_table("migrations under way", MIGRATIONS, moving)
 
