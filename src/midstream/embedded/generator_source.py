@@ -213,7 +213,8 @@ class _Options:
             except ValueError:
                 raise self._fault(option, f"has {part.strip()!r}", _FORM) from None
             if (reason := "not a finite number" if not math.isfinite(value) else check(value)) is not None:
-                raise self._fault(option, f"has {given.strip()}, which is {reason}", "correct it")
+                remedy = "0 or more" if reason == "below zero" else f"one that is {reason.removeprefix('not ')}"
+                raise self._fault(option, f"has {given.strip()}, which is {reason}", f"use {remedy}")
             if bool(word) != (number > 0):
                 raise self._fault(option, "has a first value that does not begin at 0, or another that does", _FORM)
             start = self._microseconds(option, moment) / SECOND if word else 0.0

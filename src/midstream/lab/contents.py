@@ -1,4 +1,4 @@
-"""Every figure, table, theorem, lemma and algorithm of the five papers: its figure of the lab, or why it has none.
+"""Figures, tables, definitions, theorems, lemmas and algorithms of the papers: the figure of each, or why it has none.
 
 An entry names a figure of the lab, or says in a line what holds the claim instead, or that there is no claim. JISC's
 procedures count as algorithms; HybMig's figures that are algorithms count as what they are called there.
@@ -94,6 +94,8 @@ CONTENTS: Mapping[str, str] = {
             "12": "jisc_12",
         },
     ),
+    "JISC Definition 1": "held by tests/unit/lab/test_costs_jisc.py: states that an exchange leaves complete",
+    "JISC Definition 2": "jisc_04",
     "JISC Procedure 1": "jisc_04",
     "JISC Procedure 2": "held by tests/conformance/test_conformance.py: jisc changes no answer, plans of any shape",
     "JISC Procedure 3": "held by tests/conformance/test_conformance.py: jisc changes no answer, plans of any shape",
@@ -163,6 +165,7 @@ CONTENTS: Mapping[str, str] = {
     "Wang Table 8.1": _TERMS,
     "Wang Table 8.2": _TERMS,
     "Wang Table 13.1": _TERMS,
+    **_numbered("Wang Definition", dict.fromkeys("1234", "no claim: it defines what the theorems are about")),
     **_numbered("Wang Lemma", dict.fromkeys("12", "held by tests/unit/sharing/test_table_5_1.py: the chain's states")),
     "Wang Lemma 3": "held by tests/sharing/test_sets_of_queries.py: selections change no answer",
     "Wang Lemma 4": "held by tests/unit/sharing/test_shortest_path.py: costs of slices add up",

@@ -46,7 +46,8 @@ Spark does; without Spark the command leaves it out.
 As in the papers, "CPU cost" is comparisons: the pairs that joins examine. "Memory" is rows in states. If a paper draws
 a figure from equations, so does the lab.
 
-To draw one figure, name it: `midstream lab zhu_09`. `midstream lab --list` lists all figures, tables and theorems.
+To draw one figure, name it: `midstream lab zhu_09`. `midstream lab --list` lists all figures, tables and theorems. A
+figure is drawn again when what it measures changes: `git log -1 docs/lab/zhu_09.csv` names the commit of its data.
 
 ## Appendix
 
