@@ -69,7 +69,7 @@ def access(
         raise MidstreamError("the token is too short", place="--token", remedy="use eight characters or more")
     if control and token is None and not is_loopback(host):
         raise MidstreamError(
-            f"control on {host}, which other machines reach, needs a token of yours",
+            f"control on {host}, which other machines reach, needs a token that you choose",
             place="--host",
             remedy="add --token, of eight characters or more, or leave --host out",
         )

@@ -113,10 +113,10 @@ def counted(number: int, noun: str) -> str:
 def suggest(name: str, names: Iterable[str]) -> str:
     """Format the remedy for an unknown name.
 
-    >>> suggest("valeu", ["k", "value"])
+    >>> suggest("valeu", ["k", "value", "k"])
     "use one of: k, value; did you mean 'value'?"
     """
-    known = list(names)
+    known = list(dict.fromkeys(names))
     near = alike(name, known)
     shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
     return f"use one of: {shown}" + (f"; did you mean {near[0]!r}?" if near else "")

@@ -134,7 +134,7 @@ def _of_one_type(column: str, values: list[Any]) -> pa.Array:
         if len(classes) < 2 or all(given == kept or given != given for given, kept in pairs):
             return found
     named = ", ".join(sorted(one.__name__ for one in classes))
-    raise ValueError(f"no type of a column has all values of {column!r} ({named})")
+    raise ValueError(f"no column type fits all values of {column!r} ({named})")
 
 
 def _not_read(values: list[Any]) -> pa.Array:

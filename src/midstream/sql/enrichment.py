@@ -48,7 +48,7 @@ class EnrichedStream:
         missing = [part.text() for one in self.conditions for part in conjuncts(one) if part.text() not in evaluated]
         if missing:
             raise LanguageError(
-                f"a condition between {self.alias!r} and a static table cannot be evaluated apart: {missing[0]}",
+                f"a condition between {self.alias!r} and a static table cannot be evaluated alone: {missing[0]}",
                 remedy="join the table and its stream in a subquery of their own",
             )
 

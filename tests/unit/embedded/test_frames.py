@@ -203,7 +203,7 @@ def test_a_dead_letter_shows_what_was_given() -> None:
     "values", [(b"\xff", 1.5), (dt.time(1), "x"), (dt.date(2026, 1, 1), dt.datetime(2026, 1, 1, 5)), (1, 2**70)]
 )
 def test_a_table_has_one_type_in_a_column(values: tuple[Any, ...]) -> None:
-    with pytest.raises(ms.InputError, match="no type of a column has all values of 'x'") as refused:
+    with pytest.raises(ms.InputError, match="no column type fits all values of 'x'") as refused:
         made().table("t", [{"x": value} for value in values])
     assert refused.value.place == "table t" and "values of one type" in refused.value.remedy
 
