@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -103,6 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     A failure is one message on stderr that names the place and the remedy. It shows a traceback only if
     `MIDSTREAM_TRACEBACK` is set.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal of another encoding must not end a command that has done its work.
+            stream.reconfigure(errors="backslashreplace")
     try:
         given = None if arguments is None else list(arguments)
         result = _commands()(args=given, prog_name="midstream", standalone_mode=False)

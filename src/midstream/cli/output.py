@@ -33,9 +33,10 @@ def say(text: str, bold: bool = False) -> None:
     terminal().print(text, style="bold" if bold else None, markup=False, soft_wrap=not terminal().is_terminal)
 
 
-def print_json(value: Any) -> None:
-    """Print one JSON value to stdout."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+def print_json(value: Any, indent: int | None = 2) -> None:
+    """Print one JSON value to stdout, as ASCII unless stdout takes all of Unicode."""
+    takes_all = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    sys.stdout.write(json.dumps(value, indent=indent, ensure_ascii=not takes_all, default=str) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

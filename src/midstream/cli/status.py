@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -154,7 +153,7 @@ def _on_screen(checkpoint: Checkpoint, every: float, show: Callable[[], None]) -
 
 
 def _json_line(checkpoint: Checkpoint) -> None:
-    sys.stdout.write(json.dumps(checkpoint.status(checkpoint.report()), ensure_ascii=False, default=str) + "\n")
+    print_json(checkpoint.status(checkpoint.report()), indent=None)
     sys.stdout.flush()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
+import midstream as ms
 from midstream.cli.main import app
 from tests.forked import run
 from tests.unit.cli.conftest import SmallJob
@@ -32,6 +34,23 @@ def test_exit_codes(job: SmallJob, tmp_path: Path) -> None:
 
 def test_output_in_a_pipe_is_plain_text(job: SmallJob) -> None:
     assert "\x1b" not in midstream("status", str(job.path), TERM="xterm-256color").stdout
+
+
+def test_text_that_the_terminal_cannot_show_does_not_end_a_command(tmp_path: Path) -> None:
+    with ms.Engine(checkpoint=tmp_path / "ckpt") as engine:
+        engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+        engine.add_query("grüße😀", "SELECT k AS ä FROM A")
+        engine.push({})
+
+    def of(*command: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONIOENCODING": "ascii"}
+        command = (sys.executable, "-m", "midstream", *command, str(tmp_path / "ckpt"))
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout.decode("ascii")
+
+    assert r"gr\xfc\xdfe\U0001f600" in of("status")
+    assert "grüße😀" in json.loads(of("status", "--json"))["queries"]
 
 
 def test_an_inner_failure_has_a_traceback_only_on_demand(job: SmallJob) -> None:
