@@ -46,7 +46,7 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
     Args:
         name: The stream.
         spec: The source as the job file declares it.
-        known: The columns that the checkpoint of an embedded engine has of it, whose files may be gone by now.
+        known: The columns of the stream in the checkpoint of an embedded engine; its files may be gone.
         embedded: Whether an embedded engine reads the stream, not Spark.
 
     Returns: the columns, or None if only Spark can find them.

@@ -221,7 +221,7 @@ def _if_there(node: exp.Expr, build: Builder) -> Expression:
 
 def _date(node: exp.Expr, build: Builder) -> Expression:
     if node.this is None:
-        raise LanguageError("DATE of 0 arguments", remedy="write DATE(x)")
+        raise LanguageError("DATE needs an argument", remedy="write DATE(x)")
     return build.bind(exp.cast(node.this.copy(), "date"))
 
 

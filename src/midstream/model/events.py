@@ -159,8 +159,7 @@ class QueryDropped(Event):
 
 @dataclass(frozen=True)
 class QuerySpread(Event):
-    """A query is spread over `nodes` nodes by a scheme, instead of an old scheme; `off` means in lanes, without
-    nodes."""
+    """A query is spread over `nodes` nodes by a scheme, instead of an old scheme; `off` means lanes, not nodes."""
 
     query: str
     old: str

@@ -112,7 +112,7 @@ class OpenCheckpoint:
         """Keep a step, the newest by default, for as long as the savepoint is there; return the step."""
         manifest = self.manifest(step)
         if not manifest.job:
-            raise CheckpointError("a saved engine is one step", place=self.url, remedy="copy its folder instead")
+            raise CheckpointError("a saved engine has one step only", place=self.url, remedy="copy its folder instead")
         self._folders.savepoints.add(name, manifest)
         try:
             self._refuse_if_gone(manifest)

@@ -161,7 +161,7 @@ class Sink(ABC):
 
     A class with a `name` is found in this package and by entry points of the group `midstream.sinks`; a job file names
     it: `sink = { type = "name", ... }`, and the other keys are its arguments. `midstream.testing.check_sink` tests a
-    sink against this contract. Only `write` must be given:
+    sink against this contract. A sink must define `write` only:
 
     >>> class Printer(Sink):
     ...     name = "printer"

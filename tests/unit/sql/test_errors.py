@@ -29,7 +29,7 @@ CASES = [
     ("SELECT DATEDIFF('', ts, ts) FROM A", "unknown unit ''", "line 1, column 21", "use one of: year"),
     ("SELECT date_sub(k + 1, ts, ts) FROM A", "unknown unit 'k + 1'", "line 1, column", "use one of: year"),
     ("SELECT date_part('', ts) FROM A", "EXTRACT of", "line 1, column 22", "use one of: year"),
-    ("SELECT DATE() FROM A", "DATE of 0 arguments", "line 1, column 8", "write DATE(x)"),
+    ("SELECT DATE() FROM A", "DATE needs an argument", "line 1, column 8", "write DATE(x)"),
     ("SELECT VAR_MAP(1) FROM A", "a function lacks an argument", "line 1, column 1", "write SELECT"),
     (
         "SELECT VAR_MAP(1), RANK() OVER (ORDER BY k) FROM A GROUP BY k QUALIFY 1",
