@@ -2,7 +2,8 @@
 
 Each peer runs once, on the first batches of its scenario, in a process of its own; `make bench` runs all batches in
 several rounds. `FLINK_PYTHON` is the Python of an environment with apache-flink (see `benchmarks.peers.flink`); without
-it Flink's column is empty. Prints the table, Flink's variants, and what is asked; ends with 1 if answers differ.
+it Flink's column is empty. Prints the table, Flink's variants, and what is asked, and without `--only` writes them to
+COMPARED.md; ends with 1 if answers differ.
 """
 
 from __future__ import annotations
@@ -60,6 +61,12 @@ HEAD = (
     "DuckDB offline, 1 thread, in all",
 )
 
+PAGE = Path(__file__).parent / "COMPARED.md"
+HEADING = """# Compared with other engines
+
+`FLINK_PYTHON=PYTHON python -m benchmarks.readme` writes this page. Each peer runs once, on the first batches of a
+scenario, in turn with the others. The rows of all answers are equal by count and by a sum of hashes."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; the exit code."""
@@ -79,13 +86,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         verdicts += verdicts_of(name, title, found)
         variants += [_variant(title, one) for one in found if one.peer in theirs]
     facts = machine()
-    print(
-        f"\nMeasured on {facts['when']} ({facts['cores']} cores, {facts['memory_gb']} GB, {facts['system']}), "
-        f"load {os.getloadavg()[0]:.1f}, in {(time.monotonic() - begun) / 60:.1f} minutes. Rows a second.\n"
+    measured = (
+        f"Measured on {facts['when']} ({facts['cores']} cores, {facts['memory_gb']} GB, {facts['system']}), "
+        f"load {os.getloadavg()[0]:.1f}, in {(time.monotonic() - begun) / 60:.1f} minutes. Rows a second."
     )
-    print(table(HEAD, "lrrrrrrr", rows))
-    print(verdict_table(verdicts))
-    print("\n".join([*variants, *(f"WRONG  {line}" for line in wrong)]))
+    parts = [
+        measured,
+        table(HEAD, "lrrrrrrr", rows),
+        verdict_table(verdicts),
+        "\n".join(f"- {one}" for one in variants),
+    ]
+    page = "\n\n".join(part.strip() for part in parts)
+    print("\n".join(["", page, *(f"WRONG  {line}" for line in wrong)]))
+    if not (options.only or wrong):
+        PAGE.write_text(f"{HEADING}\n\n{page}\n", encoding="utf-8")
     return 1 if wrong else 0
 
 
