@@ -21,7 +21,7 @@ from midstream.model.optimization import Optimization, OptimizerSettings, Review
 from midstream.model.schema import StreamSchema
 from midstream.proposals.plan_group import plan_group
 from midstream.review.review import Reviewing
-from midstream.review.review_price import ANY_STEP, UNITS, price, usual_step
+from midstream.review.review_price import price, usual_step
 from midstream.review.schedule import SAVED, in_turn, look, paid
 from midstream.sql.parse import parse_query
 from tests.forked import PATHS
@@ -75,20 +75,6 @@ def test_the_first_review_waits_until_joins_have_made_what_it_takes(rate: int, f
     made.optimize("q", mode="auto", review="1 second")
     run(made, range(FILLED), BAD_FIRST, rate=rate)
     assert (not reviewed(made, 0)) == few
-
-
-def test_the_first_review_waits_until_the_rows_that_it_reads_are_paid_too() -> None:
-    made = engine("ABC", BEST)
-    made.optimize("q", mode="auto", review="1 second", effort=0.05)
-    for step in range(60):
-        run(made, [step], BAD_FIRST, rate=5 * RATE)
-        if found := reviewed(made, 0):
-            break
-    assert found and made.manifest.reviews.left >= 0
-
-
-def test_a_step_takes_at_least_what_its_joins_do_which_are_one_fewer_than_its_streams() -> None:
-    assert usual_step(job(4)) == ANY_STEP + 4 * 2 * UNITS.operator_step
 
 
 def test_the_strategies_are_loaded_before_the_first_review() -> None:

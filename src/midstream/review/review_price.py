@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from midstream.logical.query import query_of
 from midstream.model.counters import Counters
-from midstream.model.ids import LaneId
 from midstream.model.manifest import Manifest
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.samples.sample_reading import BUDGET
 from midstream.optimizer.search.bushy import MOST_SOURCES
 from midstream.proposals.plan_group import PlanGroup, groups_with_choice
 from midstream.units.arrangement import known_arrangement
-from midstream.units.program import unit_of
 
 UNITS = JoinUnitCosts()
 ANY_STEP = 1_500_000.0  # ns of a step, however few its rows are
 SHORT = 5_000_000.0  # ns that reviews may add to a step beyond a usual step's work
 FEW_SOURCES = 8  # so many are weighed in one step, however small that is
-TREE = 200_000.0  # ns for a tree that a search weighs, with the joins of samples that are new in it
+TREE = 500_000.0  # ns for a tree that a search weighs, with the joins of samples that are new in it
 READ = 80.0  # ns for a row that is read: 13 to 18, times 5, for work with many results is counted at 5 times its time
 
 
@@ -27,26 +25,18 @@ def price(streams: int, rows: float, *, sliced: bool = False) -> float:
     Of a join of many sources, and of one whose search is `sliced`, that is what the step takes which decides.
 
     >>> [round(price(streams, rows) / 1e6, 1) for streams, rows in [(3, 1_000), (3, 180_000), (10, 1_000), (21, 1_000)]]
-    [4.7, 23.5, 41.6, 23.2]
+    [5.3, 24.2, 98.5, 47.0]
     """
     if sliced or streams > MOST_SOURCES:
-        plans = 7_000_000.0 + 750_000.0 * streams
+        plans = 15_000_000.0 + 1_500_000.0 * streams
     else:
-        plans = 1_000_000.0 + 350_000.0 * streams**2 + 5_000.0 * (1 << streams)
+        plans = 800_000.0 * streams**2 - 2_500_000.0 + 20_000.0 * (1 << streams)
     return plans + 400.0 * min(rows, streams * BUDGET) + READ * rows
-
-
-def price_now(manifest: Manifest, one: PlanGroup) -> float:
-    """Foresee what a review of a query would take by the rows that its sources have alive."""
-    unit, lanes = unit_of(manifest, one.lead), range(max(manifest.lanes, manifest.shares))
-    states = [kept.states for lane in lanes if (kept := manifest.lane_states.get(LaneId(unit.group, lane)))]
-    rows = sum(held[s.id].live for s in unit.binding.rows().values() for held in states if s.id in held)
-    return price(len(unit.query.sources), rows, sliced=trees_at_once(manifest, one) is not None)
 
 
 def slice_price(streams: int) -> float:
     """Foresee what one step of a search in slices takes, in nanoseconds, except for the trees that are weighed."""
-    return 1_500_000.0 + 340_000.0 * streams
+    return 2_000_000.0 + 270_000.0 * streams
 
 
 def trees_at_once(manifest: Manifest, one: PlanGroup) -> int | None:
@@ -71,7 +61,7 @@ def any_step(manifest: Manifest) -> float:
     joined = [] if known is None else known.joined
     if not joined:
         queries = [manifest.queries[names[0]] for names in groups_with_choice(manifest)]
-        joined.append(sum(len(query_of(entry).sources) - 1 for entry in queries))
+        joined.append(sum(len(query_of(entry).sources) for entry in queries))
     return ANY_STEP + joined[0] * UNITS.operator_step
 
 

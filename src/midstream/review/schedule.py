@@ -20,7 +20,7 @@ from midstream.model.optimization import Optimization, OptimizerSettings, Review
 from midstream.model.window import SECOND
 from midstream.proposals.group_settings import settings_of
 from midstream.proposals.plan_group import PlanGroup, group_of, groups_with_choice, is_quiet, query_time
-from midstream.review.review_price import ANY_STEP, SHORT, UNITS, any_step, price, price_now, usual_step, worked
+from midstream.review.review_price import ANY_STEP, SHORT, UNITS, any_step, price, usual_step, worked
 from midstream.units.arrangement import keep_arrangement, known_arrangement
 from midstream.units.program import unit_of
 
@@ -60,7 +60,9 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
             first = price(len(query_of(manifest.queries[lead]).sources), 0.0)
             seen[lead] = replace(kept, reviewed=now, reviewed_in=manifest.step, price=first, seen=now)
             continue
-        if not (kept.searched or _is_due(manifest, settings, kept, now) or _looks(manifest, lead, kept)):
+        due = now - kept.reviewed >= settings.review and _can_pay(manifest, settings, kept)
+        over = due and _is_worth_it(settings, kept, now)
+        if not (kept.searched or over or _looks(manifest, lead, kept)):
             continue
         if any(manifest.queries[name].migrations for name in names) or manifest.queries[lead].since >= manifest.step:
             continue
@@ -68,9 +70,9 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
         if not one.is_reviewed or is_quiet(one.settings, now):
             continue
         after = seen[lead] = _looked(manifest, lead, kept, now)
-        if not after.searched and _is_due(manifest, settings, after, now):
-            after = seen[lead] = revised(after, price=price_now(manifest, one))
-        if after.searched or _is_due(manifest, settings, after, now):
+        risen = after.plan and after.pace > RISEN * (after.spared or 0.0) and _can_pay(manifest, settings, kept)
+        risen = risen and _is_worth_it(settings, after, now)
+        if after.searched or over or risen or after.excess > after.price * after.hurdle:
             wanted.append(Candidate(replace(one, kept=after), now))
     looked = revised(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest
     return keep_arrangement(manifest, looked), wanted
@@ -95,21 +97,9 @@ def in_turn(manifest: Manifest, wanted: Iterable[Candidate]) -> list[Candidate]:
 
 def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
     """Book a review: what excess work did not pay for is taken from the budget."""
-    # What one step brings in is never too much to save: reviews of many queries take it all.
     most = SAVED * max([price, *(kept.price for kept in manifest.optimizations.values())])
-    most = max(most, one.settings.effort * usual_step(manifest))
     left = min(_left(manifest, one.settings.effort), most) - max(price - one.kept.excess, 0.0)
     return replace(manifest, reviews=ReviewBudget(manifest.step, worked(manifest.totals), left))
-
-
-def _is_due(manifest: Manifest, settings: OptimizerSettings, kept: Optimization, now: int) -> bool:
-    # Excess work pays for a review at once. Another one is for the budget: in its turn, or where the plan does more.
-    if kept.excess > kept.price * kept.hurdle:
-        return True
-    risen = bool(kept.plan) and kept.pace > RISEN * (kept.spared or 0.0)
-    if not risen and now - (kept.reviewed or 0) < settings.review:
-        return False
-    return _left(manifest, settings.effort) >= kept.price - kept.excess and _is_worth_it(settings, kept, now)
 
 
 def _is_worth_it(settings: OptimizerSettings, kept: Optimization, now: int) -> bool:
@@ -118,6 +108,10 @@ def _is_worth_it(settings: OptimizerSettings, kept: Optimization, now: int) -> b
         return True
     spared = kept.pace * (now - (kept.reviewed or 0)) / SECOND
     return kept.price * kept.hurdle * (1 - settings.effort) <= SPARES * settings.effort * spared
+
+
+def _can_pay(manifest: Manifest, settings: OptimizerSettings, kept: Optimization) -> bool:
+    return _left(manifest, settings.effort) >= kept.price - kept.excess
 
 
 def _left(manifest: Manifest, effort: float) -> float:
