@@ -34,7 +34,8 @@ SOURCE = ROOT / "src" / "midstream"
 MOST_WORDS = 30
 MOST_PASSIVES = 2
 
-# Tables of measurements in sentences, and the code of `midstream lab` that writes them: most words are numbers.
+# Tables of measurements in sentences, which `midstream lab` writes: most of their words are numbers. Of its code the
+# private texts are not read.
 GENERATED = ("docs/lab.md",)
 LAB = SOURCE / "lab"
 
@@ -300,10 +301,9 @@ def everything() -> Iterator[Passage]:
             yield from of_markdown(path)
     public = public_names()
     for path in sorted(SOURCE.rglob("*.py")):
-        if path.is_relative_to(LAB):
-            continue
         everyone = path.parent.name == "cli" or path == SOURCE / "model" / "events.py"
-        yield from of_module(path, None if everyone else public.get(path, frozenset()))
+        passages = of_module(path, None if everyone else public.get(path, frozenset()))
+        yield from (p for p in passages if not path.is_relative_to(LAB) or p.kind not in HIDDEN)
 
 
 def of_files(names: Sequence[str]) -> Iterator[Passage]:

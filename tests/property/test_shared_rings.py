@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -21,8 +20,6 @@ from hypothesis import strategies as st
 
 import midstream as ms
 from midstream.model.events import CommandRefused
-from midstream.ring import lengthening
-from midstream.ring.cost import RingCosts
 from midstream.ring.spreading import spreadings
 from tests.conformance.expected import Expected
 from tests.drawing import drawing
@@ -33,7 +30,7 @@ from tests.property.drive import Case, start
 from tests.property.queries import queries
 from tests.property.rows import cut, draw_rows
 
-pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
+pytestmark = [pytest.mark.property, pytest.mark.timeout(7200), pytest.mark.usefixtures("lengths_change_often")]
 
 LARGEST = {2: 16, 3: 11, 4: 7}
 MOST_RESULTS = 400
@@ -45,15 +42,6 @@ RINGS = ("psp", "psp_i", "psp_d")
 """Those with lengths of their own for each stream."""
 
 SEEN: Counter[str] = Counter()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def lengths_change_often() -> Iterator[None]:
-    """Look at lengths after every step, with costs by which few pairs are worth a node."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(lengthening, "STEPS_BETWEEN", 1)
-        patched.setattr(lengthening, "MEASURED", RingCosts(join=1e-2, send=1e-5, hop=1e-3))
-        yield
 
 
 def near(spec: QuerySpec, rng: Random) -> QuerySpec:

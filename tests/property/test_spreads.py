@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,8 +23,6 @@ from hypothesis import strategies as st
 import midstream as ms
 from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
-from midstream.ring import lengthening
-from midstream.ring.cost import RingCosts
 from midstream.ring.spreading import spreadings
 from tests.conformance.expected import Expected
 from tests.drawing import drawing
@@ -35,7 +33,7 @@ from tests.property.drive import Case, start
 from tests.property.queries import queries
 from tests.property.rows import cut, draw_rows
 
-pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
+pytestmark = [pytest.mark.property, pytest.mark.timeout(7200), pytest.mark.usefixtures("lengths_change_often")]
 
 LARGEST = {2: 16, 3: 11, 4: 7}
 """The most rows of a stream, by the number of sources: the oracle is what costs."""
@@ -49,15 +47,6 @@ RINGS = ("psp", "psp_i", "psp_d")
 
 SEEN: Counter[str] = Counter()
 """How many cases each way carried, and what they were like."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def lengths_change_often() -> Iterator[None]:
-    """Look at lengths after every step, with costs by which few pairs are worth a node."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(lengthening, "STEPS_BETWEEN", 1)
-        patched.setattr(lengthening, "MEASURED", RingCosts(join=1e-2, send=1e-5, hop=1e-3))
-        yield
 
 
 @st.composite

@@ -271,8 +271,8 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         On a checkpoint, what cannot be written there fails the step as well, whole. Only an `UndeliveredError` says
         that the step is committed: its rows must not be pushed again, and its results, which a sink did not take, come
         first with the next push. What the rows were `read` from, by stream, is in the `published` of the step's
-        manifest: so the next process knows it exactly. Unless it `returns` them, results go to
-        sinks only, and many of them piece by piece.
+        manifest: so the next process knows it exactly. Unless it `returns` them, results go to sinks only, and many of
+        them piece by piece.
         """
         refuse_if_closed(self._closed)
         check_figures(took, interval, backlog)  # A failure after the commit would have the rows pushed again.

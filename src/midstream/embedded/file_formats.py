@@ -427,11 +427,11 @@ def _plain_lines(data: pa.Buffer, columns: pa.Schema) -> pa.Table | None:
 def _plain_objects(
     data: pa.Buffer, columns: pa.Schema, text: _Bytes, begins: _Places, ends: _Places, *, broken: bool = False
 ) -> pa.Table | None:
-    """Read values that stand in `text` between these places, and in `data` with line breaks between them.
+    """Read the values of `text`, from each of `begins` to its end; `data` has them with a line break between two.
 
-    `broken` says that values have line breaks themselves. Arrow reads objects, not values: all is given up where a
-    value might be no object, or several. A value that begins and ends with a brace has at least one, because what goes
-    on after a closing brace does not go on with an opening one.
+    `broken` says that values have line breaks themselves. Arrow counts objects, not values. So None is the answer where
+    a value might be no object, or several. A value that begins and ends with a brace has at least one object: JSON that
+    goes on after a closing brace does not go on with an opening one.
     """
     alike = len(begins) and (ends > begins).all()
     alike = alike and (text[begins] == ord("{")).all() and (text[ends - 1] == ord("}")).all()

@@ -341,7 +341,7 @@ def infix(expression: Expression) -> str:
 
 
 def _value_text(value: object) -> str:
-    """A constant as it is written in a query, except for lengths of time, which are told in a unit that fits."""
+    """Write a constant as in a query, and a length of time in a unit that fits."""
     match value:
         case None:
             return "NULL"

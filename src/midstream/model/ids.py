@@ -72,7 +72,7 @@ class OperatorId(str, Text):
 
     @cached_property
     def keys(self) -> Mapping[str, CounterKey]:
-        """By group the key of the operator's counters; each is made when it is asked for."""
+        """The key of the operator's counters in each group; it is made when it is asked for."""
         return _Keys(self)
 
     def in_slice(self, end: int) -> OperatorId:
@@ -81,7 +81,7 @@ class OperatorId(str, Text):
 
 
 class _Keys(dict[str, "CounterKey"]):
-    """Those of one operator."""
+    """The keys of one operator's counters, by group."""
 
     def __init__(self, operator: OperatorId) -> None:
         super().__init__()

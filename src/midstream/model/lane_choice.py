@@ -31,7 +31,7 @@ class StepTiming:
 
 @dataclass(frozen=True)
 class LaneLoad:
-    """What steps took since the lanes were last spread again, in step `rescaled`, as decisions are made by it.
+    """The time and the work of steps since the lanes were last spread, in step `rescaled`: decisions need both.
 
     `took` has the seconds of the last steps, newest first, where the trigger has an `interval`. `work` is what each
     lane did in the `steps` since the last review, in nanoseconds by unit costs: no clock is in it.

@@ -1,4 +1,4 @@
-"""What compilation must know of a query next to its plan: signatures, base rows, states and leaves."""
+"""The facts about a query that its plan does not give to compilation: signatures, base rows, states and leaves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from midstream.state.specs import Index, RowsSpec, StateSpec
 
 @dataclass(frozen=True)
 class Binding:
-    """What compilation must know of a query next to its plan.
+    """The facts about a query that compilation needs in addition to its plan.
 
     `scope` goes into every signature; `columns` gives per base signature the payload to keep, `inputs` per stream the
     lane's input that feeds it. `keeps` says that base rows are kept where no join needs them, `sums_up` that an

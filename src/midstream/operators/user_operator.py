@@ -18,7 +18,7 @@ from midstream.model.codec import written_as
 from midstream.model.errors import QueryError
 
 LIFETIME = ("_ts", "_until")
-"""What a row brings next to the query's columns: the first and the last instant at which it holds."""
+"""Two columns of a row in addition to the query's: the first and the last instant at which it holds."""
 
 ROW = pa.schema([("json", pa.string()), ("bytes", pa.binary())])
 """The table that a snapshot is kept in: one row."""

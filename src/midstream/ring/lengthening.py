@@ -55,7 +55,7 @@ LEAST_COMPARED = 1_000
 """Unless nodes have compared so many pairs each on average: what few did is chance."""
 
 ROUNDS, LEAST = 32, 1e-9
-"""So often the work of nodes is divided over ages; what is less than this is nothing."""
+"""The rounds in which the work of nodes is divided over ages, and a share that counts as none."""
 
 MOST_PIECES = 16
 """A node's share of a window is in so many slices at most where rows stay where they came."""
@@ -135,11 +135,12 @@ def _by_part(spread: NodeSpread, done: npt.NDArray[np.int64]) -> tuple[Floats, F
     # Parts of an even cut, and the work up to each of them. Between them the work is taken to be even; where it is not,
     # the next look cuts again. Streams are taken to have more work at equal parts of their windows: a node's work is
     # divided over the parts that it has of all streams, again and again, until nodes have the work that was counted.
-    rings = {label: spread.ring(label) for label in _compared_with(spread)}
+    compared = _compared_with(spread)
+    rings = {label: spread.ring(label) for label in compared}
     ends = {label: np.array([0.0, *parts_of(spread.cuts, len(ring)), 1.0]) for label, ring in rings.items()}
     parts = np.unique(np.concatenate(list(ends.values())))
     shares = np.zeros((spread.nodes, len(parts) - 1))
-    for label, pairs in _compared_with(spread).items():
+    for label, pairs in compared.items():
         place = np.searchsorted(ends[label], parts[1:], "left") - 1
         shares[np.array(rings[label])[place], np.arange(len(place))] += pairs * np.diff(parts)
     work = np.ones(len(parts) - 1)

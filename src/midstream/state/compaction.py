@@ -66,7 +66,7 @@ class Pace(NamedTuple):
 
 
 class Rewriting:
-    """How many rows of a lane a step may still write again; what is not granted waits for a later step.
+    """The number of rows of a lane that a step may still rewrite; other rows wait for a later step.
 
     >>> rewriting = Rewriting(100)
     >>> rewriting.grants(80), rewriting.grants(30), rewriting.grants(20)

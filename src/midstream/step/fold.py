@@ -74,9 +74,9 @@ def step(
 
     `each` does the lanes one after the other, or at the same time, because they share nothing but the store; so it
     deals many rows to lanes, stream by stream, and merges the lanes' many results, column by column. `timing` is what
-    the host has measured of the step before. Where results are not given back, `pieces` opens what
-    takes those that are many, piece by piece, of queries that run in one lane; they are not among the `results` then.
-    `refuse` says which commands the host cannot admit.
+    the host has measured of the step before. Where results are not given back, `pieces` opens a writer that takes many
+    results of a query in one lane piece by piece; then they are not among the `results`. `refuse` says which commands
+    the host cannot admit.
     """
     _check_streams(manifest, batch)
     silent = brings_nothing(batch, commands, timing)

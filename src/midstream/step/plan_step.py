@@ -119,8 +119,8 @@ def plan_step(
 
     A host may `refuse` one that could be done. With the `chunks` of the manifest the optimizer reviews plans and lanes
     after that, as far as it is allowed to, and rings get other lengths. Without them nothing is decided by counters, so
-    that a command that comes next is checked on what it will find.
-    `timing` is what the host has measured, by which it decides on lanes from the next step on.
+    that the next command is checked on what it will find. `timing` is what the host has measured: lanes are decided on
+    by it from the next step on.
     """
     step = manifest.step + 1
     begun = revised(united(manifest), step=step, pending=(), still=False)

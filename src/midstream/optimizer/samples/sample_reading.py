@@ -29,7 +29,7 @@ from midstream.state.store.chunk_store import ChunkStore
 BUDGET = 4096  # rows of one source that are sampled, about
 PAIRS = 1 << 19  # pairs that a predicate which is neither an equality nor a band is evaluated on
 ASKED = 1 << 14  # pairs that a user's predicate is asked about: it may take long
-BEHIND = 0.02  # the share of a source's rows that may be out of the others' windows without being told apart
+BEHIND = 0.02  # a smaller share of a source's rows outside of the others' windows makes no difference
 
 
 def samples_of(
