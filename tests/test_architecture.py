@@ -49,8 +49,6 @@ IMPURE_MODULES = {"time", "random", "secrets", "uuid", "threading", "asyncio"}
 
 
 CACHES_OF_VALUES = {
-    "state/combinations.py:heading_of",
-    "state/combinations.py:heading_of_pairs",
     "state/sorted_run.py:_READ",
     "state/store/chunk_cache.py:_cache",
     "state/store/objects.py:_client",

@@ -27,7 +27,6 @@ from midstream.state.combinations import (
     Combinations,
     Words,
     concatenate,
-    heading_of_pairs,
     indices,
     pair,
     pair_few,
@@ -175,7 +174,7 @@ def count_candidates(on: JoinCondition, left: SortedRun, right: SortedRun) -> in
 
 
 def _nothing(left: SortedRun, right: SortedRun) -> Combinations:
-    return heading_of_pairs(left.combinations.heading, right.combinations.heading).nothing
+    return left.combinations.heading.with_right(right.combinations.heading).nothing
 
 
 def _candidates(on: JoinCondition, left: SortedRun, right: SortedRun) -> Iterable[tuple[Words, Words]]:

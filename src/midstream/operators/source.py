@@ -21,7 +21,7 @@ from midstream.model.words import window_text
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.base_state import kept_columns
-from midstream.state.combinations import Combinations, concatenate, empty
+from midstream.state.combinations import Combinations, concatenate
 from midstream.state.gather import column_of
 from midstream.state.lineage import ARRIVED, LINEAGE, Lineage
 from midstream.state.specs import RowsSpec, StateSpec
@@ -108,7 +108,7 @@ class SourceOperator(Operator):
     @override
     def content(self, lane: Lane) -> Combinations:
         pieces = self.runs(lane)
-        return concatenate(pieces) if pieces else empty((self.spec.label,), self.spec.clocks)
+        return concatenate(pieces) if pieces else self.spec.heading.nothing
 
     def runs(self, lane: Lane) -> list[Combinations]:
         """The rows of before the step that are alive, in the runs that they are kept in."""

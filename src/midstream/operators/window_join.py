@@ -126,7 +126,7 @@ class WindowJoin(Operator):
             pour.take(whole, runs if self.sliced else ())
 
     def _nothing(self, arrived: tuple[Combinations, Combinations]) -> Combinations:
-        return empty((*arrived[0].labels, *arrived[1].labels), self.left_state.clocks)
+        return arrived[0].heading.on(self.left_state.clocks).with_right(arrived[1].heading).nothing
 
     def _in_range(
         self, lane: Lane, new_left: SortedRun, new_right: SortedRun, pairs: list[tuple[SortedRun, SortedRun]]

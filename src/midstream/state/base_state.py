@@ -13,7 +13,7 @@ import pyarrow as pa
 from midstream.expr.evaluate import all_hold
 from midstream.model.manifest import MOST_KNOWN, StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
-from midstream.state.combinations import Combinations, Deaths, Words, empty, heading_of
+from midstream.state.combinations import Combinations, Deaths, Words
 from midstream.state.compaction import PACE, Rewriting, is_sparse, rows_to_merge
 from midstream.state.gather import POOL
 from midstream.state.lineage import LINEAGE, Lineage, later
@@ -111,7 +111,7 @@ class BaseState:
     def append_nothing(self, batch: pa.RecordBatch) -> Combinations:
         """Append a step without rows, of which only the columns are given."""
         self.rows = BaseRows(self.old, RowRun(self.next_row, batch))
-        return empty((self.spec.label,), self.spec.clocks)
+        return self.spec.heading.nothing
 
     def nothing(self) -> RowRun:
         """Return a run of no rows, of the shape of the old ones, at the next number."""
@@ -132,7 +132,7 @@ class BaseState:
             until = spec.lineage.ends(now, bits)
         else:
             until = {clock: self._until(clock, now[clock]) for clock in spec.clocks}
-        heading = heading_of((spec.label,), spec.clocks, spec.clocks)
+        heading = spec.heading
         words = np.empty((heading.width, len(numbers)), np.int64)
         words[0] = numbers
         for at, clock in enumerate(spec.clocks):

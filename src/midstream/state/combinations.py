@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -77,7 +77,7 @@ class StillAlive:
 class Heading:
     """What the rows of a block are: a word for each source, for each clock when it begins to hold, and when it ends.
 
-    Of equal ones there is one, made by `heading_of`.
+    It keeps the headings that were derived from it, since each step derives them again.
     """
 
     def __init__(self, labels: tuple[str, ...], begins: tuple[Clock, ...], ends: tuple[Clock, ...]) -> None:
@@ -85,25 +85,49 @@ class Heading:
         self.labels, self.begins, self.ends = labels, tuple(map(Clock.parse, begins)), tuple(map(Clock.parse, ends))
         self.now, self.until = len(labels), len(labels) + len(begins)
         self.width = self.until + len(ends)
-        self.places = {label: row for row, label in enumerate(labels)}
-        self.names = [*(f"ref:{x}" for x in labels), *(f"now:{x}" for x in begins), *(f"until:{x}" for x in ends)]
+        self._of = (self.labels, self.begins, self.ends)
+        self._hash = hash(self._of)
+        self._pairs: dict[Heading, Heading] = {}
+        self._on: dict[tuple[Clock, ...], Heading] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Heading) and self._of == other._of)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Heading, self._of
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The row of each source."""
+        return {label: row for row, label in enumerate(self.labels)}
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the rows as columns of a file."""
+        begins, ends = (f"now:{clock}" for clock in self.begins), (f"until:{clock}" for clock in self.ends)
+        return [*(f"ref:{label}" for label in self.labels), *begins, *ends]
 
     @cached_property
     def nothing(self) -> Combinations:
         """An empty block under this heading."""
         return Combinations.of(self, np.zeros((self.width, 0), np.int64))
 
+    def with_right(self, right: Heading) -> Heading:
+        """Return the heading of pairs with these left of others, on the clocks of the left ones."""
+        if right not in self._pairs:
+            self._pairs[right] = Heading((*self.labels, *right.labels), self.begins, self.begins)
+        return self._pairs[right]
 
-@lru_cache(maxsize=1 << 14)
-def heading_of(labels: tuple[str, ...], begins: tuple[Clock, ...], ends: tuple[Clock, ...]) -> Heading:
-    """Return the heading of combinations of these sources on these clocks."""
-    return Heading(labels, begins, ends)
-
-
-@lru_cache(maxsize=1 << 14)
-def heading_of_pairs(left: Heading, right: Heading) -> Heading:
-    """Return the heading of pairs, on the clocks of the left ones."""
-    return heading_of((*left.labels, *right.labels), left.begins, left.begins)
+    def on(self, clocks: tuple[Clock, ...]) -> Heading:
+        """Return the heading of the same sources on other clocks."""
+        if self.begins == self.ends == clocks:
+            return self
+        if clocks not in self._on:
+            self._on[clocks] = Heading(self.labels, clocks, clocks)
+        return self._on[clocks]
 
 
 class Combinations:
@@ -188,7 +212,7 @@ class Combinations:
             self.words, self.is_block = self.living.stored.at(self.living.places).words, True
             return getattr(self, name)
         elif name in ("heading", "words"):
-            self.heading = heading_of(tuple(self.refs), tuple(self.valid_from), tuple(self.valid_to))
+            self.heading = Heading(tuple(self.refs), tuple(self.valid_from), tuple(self.valid_to))
             columns = [*self.refs.values(), *self.valid_from.values(), *self.valid_to.values()]
             self.words = np.array(columns, np.int64).reshape(len(columns), self.count)
             self.is_block = True
@@ -238,7 +262,7 @@ class Combinations:
 
     def under(self, heading: Heading) -> Combinations:
         """Reorder the columns as in a heading of these sources and at most these clocks."""
-        if self.heading is heading:
+        if self.heading == heading:
             return self
         refs = {label: self.refs[label] for label in heading.labels}
         begins = {clock: self.valid_from[clock] for clock in heading.begins}
@@ -342,7 +366,7 @@ def indices(which: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Words:
 def empty(labels: Iterable[str], clocks: Iterable[Clock]) -> Combinations:
     """Return no combinations, of these sources on these clocks."""
     on = tuple(clocks)
-    return heading_of(tuple(labels), on, on).nothing
+    return Heading(tuple(labels), on, on).nothing
 
 
 def concatenate(pieces: Sequence[Combinations]) -> Combinations:
@@ -369,7 +393,8 @@ class Candidates(NamedTuple):
 
 def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Words) -> Combinations:
     """Join the pairs (left[i], right[j]) for (i, j) of the index arrays that are within their windows."""
-    one, other = _on_the_same_clocks(left.heading, right.heading)
+    one = left.heading.on(left.heading.begins)
+    other = right.heading.on(one.begins)
     here, there = left.under(one).words, right.under(other).words
     now = np.maximum(here[one.now : one.until].take(left_at, 1), there[other.now : other.until].take(right_at, 1))
     until = np.minimum(here[one.until :].take(left_at, 1), there[other.until :].take(right_at, 1))
@@ -378,7 +403,7 @@ def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Word
         at = indices(within)
         left_at, right_at = left_at[at], right_at[at]
         now, until = now.take(at, 1), until.take(at, 1)
-    heading = heading_of_pairs(one, other)
+    heading = one.with_right(other)
     words = np.empty((heading.width, len(left_at)), np.int64)
     # The indices are within bounds; said so, `take` needs no copy in between.
     here[: one.now].take(left_at, 1, words[: one.now], "clip")
@@ -393,11 +418,13 @@ def pair_few(pieces: Sequence[Candidates]) -> tuple[Combinations, Words | None]:
 
     Takes whole rows before it looks at windows: of few candidates in each block that is fewer calls, of many more work.
     """
-    one, other = _on_the_same_clocks(pieces[0].left.heading, pieces[0].right.heading)
+    one = pieces[0].left.heading
+    one = one.on(one.begins)
+    other = pieces[0].right.heading.on(one.begins)
     lefts = [left.under(one).words.take(at, 1) for left, at, _, _ in pieces]
     rights = [right.under(other).words.take(at, 1) for _, _, right, at in pieces]
     here, there = (lefts[0], rights[0]) if len(pieces) == 1 else (np.concatenate(lefts, 1), np.concatenate(rights, 1))
-    heading = heading_of_pairs(one, other)
+    heading = one.with_right(other)
     words = np.empty((heading.width, here.shape[1]), np.int64)
     words[: one.now], words[one.now : heading.now] = here[: one.now], there[: other.now]
     now, until = words[heading.now : heading.until], words[heading.until :]
@@ -408,10 +435,3 @@ def pair_few(pieces: Sequence[Candidates]) -> tuple[Combinations, Words | None]:
         return Combinations.of(heading, words), None
     kept = indices(within)
     return Combinations.of(heading, words.take(kept, 1)), kept
-
-
-def _on_the_same_clocks(one: Heading, other: Heading) -> tuple[Heading, Heading]:
-    # Both headings are put on the clocks of the left one.
-    if one.begins == one.ends == other.begins == other.ends:
-        return one, other
-    return heading_of(one.labels, one.begins, one.begins), heading_of(other.labels, one.begins, one.begins)

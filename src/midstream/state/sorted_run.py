@@ -22,7 +22,6 @@ from midstream.state.combinations import (
     StillAlive,
     Words,
     concatenate,
-    heading_of,
     indices,
 )
 from midstream.state.compaction import PACE
@@ -245,8 +244,7 @@ def _forget(key: int, gone: weakref.ref[pa.RecordBatch]) -> None:
 
 
 def _read(batch: pa.RecordBatch, spec: StateSpec) -> SortedRun:
-    clocks = tuple(spec.clocks)
-    heading = heading_of(tuple(spec.labels), clocks, clocks)
+    heading = spec.heading
     codes = None if spec.index == "scan" else np.asarray(batch.column("code").to_numpy(zero_copy_only=True))
     columns = [batch.column(name) for name in heading.names]
     words = block_of(columns)

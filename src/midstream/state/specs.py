@@ -10,6 +10,7 @@ from midstream.expr.expression import Expression
 from midstream.model.ids import StateId, StateKind
 from midstream.model.window import Clock, Window
 from midstream.plan.signature import Signature, digest
+from midstream.state.combinations import Heading
 from midstream.state.lineage import Lineage
 
 Index = Literal["hash", "band", "scan"]
@@ -40,6 +41,11 @@ class RowsSpec:
         return (self.label,)
 
     @cached_property
+    def heading(self) -> Heading:
+        """The heading of its rows as combinations of one."""
+        return Heading((self.label,), self.clocks, self.clocks)
+
+    @cached_property
     def id(self) -> StateId:
         """The state's name in a manifest."""
         return StateId(self.label, self.signature.digest(), StateKind.ROWS.value)
@@ -59,6 +65,11 @@ class StateSpec:
     index: Index
     key: tuple[Expression, ...] = ()
     base: RowsSpec | None = field(default=None, compare=False)
+
+    @cached_property
+    def heading(self) -> Heading:
+        """The heading of its combinations."""
+        return Heading(tuple(self.labels), tuple(self.clocks), tuple(self.clocks))
 
     @cached_property
     def lineage(self) -> Lineage | None:

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from midstream.model.window import EVENT_TIME
-from midstream.state.combinations import Combinations, heading_of
+from midstream.state.combinations import Combinations, Heading
 from midstream.state.keys import FEW, band_codes, is_exact, is_integral, key_codes, stable_order, stable_sort
 from midstream.state.sorted_run import SortedRun, merge_runs
 
@@ -234,7 +234,7 @@ def test_runs_that_are_merged_are_in_order_and_ties_in_that_of_the_runs(sizes: t
     random = np.random.default_rng(len(sizes))
     codes = [np.sort(random.integers(0, 500, size)) for size in sizes]
     numbers = np.arange(sum(sizes)) + 7
-    heading = heading_of(("A",), (EVENT_TIME,), (EVENT_TIME,))
+    heading = Heading(("A",), (EVENT_TIME,), (EVENT_TIME,))
     runs, begin = [], 0
     for size, own in zip(sizes, codes, strict=True):
         words = np.array([numbers[begin : begin + size]] * heading.width)

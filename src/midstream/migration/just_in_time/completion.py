@@ -24,7 +24,7 @@ from midstream.operators.candidates import band_ranges, equal_pairs
 from midstream.operators.join_condition import JoinCondition
 from midstream.operators.match import count_candidates, keyed, match
 from midstream.runtime.lane import Lane
-from midstream.state.combinations import Combinations, concatenate, empty, indices
+from midstream.state.combinations import Combinations, concatenate, indices
 from midstream.state.keys import Codes
 from midstream.state.sorted_run import SortedRun
 
@@ -175,7 +175,7 @@ class Completion:
         self._ask(order.first, order.ask, codes)
         one = self._take(order.first, order.ask, codes, start)
         if not len(one):
-            return empty(probed.spec.labels, probed.spec.clocks)
+            return probed.spec.heading.nothing
         if order.link is None and codes is not None:
             self.complete_for(next(p for p in fork.probes() if p.state is order.second), one)
             other = self._take(order.second, None, None, start)
@@ -218,7 +218,7 @@ class Completion:
             here = _before(here, start)
             if len(here):
                 found.append(here)
-        return concatenate(found) if found else empty(probed.spec.labels, probed.spec.clocks)
+        return concatenate(found) if found else probed.spec.heading.nothing
 
     def _insert(self, probed: ProbedState, column: KeyColumn | None, found: Combinations) -> None:
         # Leaves out what is in the state already because of another column.
