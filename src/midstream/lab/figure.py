@@ -5,19 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
-
-
-from functools import lru_cache
 
 import midstream.lab.figures as room
 from midstream.model.discovery import discover
 from midstream.model.errors import QueryError
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+Canvas: TypeAlias = "matplotlib.figure.Figure"
+"""An empty matplotlib figure. matplotlib is loaded by what draws."""
 
 T = TypeVar("T")
 
@@ -104,10 +105,10 @@ class Verdict:
 
 
 class Figure(ABC):
-    """A figure of a paper; one class and one file in `lab/figures` each, found by discovery.
+    """A figure of a paper; one class in `lab/figures` each, found by discovery.
 
-    `name` is the paper's first author and the number (`zhu_09`), `title` what is drawn, `paper` its short name,
-    `source` the place in it. `setting` says in a paragraph what was run, and what differs from the paper and why.
+    `name` is the paper's first author and the number (`zhu_09`), `title` what is drawn, `source` the paper's short name
+    and the place in it. `setting` says in a paragraph what was run, and what differs from the paper and why.
     `strategies` are those whose figure it is: every strategy has at least one. `schemes` are the ways of sharing that
     it compares, `policies` those of the optimizer, `spreadings` those of a ring: every one has a figure too.
     A figure that is measured `on_spark` is left out of a run of all figures where Spark is not installed.
@@ -118,14 +119,18 @@ class Figure(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    paper: ClassVar[str]
     source: ClassVar[str]
     setting: ClassVar[str]
-    strategies: ClassVar[frozenset[str]]
+    strategies: ClassVar[frozenset[str]] = frozenset()
     schemes: ClassVar[frozenset[str]] = frozenset()
     policies: ClassVar[frozenset[str]] = frozenset()
     spreadings: ClassVar[frozenset[str]] = frozenset()
     on_spark: ClassVar[bool] = False
+
+    @property
+    def paper(self) -> str:
+        """The short name of the paper."""
+        return self.source.split()[0]
 
     @abstractmethod
     def measure(self, scale: Scale) -> pa.Table:

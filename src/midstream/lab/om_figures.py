@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import lines
-from midstream.lab.figure import Claim, Figure, Verdict
+from midstream.lab.figure import Canvas, Claim, Figure, Verdict
 from midstream.lab.om_rounds import AHEAD, BOUND, DECAY, SEEN
 from midstream.lab.tidy import column
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 CASE, FIDELITY, MOVES, SWITCHES, EXCESS = "case", "fidelity", "moves", "switches", "cost above the best plan's"
 ROUNDS = 600
@@ -52,8 +49,6 @@ ADAPTIVE_AIM = 0.98
 class OmFigure(Figure, ABC):
     """Fidelity over one variable, a line for each contestant."""
 
-    paper: ClassVar[str] = "OM"
-    strategies: ClassVar[frozenset[str]] = frozenset()
     x: ClassVar[str]
 
     def fidelity(self, data: pa.Table, case: str) -> dict[float, float]:

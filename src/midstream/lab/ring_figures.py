@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,12 @@ import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import PANEL, draw_rows
-from midstream.lab.figure import Figure, Scale
+from midstream.lab.figure import Canvas, Figure, Scale
 from midstream.lab.ring_cluster import RingCounts
 from midstream.lab.tidy import cases, column, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 CASE, NODES, RESPONSE, ROWS = "case", "nodes", "response time (ms)", "state (rows)"
 PAIRS, SENT, RESULTS = "pairs compared", "sent", "results"
@@ -29,9 +28,6 @@ Curves = Mapping[tuple[str, str], npt.NDArray[Any]]
 
 class OfRing(Figure, ABC):
     """A figure of a join spread over nodes; no strategy's."""
-
-    paper: ClassVar[str] = "Wang"
-    strategies: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def runs(self, scale: Scale) -> Iterator[Mapping[str, Any]]:

@@ -13,13 +13,12 @@ import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.costs.join_tree import JoinTree, scaled
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.tidy import column, table
 from midstream.lab.wang_tree_engine import LOWER, PARTS, ROWS, UPPER, tree_tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 Numbers = npt.NDArray[np.float64]
 
@@ -46,8 +45,6 @@ class Map(Figure, ABC):
     no migration strategy has its figure here.
     """
 
-    paper: ClassVar[str] = "Wang"
-    strategies: ClassVar[frozenset[str]] = frozenset()
     x: ClassVar[str]
     y: ClassVar[str]
     saved: ClassVar[str]

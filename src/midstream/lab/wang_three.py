@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.costs.cost_terms import Cost
 from midstream.lab.drawing import PANEL, RATE, draw_panels
-from midstream.lab.figure import Figure, Scale
+from midstream.lab.figure import Canvas, Figure, Scale
 from midstream.lab.wang_engine import Tally, tally
 from midstream.lab.wang_operators import mem_opt, pull_up, push_down
 from midstream.lab.wang_queries import RATES, RUN, THREE, WangSetting
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 MEM_OPT, PULL_UP, PUSH_DOWN = "mem_opt", "pull_up", "push_down"
 RIVALS = (PULL_UP, PUSH_DOWN)
@@ -28,8 +25,6 @@ MIDDLE = 0.5
 class OfThree(Figure, ABC):
     """A figure of this family: `drawn` over the rate, in `panels` by name: windows, S_sigma and S_join."""
 
-    paper: ClassVar[str] = "Wang"
-    strategies: ClassVar[frozenset[str]] = frozenset()
     drawn: ClassVar[str]
     panels: ClassVar[Mapping[str, tuple[str, float, float]]]
 

@@ -35,7 +35,6 @@ def sample(request: pytest.FixtureRequest) -> Figure:
     class Sample(Figure):
         name: ClassVar[str] = "sample_01"
         title: ClassVar[str] = "y vs. x"
-        paper: ClassVar[str] = "Sample"
         source: ClassVar[str] = "Sample §1, Fig. 1"
         setting: ClassVar[str] = "Two points."
         strategies: ClassVar[frozenset[str]] = frozenset({"moving_state"})
@@ -55,10 +54,10 @@ def sample(request: pytest.FixtureRequest) -> Figure:
 @pytest.mark.parametrize("name", sorted(figures()))
 def test_every_figure_says_what_it_is(name: str) -> None:
     found = figure(name)
-    assert found.name == name == type(found).__module__.rpartition(".")[2], "one file per figure, named as it is"
+    assert found.name == name
     assert all((found.title, found.setting))
     assert found.strategies or found.paper in NOT_OF_MIGRATION
-    assert found.source.startswith(found.paper) and found.paper in reporting.PAPERS
+    assert found.paper in reporting.PAPERS
     assert found.strategies <= set(strategies())
     assert found.policies <= set(policies())
 

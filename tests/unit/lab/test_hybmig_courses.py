@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from midstream.lab.figures import hybmig_15, hybmig_16, hybmig_22
-from midstream.lab.figures.hybmig_15 import HybMig15
-from midstream.lab.figures.hybmig_16 import HybMig16
+from midstream.lab.figures import hybmig_22, hybmig_courses
 from midstream.lab.figures.hybmig_22 import HybMig22
+from midstream.lab.figures.hybmig_courses import HybMig15, HybMig16
 from midstream.lab.tidy import table
 
 TIMES = [round(0.02 * at, 2) for at in range(1, 61)]
@@ -33,7 +32,7 @@ def output(**changes: Course) -> pa.Table:
         "parallel_track": lambda t: 10.0 * max(0.0, 1 - t**2) if t <= 1 else 300.0 if t == 1.02 else 10.0,
         "hybmig": lambda t: 10.0,
     }
-    return over_time({**courses, **changes}, hybmig_15.RATE, **{hybmig_15.DELAY: lambda t: 0.5})
+    return over_time({**courses, **changes}, hybmig_courses.RATE, **{hybmig_courses.DELAY: lambda t: 0.5})
 
 
 def test_the_paper_s_figure_15_would_hold() -> None:
@@ -60,7 +59,7 @@ def overhead(**changes: Course) -> pa.Table:
     }
     found = {**courses, **changes}
     rows = [
-        {"case": case, hybmig_16.TIME: t, hybmig_16.MEMORY: f(t + 0.02), hybmig_16.CPU: f(t)}
+        {"case": case, hybmig_courses.TIME_16: t, hybmig_courses.MEMORY: f(t + 0.02), hybmig_courses.CPU: f(t)}
         for case, f in found.items()
         for t in TIMES
     ]
@@ -74,18 +73,18 @@ def test_the_paper_s_figure_16_would_hold() -> None:
 def test_hybmig_above_parallel_track_at_one_second_is_reported() -> None:
     verdicts = HybMig16().judge(overhead(hybmig=lambda t: 500.0 if t == 0.3 else 50.0 if t <= 1 else 5.0))
     (lost,) = (v for v in verdicts if not v.holds)
-    assert lost.claim is hybmig_16.ALWAYS and "more comparisons in 1" in lost.numbers
+    assert lost.claim is hybmig_courses.ALWAYS and "more comparisons in 1" in lost.numbers
 
 
 def test_work_is_spread_over_the_time_a_step_takes() -> None:
-    trace = hybmig_16.Trace(steps=(), events=())
+    trace = hybmig_courses.Trace(steps=(), events=())
     made = [{"begin": 0.0, "end": 2.0, "comparisons": 10}, {"begin": 4.0, "end": 4.0, "comparisons": 6}]
 
-    class Made(hybmig_16.Trace):
-        def column(self, name: str) -> hybmig_16.Numbers:
+    class Made(hybmig_courses.Trace):
+        def column(self, name: str) -> hybmig_courses.Numbers:
             return np.array([step[name] for step in made], np.float64)
 
-    done = hybmig_16._done(Made(trace.steps, trace.events), np.array([0.0, 1.0, 2.0, 3.0, 5.0]))
+    done = hybmig_courses._done(Made(trace.steps, trace.events), np.array([0.0, 1.0, 2.0, 3.0, 5.0]))
     assert done.tolist() == [0.0, 5.0, 10.0, 10.0, 16.0]
 
 

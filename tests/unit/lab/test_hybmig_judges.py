@@ -8,11 +8,9 @@ import pyarrow as pa
 import pytest
 
 from midstream.lab.figure import Judgement
-from midstream.lab.figures.hybmig_19 import HybMig19
-from midstream.lab.figures.hybmig_20 import PLAIN, SHARED, HybMig20
 from midstream.lab.figures.hybmig_21 import BSC, DURATION, TAU, HybMig21
 from midstream.lab.figures.hybmig_21 import CPU as TOTAL
-from midstream.lab.hybmig_overhead import CPU, MEMORY, SHAPES
+from midstream.lab.figures.hybmig_overhead import CPU, MEMORY, PLAIN, SHAPES, SHARED, HybMig19, HybMig20
 from midstream.lab.tidy import table
 
 

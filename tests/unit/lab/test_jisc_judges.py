@@ -6,13 +6,10 @@ import pyarrow as pa
 import pytest
 
 from midstream.lab.figure import Judgement
-from midstream.lab.figures.jisc_07 import Jisc07
-from midstream.lab.figures.jisc_08 import Jisc08
-from midstream.lab.figures.jisc_12 import Jisc12
-from midstream.lab.jisc_frequency import COMPARISONS as COMPARED
-from midstream.lab.jisc_frequency import OPERATIONS as DONE
-from midstream.lab.jisc_frequency import PERIOD, TRANSITION
-from midstream.lab.jisc_transition import COMPARISONS, JOINS, OPERATIONS, WINDOW
+from midstream.lab.figures.jisc_frequency import COMPARISONS as COMPARED
+from midstream.lab.figures.jisc_frequency import OPERATIONS as DONE
+from midstream.lab.figures.jisc_frequency import PERIOD, TRANSITION, Jisc12
+from midstream.lab.figures.jisc_transition import COMPARISONS, JOINS, OPERATIONS, WINDOW, Jisc07, Jisc08
 from midstream.lab.tidy import table
 
 

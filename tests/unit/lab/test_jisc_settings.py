@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from midstream.lab.figures.jisc_10 import latency
+from midstream.lab.figures.jisc_latency import latency
 from midstream.lab.generator import strides
 from midstream.lab.jisc_settings import ROW, JoinChain, switch
 from midstream.model.schema import StreamSchema

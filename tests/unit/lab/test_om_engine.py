@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from midstream.lab.om_engine import Scheduled, longest_wait, scheduled
+from midstream.lab.figures.om_05_4 import Scheduled, longest_wait, scheduled
 from midstream.lab.om_rounds import JOIN_PLANS, Q1, Q2, Rounds
 from midstream.lab.om_streams import real_joined, real_single
 

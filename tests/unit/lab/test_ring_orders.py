@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.lab.drawing import PANEL
-from midstream.lab.figures import wang_15_02 as figure
+from midstream.lab.figures import ring_orders as figure
+from midstream.lab.figures.ring_orders import Execution, OrderedRing, out_of_order
 from midstream.lab.ring_arrivals import RingArrivals
 from midstream.lab.ring_cluster import RingCounts
 from midstream.lab.ring_figures import CASE
-from midstream.lab.ring_orders import Execution, OrderedRing, out_of_order
 from midstream.lab.tidy import table
 from midstream.ring.cost import RingCosts
 from tests.unit.lab.ring_join import WINDOW, as_sets, expected

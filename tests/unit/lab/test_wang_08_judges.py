@@ -11,9 +11,7 @@ import pytest
 from midstream.lab.drawing import PANEL, RATE
 from midstream.lab.figure import Figure, Scale
 from midstream.lab.figure_files import picture
-from midstream.lab.figures.wang_08_01 import ONE_JOIN, ROWS, Wang0801
-from midstream.lab.figures.wang_08_02 import PROBED, PURGE, ROUTE, SERVICE, WORK, Wang0802
-from midstream.lab.figures.wang_08_03 import (
+from midstream.lab.figures.wang_chains import (
     C_SYS,
     ENDS,
     ENGINE,
@@ -21,11 +19,20 @@ from midstream.lab.figures.wang_08_03 import (
     LARGE,
     MEASURED,
     MORE,
+    ONE_JOIN,
     OVERHEADS,
     PANELS,
+    PROBED,
+    PURGE,
+    ROUTE,
+    ROWS,
+    SERVICE,
     SLICES,
     SMALL,
     UNIFORM,
+    WORK,
+    Wang0801,
+    Wang0802,
     Wang0803,
 )
 from midstream.lab.tidy import table

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from midstream.lab.drawing import PANEL
+from midstream.lab.figures import ring_lengths as interleaved
+from midstream.lab.figures import ring_lengths as lengths
 from midstream.lab.figures import wang_16_01 as costs
-from midstream.lab.figures import wang_16_02 as lengths
-from midstream.lab.figures import wang_16_03 as interleaved
 from midstream.lab.ring_figures import CASE, NODES, RESPONSE, ROWS
 from midstream.lab.tidy import table
 

@@ -7,14 +7,11 @@ import pytest
 
 from midstream.lab.drawing import PANEL
 from midstream.lab.figure import Judgement
+from midstream.lab.figures.ring_over_time import FULLEST, OFF, RELOCATED, SMOOTHED, STEADY, TIME, Wang1606, Wang1607
+from midstream.lab.figures.ring_rivals import ATR, PSP, Wang1604, Wang1605
 from midstream.lab.figures.wang_14_01 import BUSIEST, CASES, Wang1401
 from midstream.lab.figures.wang_14_01 import STEPS as BURST_STEPS
-from midstream.lab.figures.wang_16_04 import Wang1604
-from midstream.lab.figures.wang_16_05 import ATR, PSP, Wang1605
-from midstream.lab.figures.wang_16_06 import Wang1606
-from midstream.lab.figures.wang_16_07 import Wang1607
 from midstream.lab.ring_figures import CASE, NODES, RESPONSE, ROWS
-from midstream.lab.ring_over_time import FULLEST, OFF, RELOCATED, SMOOTHED, STEADY, TIME
 from midstream.lab.tidy import table
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from midstream.lab.drawing import PANEL
 from midstream.lab.figure import Judgement
+from midstream.lab.figures.ring_over_time import OFF, RELOCATED, SMOOTHED
 from midstream.lab.figures.wang_16_spark import (
     AFTER,
     BOTH,
@@ -30,7 +31,6 @@ from midstream.lab.figures.wang_16_spark import (
 )  # fmt: skip
 from midstream.lab.ring_figures import CASE, NODES, RESULTS, ROWS
 from midstream.lab.ring_on_spark import CLUSTER, SPARK
-from midstream.lab.ring_over_time import OFF, RELOCATED, SMOOTHED
 from midstream.lab.ring_settings import SELECTIVITIES
 from midstream.lab.tidy import table
 

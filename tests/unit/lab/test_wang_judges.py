@@ -10,15 +10,9 @@ import pytest
 from pytest import approx
 
 from midstream.lab.figure import Scale
-from midstream.lab.figures.wang_05_08 import RIVALS, Wang0508
-from midstream.lab.figures.wang_05_09 import Wang0509
-from midstream.lab.figures.wang_05_10 import Wang0510
-from midstream.lab.figures.wang_06_04 import Wang0604
-from midstream.lab.figures.wang_06_05 import Wang0605
-from midstream.lab.figures.wang_06_06 import Wang0606
-from midstream.lab.figures.wang_06_07 import Wang0607
+from midstream.lab.figures.wang_join_tree import Wang0604, Wang0605, Wang0606, Wang0607
+from midstream.lab.figures.wang_two_queries import AT_FAST, AT_SLOW, CASES, RIVALS, Wang0508, Wang0509, Wang0510
 from midstream.lab.tidy import column, table
-from midstream.lab.wang_cpu_of_two import AT_FAST, AT_SLOW, CASES
 from midstream.lab.wang_settings import ENGINE, MEASURED, TABLE_6_2, Map, OfTree, middles
 
 INNER, EDGE = (0.25, 0.75), 1.0

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from midstream.lab.costs.zhu_costs import t_ms_left_deep
-from midstream.lab.figures.zhu_13 import joins
-from midstream.lab.figures.zhu_16 import longest_zero
+from midstream.lab.figures.zhu_cases import POWER, Course, joins, longest_zero
 from midstream.lab.virtual_processor import PlanSwitch, Processor
 from midstream.lab.zhu import HIGH, LOW, MIGRATED, NEW, OLD, ZhuSetting, predicted, set_1, stage, t_pt_by_lemma
-from midstream.lab.zhu_cases import POWER, Course
 from midstream.model.events import MigrationBegun
 
 

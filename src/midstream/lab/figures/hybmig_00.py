@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import lines, mark
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.tidy import column, table
 from midstream.lab.virtual_processor import PlanSwitch, Processor
 from midstream.lab.zhu import OLD, SPEED, set_1
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 SOURCE = "HybMig §2.3"
 FREE = Claim("Plan migration simply means changing the orderings without any additional cost.", SOURCE)
@@ -35,7 +32,6 @@ class HybMig00(Figure):
 
     name: ClassVar[str] = "hybmig_00"
     title: ClassVar[str] = "M-Join instead of a tree"
-    paper: ClassVar[str] = "HybMig"
     source: ClassVar[str] = SOURCE
     strategies: ClassVar[frozenset[str]] = frozenset({"m_join"})
     setting: ClassVar[str] = (

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import bars
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.hybmig_settings import METHODS, RATES, SETTING, SPAN, HybMigTask, Machine
 from midstream.lab.tidy import cases, column, table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 SOURCE = "HybMig §5.2, Fig. 21"
 SHORTEST = Claim("MS has the shortest duration for tau up to 1, and the longest for larger values.", SOURCE)
@@ -34,7 +31,6 @@ class HybMig21(Figure):
 
     name: ClassVar[str] = "hybmig_21"
     title: ClassVar[str] = "effect of background state computation"
-    paper: ClassVar[str] = "HybMig"
     source: ClassVar[str] = SOURCE
     strategies: ClassVar[frozenset[str]] = frozenset({"hybmig", "moving_state", "parallel_track"})
     setting: ClassVar[str] = (

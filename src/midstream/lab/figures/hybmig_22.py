@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import lines, mark
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.generator import Workload
 from midstream.lab.hybmig_settings import SMOOTH, SPAN, HybMigTask, Machine
 from midstream.lab.tidy import column, table
 from midstream.lab.trace import Trace
 from midstream.lab.virtual_processor import PlanSwitch, Processor
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 SOURCE = "HybMig §5.3, Fig. 22"
 SIMILAR = Claim("The output rates of GHM and GPT are similar.", SOURCE)
@@ -37,7 +34,6 @@ class HybMig22(Figure):
 
     name: ClassVar[str] = "hybmig_22"
     title: ClassVar[str] = "GMS, GPT and GHM"
-    paper: ClassVar[str] = "HybMig"
     source: ClassVar[str] = SOURCE
     strategies: ClassVar[frozenset[str]] = frozenset({"gms", "gpt", "ghm"})
     setting: ClassVar[str] = (

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import bars
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.jisc_rules import CASE_3, ENGINE, FRESH, OF_STREAM, PER_STATE, PRESENT, PRINTED, RULES, RuleCourse
 from midstream.lab.tidy import column, table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 THEOREM = Claim("JISC does not miss any output (Theorem 1).", "JISC §4, Theorem 1")
 LINE_1 = Claim("A key that an incomplete state contains needs no completion there.", "JISC §4, Procedure 1, line 1")
@@ -32,7 +29,6 @@ class Jisc04(Figure):
 
     name: ClassVar[str] = "jisc_04"
     title: ClassVar[str] = "results lost by the printed rules"
-    paper: ClassVar[str] = "JISC"
     source: ClassVar[str] = "JISC §4, Theorem 1"
     strategies: ClassVar[frozenset[str]] = frozenset({"jisc"})
     setting: ClassVar[str] = (

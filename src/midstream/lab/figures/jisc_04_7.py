@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import bars
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.jisc_difference import COMPLETED, ENGINE, FORWARDED, RULES, DifferenceCourse
 from midstream.lab.tidy import column, table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 CLEARED = Claim(
     "An inner row that is forwarded past incomplete states to the first complete one clears what it matches; inner "
@@ -34,7 +31,6 @@ class Jisc047(Figure):
 
     name: ClassVar[str] = "jisc_04_7"
     title: ClassVar[str] = "results of set differences lost by forwarding"
-    paper: ClassVar[str] = "JISC"
     source: ClassVar[str] = "JISC §4.7"
     strategies: ClassVar[frozenset[str]] = frozenset({"jisc"})
     setting: ClassVar[str] = (

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import lines
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.jisc_settings import STREAMS, JoinChain, switch
 from midstream.lab.tidy import column, table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 SOURCE = "JISC §6.2, Fig. 9"
 MINIMAL = Claim("JISC introduces minimal overhead to the symmetric hash join plan (under 3 %).", SOURCE)
@@ -30,7 +27,6 @@ class Jisc09(Figure):
 
     name: ClassVar[str] = "jisc_09"
     title: ClassVar[str] = "normal operation"
-    paper: ClassVar[str] = "JISC"
     source: ClassVar[str] = SOURCE
     strategies: ClassVar[frozenset[str]] = frozenset({"jisc", "cacq"})
     setting: ClassVar[str] = (

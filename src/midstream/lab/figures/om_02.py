@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import bars
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.tidy import column, table
 from midstream.optimizer.cost.om import OmOperator, OmWeights, Queueing, pipeline_cost
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 MEMORY = Claim("The memory utilization of plan 2 is less than that of plan 1; the output rate of plan 1 is higher.",
                "OM §1.2, Fig. 2")  # fmt: skip
@@ -37,9 +34,7 @@ class Om02(Figure):
 
     name: ClassVar[str] = "om_02"
     title: ClassVar[str] = "two plans, two assignments of weights"
-    paper: ClassVar[str] = "OM"
     source: ClassVar[str] = "OM §1.2, Fig. 2 and §3.2"
-    strategies: ClassVar[frozenset[str]] = frozenset()
     setting: ClassVar[str] = (
         "From the cost functions: selectivities 0.5 and 0.1, processing rates 500 and 50 rows a second. Arrival rate "
         "and window are not in the paper; the numbers printed are those of 500 rows a second, a window of one second."

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Scale, Verdict
 from midstream.lab.om_figures import CASE, DRIFTING, ROUNDS, STREAMS, OmFigure
 from midstream.lab.om_rounds import PAPER, Q2, RATE, Rounds
 from midstream.lab.om_streams import real_joined
 from midstream.lab.tidy import column, table
 from midstream.optimizer.cost.om import OmOperator, OmWeights, Queueing, pipeline_cost
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 SOURCE = "OM §5, Table 1"
 DYNAMIC = Claim("OM and Eddy are dynamic, Rate is static.", SOURCE)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import PANEL, draw_bars
-from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Scale, Verdict
 from midstream.lab.ring_figures import CASE, PAIRS, RESULTS, SENT, OfRing, listed, steps_of_spread, values
 from midstream.lab.ring_spread import SpreadStreams, spread
 from midstream.ring.deployment import Deployment
 from midstream.ring.spreading import spreadings
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 SOURCE = "Wang §11.2, Fig. 11.3"
 SUBSETS = Claim("Partitioned: each copy of the join works on a subset of the data.", SOURCE)

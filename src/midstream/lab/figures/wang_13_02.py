@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +11,10 @@ from typing_extensions import override
 
 from midstream.lab.costs.ring import output_gain
 from midstream.lab.drawing import PANEL, draw_rows
-from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Scale, Verdict
 from midstream.lab.ring_figures import CASE, NODES, OfRing, curves, lengths
 from midstream.lab.ring_settings import JOINS, LENGTHS, SETTING, WAYS, arrivals, costs, run
 from midstream.ring.cost import RingLoad
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 SOURCE = "Wang §13.2.1"
 MONOTONE = Claim("As more nodes are deployed in the ring, the output rate increases monotonically.", SOURCE)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import PANEL, draw_rows, mark
-from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Scale, Verdict
 from midstream.lab.ring_figures import CASE, OfRing, by_panel, curves
 from midstream.lab.ring_spread import SpreadStreams, spread
 from midstream.lab.tidy import cases
 from midstream.ring.deployment import Deployment
 from midstream.ring.spreading import spreadings
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 SOURCE = "Wang §14.1"
 SMOOTHED = Claim("An upper bound on the rows of a slice smooths the workload during short term load bursts.", SOURCE)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Scale, Verdict
 from midstream.lab.ring_figures import CASE, PAIRS, RESULTS, SENT, OfRing, listed, steps_of_spread
 from midstream.lab.ring_spread import SpreadStreams, spread
 from midstream.lab.tidy import column
 from midstream.ring.deployment import Deployment
 from midstream.ring.spreading import spreadings
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 SOURCE = "Wang §15.1, Fig. 15.1"
 MEMORY = Claim("ATR keeps 2 (W / T) (M - 1) / M copies beside each row, CTR L in all; PSP never duplicates.", SOURCE)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import named
-from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Scale, Verdict
 from midstream.lab.ring_figures import CASE, OfRing
 from midstream.lab.ring_settings import HOP, JOINS, SEND, SETTING, arrivals, run
 from midstream.lab.tidy import column
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 SOURCE = "Wang §16.2, Fig. 16.1"
 NETWORK = Claim("The three runs differ from each other only in the join cost; the network cost is the same.", SOURCE)

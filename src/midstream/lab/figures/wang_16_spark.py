@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import PANEL, ink, mark, mark_of
-from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Scale, Verdict
+from midstream.lab.figures.ring_over_time import ADAPTATIONS, OFF, RELOCATED, SMOOTHED
 from midstream.lab.ring_adaptation import Adaptation
 from midstream.lab.ring_figures import CASE, NODES, RESULTS, ROWS, OfRing
 from midstream.lab.ring_on_spark import CLUSTER, SPARK, OnCluster, RingRun, SpreadRing, ValuedRows, on_spark, session
-from midstream.lab.ring_over_time import ADAPTATIONS, OFF, RELOCATED, SMOOTHED
 from midstream.lab.ring_routed import MICROSECONDS
 from midstream.lab.ring_settings import MOST_NODES, RATE, SELECTIVITIES, WAYS, WINDOW, costs
 from midstream.lab.tidy import cases, column
 from midstream.ring.cost import RingLoad, length
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 WHERE = "Wang §16.{}, Fig. 16.{}, on Spark"
 STATE = Claim("PSP has no duplicated states: memory is pretty stable among all the experiments.", WHERE.format(2, 2))

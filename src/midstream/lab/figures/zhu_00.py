@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +11,12 @@ from typing_extensions import override
 
 from midstream.embedded.stream_generator import Schedule
 from midstream.lab.drawing import lines, mark
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.generator import Workload
 from midstream.lab.tidy import column, table
 from midstream.lab.virtual_processor import PlanSwitch, Processor
 from midstream.lab.zhu import LOW, NEW, OLD
 from midstream.model.errors import StrategyError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 DEADLOCK = Claim(
     "The migration waits for all old tuples in states to be purged, while those wait for new tuples to purge them: a "
@@ -42,7 +39,6 @@ class Zhu00(Figure):
 
     name: ClassVar[str] = "zhu_00"
     title: ClassVar[str] = "what a pause drains from the states of a join"
-    paper: ClassVar[str] = "Zhu"
     source: ClassVar[str] = "Zhu §1"
     strategies: ClassVar[frozenset[str]] = frozenset({"pause_drain_resume"})
     setting: ClassVar[str] = (

@@ -1,20 +1,17 @@
-"""JISC Figs. 11 and 12: execution time over how often the plan changes."""
+"""JISC Figs. 11 and 12: execution time over how often the plan changes, worst case and best case."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import ink, lines, mark_of
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.jisc_settings import METHODS, STREAMS, JoinChain, switch
 from midstream.lab.tidy import column, table
 from midstream.lab.trace import Numbers
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 PERIOD, OPERATIONS, COMPARISONS, TRANSITION = "period", "operations", "comparisons", "transition"
 
@@ -29,7 +26,6 @@ BEST, WORST = "best", "worst"
 class FrequencyFigure(Figure):
     """A figure of this family: execution time of a long run, and the others' against JISC's."""
 
-    paper: ClassVar[str] = "JISC"
     strategies: ClassVar[frozenset[str]] = frozenset({"jisc", "parallel_track", "cacq"})
     transition: ClassVar[str]
     setting: ClassVar[str] = (
@@ -118,3 +114,40 @@ class FrequencyFigure(Figure):
         right.set_xlabel(PERIOD)
         right.set_ylabel("ratio of operations")
         right.legend(frameon=False, fontsize="small")
+
+
+class Jisc11(FrequencyFigure):
+    """Every state is incomplete after every transition."""
+
+    name: ClassVar[str] = "jisc_11"
+    title: ClassVar[str] = "frequency of transitions, worst case"
+    source: ClassVar[str] = "JISC §6.4, Fig. 11"
+    transition: ClassVar[str] = WORST
+
+    @override
+    def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
+        return self.common(data)
+
+
+class Jisc12(FrequencyFigure):
+    """One state is incomplete after every transition, the one below the root."""
+
+    name: ClassVar[str] = "jisc_12"
+    title: ClassVar[str] = "frequency of transitions, best case"
+    source: ClassVar[str] = "JISC §6.4, Fig. 12"
+    transition: ClassVar[str] = BEST
+
+    @override
+    def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
+        rise = {t: (found := self.of(data, "jisc", t))[0] - found[-1] for t in (BEST, WORST)}
+        slope = Claim("The slope of JISC's execution time is lower than in Fig. 11.", self.source)
+        return (
+            *self.common(data),
+            slope.sized(
+                rise[BEST] < rise[WORST],
+                rise[BEST] * VISIBLE < rise[WORST],
+                f"from the rarest to the most frequent transitions {rise[BEST]:,.0f} operations more, "
+                f"in the worst case {rise[WORST]:,.0f}",
+                "completing one state costs nearly as much as completing all",
+            ),
+        )

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import PANEL, draw_rows, mark
-from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.figure import Canvas, Claim, Scale, Verdict
 from midstream.lab.ring_adaptation import Adaptation, AdaptiveRing
 from midstream.lab.ring_arrivals import RingArrivals
 from midstream.lab.ring_figures import CASE, NODES, RESPONSE, OfRing, by_panel, curves
 from midstream.lab.ring_settings import MOST_NODES, RATE, WAYS, WINDOW, costs
 from midstream.lab.tidy import cases
 from midstream.ring.cost import RingLoad, length
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 TIME, FULLEST = "time (s)", "fullest / mean node (rows)"
 OFF, SMOOTHED, RELOCATED = "off", "slices by count", "slices by count, length"
@@ -106,3 +103,37 @@ def _by_second(panel: str, case: str, ring: AdaptiveRing) -> Iterator[dict[str, 
             NODES: now[-1].nodes if now else ring.nodes,
             "rows moved": sum(moment.moved for moment in now),
         }
+
+
+SOURCE = "Wang §16.5, Fig. 16.6"
+
+
+class Wang1606(OverTime):
+    """Twice the rate, middle join, selectivity 0.05."""
+
+    name: ClassVar[str] = "wang_16_06"
+    title: ClassVar[str] = "a ring whose load grows, middle join"
+    source: ClassVar[str] = SOURCE
+    setting: ClassVar[str] = f"{TIMES_OVER} Middle join, selectivity 0.05."
+    claim: ClassVar[Claim] = Claim("Runtime adaptation makes the system more stable and robust to changes.", SOURCE)
+    join: ClassVar[str] = "middle join"
+    selectivity: ClassVar[float] = 0.05
+    panels: ClassVar[dict[str, float]] = {"twice the rate": 2.0}
+
+
+SOURCE_16_07 = "Wang §16.5, Fig. 16.7"
+
+
+class Wang1607(OverTime):
+    """Twice and three times the rate, small join, selectivity 0.2."""
+
+    name: ClassVar[str] = "wang_16_07"
+    title: ClassVar[str] = "a ring whose load grows, small join"
+    source: ClassVar[str] = SOURCE_16_07
+    setting: ClassVar[str] = f"{TIMES_OVER} Small join, selectivity 0.2."
+    claim: ClassVar[Claim] = Claim(
+        "So it does with the small join, at twice and at three times the rate.", SOURCE_16_07
+    )
+    join: ClassVar[str] = "small join"
+    selectivity: ClassVar[float] = 0.2
+    panels: ClassVar[dict[str, float]] = {"twice the rate": 2.0, "three times the rate": 3.0}
