@@ -7,6 +7,7 @@ import signal
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,6 +51,10 @@ def run(
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="A Spark master to run on instead of this machine.")
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="SIZE", help="The most memory of each process that joins, such as '4 GB'."),
+    ] = None,
     engine: Engine = Host.SPARK,
     take_over: TakeOver = False,
     allow_operator: AllowOperator = None,
@@ -73,9 +78,11 @@ def run(
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
     from midstream.expr.duration import parse_duration
+    from midstream.model.words import parse_size
     from midstream.pipeline.lost_rows import summary_lines
 
     _check_cores(cores, master, engine)
+    most = None if memory is None else parse_size(memory, "--memory")
     if (fail_on_late or fail_on_dead_letters) and not once:
         option = "--fail-on-late" if fail_on_late else "--fail-on-dead-letters"
         raise WrongUse(f"{option} needs an end to look at", place=option, remedy="give --once too")
@@ -83,6 +90,8 @@ def run(
     refuse(found)
     if job is None:
         raise typer.Exit(2)
+    if most is not None:
+        job = replace(job, memory=most)
     for warning in () if as_json else found.warnings:
         say(f"warning: {warning}")
     every = parse_duration(interval, what="the interval", place="--interval") / 1e6

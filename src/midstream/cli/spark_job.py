@@ -55,7 +55,9 @@ def job_of(session: Any, file: JobFile) -> Job:
     check_sources(file)
     given: dict[str, Any] = {} if file.patience is None else {"patience": file.patience}
     patience = parse_duration(given.get("patience", PATIENCE), what="patience")
-    job: Job = ms.Job(session, checkpoint=file.checkpoint, lanes=file.lanes, sharing=file.sharing, **given)
+    job: Job = ms.Job(
+        session, checkpoint=file.checkpoint, lanes=file.lanes, sharing=file.sharing, memory=file.memory, **given
+    )
     for name, spec in file.streams.items():
         declared = None if spec.schema is None else declared_schema(spec.schema, f"[streams.{name}]")
         columns = None if declared is None else arrow_schema(declared)

@@ -32,6 +32,7 @@ from midstream.sinks import FileSink, Sink, Staging
 from midstream.sinks.contract import anything
 from midstream.sinks.formats import parquet_rows
 from midstream.state.store.files import FileStore
+from midstream.state.store.memory_limit import MemoryLimit
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
@@ -51,7 +52,9 @@ class EngineCheckpoint:
     where a query's results go to a function, which must be named again before.
     """
 
-    def __init__(self, place: str | os.PathLike[str], *, durable: bool, take_over: bool) -> None:
+    def __init__(
+        self, place: str | os.PathLike[str], *, durable: bool, take_over: bool, limit: MemoryLimit | None = None
+    ) -> None:
         self._unsynced = Unsynced()
         self.folders = Folders(located(place), durable, self._unsynced)
         refuse_other_host(self.folders.manifests.latest(), EMBEDDED, self.folders.root)
@@ -59,7 +62,7 @@ class EngineCheckpoint:
         self.outputs = Outputs(self.folders, {}, tasks_end=True)
         self._commits = Commits(self._writer, self.outputs, CrashPoint.of_environment(os.getpid()))
         self.tables = FileStore(self.folders.chunks)
-        self.store = WriteBackStore(FileStore(self.folders.chunks, epoch=self._writer.claim.number))
+        self.store = WriteBackStore(FileStore(self.folders.chunks, epoch=self._writer.claim.number, limit=limit))
         self.times = StepTimes(self.folders, self._writer.claim.number)
         self._begun: Manifest | None = None
         self._undelivered = self._overdue = self._unsettled = self._again = False

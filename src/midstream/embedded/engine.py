@@ -53,10 +53,14 @@ from midstream.sql.ddl import columns_of
 from midstream.sql.job_specs import SourceSpec
 from midstream.state.store.chunk_store import ChunkStore
 from midstream.state.store.memory import MemoryStore
+from midstream.state.store.memory_limit import MemoryLimit
 from midstream.state.store.write_back import WriteBackStore
 from midstream.state.sweep import listed
 from midstream.step.fold import OpenPieces, StepResult, step
 from midstream.step.plan_step import plan_step
+
+NEEDED = 8
+"""A step takes so many times the bytes of its rows at least: they are stored, and sorted for each join."""
 
 Check = Callable[[Manifest], None]
 Change = Callable[[Manifest], Manifest]
@@ -80,6 +84,10 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
     unless it is to `take_over`. Without `durable` the last seconds may be lost with the machine's power. `close` it, or
     use it as a context manager.
 
+    With a checkpoint, `memory` such as "4 GB" limits what this process holds, mapped files not counted: near the limit
+    all of the state is mapped from the checkpoint's files. A push that would need more raises an `InputError`, and
+    nothing has changed then.
+
     >>> engine = Engine()
     >>> engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
     >>> engine.create_stream("B", "k BIGINT, ts TIMESTAMP", timestamp="ts")
@@ -99,7 +107,15 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         take_over: bool = False,
         durable: bool = True,
         threads: int | None = None,
+        memory: str | int | None = None,
     ) -> None:
+        self._limit = MemoryLimit.of(memory, "Engine")
+        if self._limit is not None and checkpoint is None:
+            raise InputError(
+                "an engine in memory cannot keep a limit of memory",
+                place="Engine",
+                remedy='give it a checkpoint, whose files it maps: Engine(checkpoint="ckpt")',
+            )
         scheme(DEFAULT_SHARING if sharing is None else sharing, "Engine")
         check_lanes(1 if lanes is None else lanes)
         # They load with the engine, not amid a step.
@@ -123,7 +139,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         self._store: MemoryStore | WriteBackStore = MemoryStore()
         self._times = StepTimes()
         if checkpoint is not None:
-            self._checkpoint = EngineCheckpoint(checkpoint, durable=durable, take_over=take_over)
+            self._checkpoint = EngineCheckpoint(checkpoint, durable=durable, take_over=take_over, limit=self._limit)
             self._store, self._times = self._checkpoint.store, self._checkpoint.times
             self._manifest = self._checkpoint.open(self._manifest)
             try:
@@ -277,6 +293,9 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         refuse_if_closed(self._closed)
         check_figures(took, interval, backlog)  # A failure after the commit would have the rows pushed again.
         place, given = partial("step {}".format, self._manifest.step + 1), tables_of(tables, self._manifest.streams)
+        if self._limit is not None:
+            needed = NEEDED * sum([rows.nbytes for rows in given.values()])
+            self._limit.claim(needed, f"a push of {sum([rows.num_rows for rows in given.values()]):,} rows")
         watch, self._timing = watch or Stopwatch(), self._timing.after(took, interval)
         if self._sources is not None:
             self._sources.note_newest()

@@ -39,7 +39,12 @@ class FileJob:
         self._interval: float | None = None
         self._patience = PATIENCE if file.patience is None else parse_duration(file.patience)
         self._engine = Engine(
-            sharing=file.sharing, lanes=file.lanes, checkpoint=file.checkpoint, take_over=take_over, threads=threads
+            sharing=file.sharing,
+            lanes=file.lanes,
+            checkpoint=file.checkpoint,
+            take_over=take_over,
+            threads=threads,
+            memory=file.memory,
         )
         try:
             self._declare(file)

@@ -119,7 +119,8 @@ class StateListing(EncodedOnce):
 
         `always`: also of many rows, because `runs` take no memory next to the store's.
         """
-        if (always or self.live <= MOST_KNOWN) and (not self.chunks or self.chunks[-1].name in store.in_memory):
+        held = store.in_memory
+        if (always or self.live <= MOST_KNOWN) and not [1 for chunk in self.chunks if chunk.name not in held]:
             object.__setattr__(self, "known", (store, runs))
         return self
 

@@ -1,11 +1,14 @@
-"""Times, durations, names and numbers formatted for people."""
+"""Times, durations, names and numbers formatted for people; amounts of memory as people write them."""
 
 from __future__ import annotations
 
 import difflib
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+
+from midstream.model.errors import InputError
 
 UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
 
@@ -152,3 +155,23 @@ def size_text(count: int) -> str:
     while size >= 1000 and unit < 4:
         size, unit = size / 1000, unit + 1
     return f"{count} B" if unit == 0 else f"{size:.1f} {('B', 'kB', 'MB', 'GB', 'TB')[unit]}"
+
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+          "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}  # fmt: skip
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]*)")
+
+
+def parse_size(value: str | int, place: str = "") -> int:
+    """Parse an amount of memory, a text or a number of bytes.
+
+    >>> parse_size("4 GB", "Engine"), parse_size("1.5GiB", "Engine"), parse_size(4096, "Engine")
+    (4000000000, 1610612736, 4096)
+    """
+    found = _SIZE.fullmatch(str(value).strip()) if isinstance(value, str | int) else None
+    unit = None if found is None else _UNITS.get(found[2].upper())
+    if found is None or unit is None or isinstance(value, bool) or (size := int(float(found[1]) * unit)) < 1:
+        raise InputError(
+            f"{value!r} is no amount of memory", place=place, remedy="write a number and a unit, such as '4 GB'"
+        )
+    return size

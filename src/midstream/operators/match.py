@@ -78,6 +78,7 @@ class Matched:
     def __init__(self, lane: Lane, rows: Rows, on: JoinCondition, pairs: Pairs) -> None:
         self._lane, self._rows, self._on, self._pairs = lane, rows, on, [*pairs]
         self.pieces: list[Combinations] = []
+        self._bytes = 0
         self.found, self.compared, self.tested = [0] * len(pairs), [0] * len(pairs), 0
         self.codes: list[CodesTaken] | None = [] if on.index == "hash" else None
         self._match()
@@ -138,6 +139,9 @@ class Matched:
                 self.found[place] += count
         if pairs.count:
             self.pieces.append(pairs)
+            # What is found is put together at last, and then there as often again.
+            self._bytes += pairs.words.nbytes
+            self._lane.claim(self._bytes, "joining the rows of this step")
         return kept
 
     def counters(self, rows_in: int = 0) -> Counters:

@@ -45,6 +45,7 @@ from midstream.plan.notation import parse_plan
 from midstream.runtime.watermark import watermark
 from midstream.sql.join_parts import may_join
 from midstream.sql.parse import check_registered, parse_query
+from midstream.state.store.memory_limit import MemoryLimit
 from midstream.units.answers import cannot_be_taken_up, with_streams_changed
 
 OPERATOR_STRATEGY = "gms"
@@ -59,7 +60,7 @@ class Declared:
     """What a job script says: lanes, if it says so, how queries share, and of each its text, its plan and its sink.
 
     `optimizer` has the settings of the optimizer by query; under "" are those of queries that have none of their own.
-    `tables` has the rows of static tables.
+    `tables` has the rows of static tables. The processes that join keep to a `limit` of memory.
     """
 
     lanes: int | None
@@ -67,6 +68,7 @@ class Declared:
     sharing: str
     optimizer: Mapping[str, OptimizerSettings] = field(default_factory=dict)
     tables: Mapping[str, SetTable] = field(default_factory=dict)
+    limit: MemoryLimit | None = None
 
     @cached_property
     def kept(self) -> LastDeclared:

@@ -34,6 +34,7 @@ from midstream.state.rows import BaseRows, RowRun, one_batch
 from midstream.state.sorted_run import FoundCodes, SortedRun, before_relived, purge_run
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.state.store.chunk_store import ChunkStore, store_chunk
+from midstream.state.store.memory_limit import ASKED_FROM
 
 
 @dataclass(frozen=True)
@@ -327,6 +328,11 @@ class Lane:
         listing = self._before.states.get(id)
         return self._store.get(listing.chunks[0]) if listing and listing.chunks else None
 
+    def claim(self, more: int, what: str) -> None:
+        """Ask for so many bytes before they are made; raises `InputError` where a limit does not allow them."""
+        if more >= ASKED_FROM:
+            self._store.claim(more, what)
+
     def chunk(self, ref: ChunkRef) -> pa.RecordBatch:
         """Read a chunk that the manifest lists for all lanes, such as a static table's; in any phase."""
         return self._store.get(ref)
@@ -353,6 +359,7 @@ class Lane:
         def read(column: Column) -> pa.Array:
             at = (column.alias, column.name)
             if at not in fetched:
+                self.claim(8 * combinations.count, "reading the columns of what is found")
                 fetched[at] = self.rows(rows[column.alias]).read(column.name, column.alias, combinations)
             return fetched[at]
 

@@ -100,7 +100,7 @@ class Driver:
     ) -> None:
         self.manifest, self.declared, self.outputs = manifest, declared, outputs
         self.folders, self.writer = outputs.folders, writer
-        self.store = FileStore(self.folders.chunks, epoch=writer.claim.number, write_behind=True)
+        self.store = FileStore(self.folders.chunks, epoch=writer.claim.number, write_behind=True, limit=declared.limit)
         self.layout: StepLayout | None = None
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self.patience, self._log, self._crash, self._timing = patience, log, crash, timing

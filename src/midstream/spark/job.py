@@ -47,6 +47,7 @@ from midstream.spark.session import ship
 from midstream.sql.job_specs import QuerySpec
 from midstream.sql.parse import parse_query
 from midstream.state.store.files import FileStore
+from midstream.state.store.memory_limit import MemoryLimit
 from midstream.state.store.places import located
 from midstream.units.user_operators import check_operator
 
@@ -66,6 +67,9 @@ class Job:
     If a step fails for a reason outside, such as a full disk or a silent store, the job repeats it for `patience`, and
     then ends with the error. `patience` is a duration such as "1 hour", or microseconds.
 
+    `memory`, such as "4 GB", limits each Python process that joins. Mapped files do not count. A task that would need
+    more fails with an error that says so, and what a worker keeps of chunks is at most half of the limit.
+
     Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark they missed. Rows that cannot
     be read as declared go to `dead_letters/<stream>`, with the reason. Both are Parquet files, a folder a step, with
     the columns that some query reads. Dead letters also have all columns that arrived in another type than declared.
@@ -82,6 +86,7 @@ class Job:
         seed: int = 0,
         durable: bool = True,
         patience: str | int = PATIENCE,
+        memory: str | int | None = None,
     ) -> None:
         if not isinstance(spark, SparkSession) or not hasattr(spark, "_jsparkSession"):
             raise InputError(
@@ -95,6 +100,7 @@ class Job:
         self._spark, self._folders, self._lanes = spark, Folders(located(checkpoint), durable), lanes
         self._sharing, self._seed = sharing, seed
         self._patience = parse_duration(patience, what="patience", place="Job")
+        self._limit = MemoryLimit.of(memory, "Job")
         self._streams: dict[str, JobStream] = {}
         self._tables: dict[str, pa.Table] = {}
         self._queries: dict[str, AddQuery] = {}
@@ -271,7 +277,7 @@ class Job:
             name: set_table(name, rows, manifest.tables, chunks, manifest.step, last.get(name, ""))
             for name, rows in self._tables.items()
         }
-        declared = Declared(self._lanes, self._queries, self._sharing, self._optimizer, tables)
+        declared = Declared(self._lanes, self._queries, self._sharing, self._optimizer, tables, self._limit)
         streams = tuple(self._streams[name] for name in manifest.pushed_streams)
         feed = Feed(self._spark, streams, log, trigger, f"midstream {folders.root} #{writer.claim.number}")
         return Run(feed, writer, manifest, declared, outputs, self._patience)

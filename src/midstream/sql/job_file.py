@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 
 from midstream.model.errors import LanguageError, MidstreamError
 from midstream.model.manifest import DEFAULT_SHARING
+from midstream.model.words import parse_size
 from midstream.sql.job_specs import (
     QuerySpec,
     SourceSpec,
@@ -31,7 +32,8 @@ INCLUDE = "include"
 """Under it a job file names others, relative to itself, whose streams, queries and settings are its own."""
 
 _KEYS = (
-    INCLUDE, "checkpoint", "lanes", "sharing", "patience", "streams", "tables", "queries", "optimizer", "spark",
+    INCLUDE, "checkpoint", "lanes", "sharing", "patience", "memory", "streams", "tables", "queries", "optimizer",
+    "spark",
 )  # fmt: skip
 
 
@@ -56,8 +58,9 @@ class JobFile:
     Whether there is a scheme of the name `sharing` is checked where the job is made. `patience`, in microseconds, is
     how long a step is done again that fails for a reason outside; None leaves it to the job. `optimizer` says, as it is
     written, what the optimizer may do with queries that have no settings of their own; `optimizers` has those of the
-    others. `spark` has settings of Spark's session, and `places` says where in the files each stream (`streams.A`),
-    query, key of one and top-level key stands.
+    others. `memory`, in bytes, is the most that each process that joins may hold; None sets no limit. `spark` has
+    settings of Spark's session, and `places` says where in the files each stream (`streams.A`), query, key of one and
+    top-level key stands.
     """
 
     checkpoint: str
@@ -66,6 +69,7 @@ class JobFile:
     queries: Mapping[str, QuerySpec]
     sharing: str = DEFAULT_SHARING
     patience: int | None = None
+    memory: int | None = None
     optimizer: Mapping[str, Any] | None = None
     optimizers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     spark: Mapping[str, str] = field(default_factory=dict)
@@ -163,6 +167,7 @@ def _job(texts: Sequence[TomlText], whole: bool = True) -> ReadJobFile:
         lanes=read.one("lanes", _lanes, 1),
         sharing=read.one("sharing", lambda top: str(top.get("sharing", str, a_text, DEFAULT_SHARING)), DEFAULT_SHARING),
         patience=read.one("patience", lambda top: top.duration("patience"), None),
+        memory=read.one("memory", _memory, None),
         streams=read.each("streams", source_spec),
         queries={name: query for name, (query, _) in queries.items()},
         optimizers={name: optimizer for name, (_, optimizer) in queries.items() if optimizer is not None},
@@ -229,3 +234,9 @@ def _lanes(top: TomlTable) -> int:
     if lanes < 1:
         top.fault("lanes", "is less than 1", "use a whole number of at least 1")
     return int(lanes)
+
+
+def _memory(top: TomlTable) -> int | None:
+    value = top.get("memory", str | int, "a text such as '4 GB'", None)  # type: ignore[arg-type]
+    found: int | None = None if value is None else top.within("memory", lambda: parse_size(value))
+    return found

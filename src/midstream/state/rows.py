@@ -77,6 +77,10 @@ class RowRun:
         """Forget its combinations; they are made again when they are asked for."""
         return revised(self, held=None)
 
+    def read_as(self, batch: pa.RecordBatch) -> RowRun:
+        """Return the same rows in a batch of other memory."""
+        return revised(self, batch=batch, held=None, _columns={})
+
     def among(self, mask: npt.NDArray[np.bool_]) -> RowRun:
         """Select the rows under a mask, with their numbers."""
         return RowRun(self.first, numbered(self).filter(pa.array(mask)))

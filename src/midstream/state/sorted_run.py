@@ -17,6 +17,7 @@ from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.state.combinations import (
     Combinations,
+    Heading,
     Mask,
     Selector,
     StillAlive,
@@ -63,6 +64,12 @@ class SortedRun:
     def listed_as(self, ref: ChunkRef) -> SortedRun:
         """Describe the run by another listing of its chunk."""
         return SortedRun(self.codes, self.combinations, ref)
+
+    def read_as(self, batch: pa.RecordBatch) -> SortedRun:
+        """Return the same combinations in a batch of other memory, as `to_batch` makes it."""
+        run = _read(batch, self.combinations.heading, sorted=self.codes is not None)
+        _remember(batch, run)
+        return SortedRun(run.codes, run.combinations, self.ref, self.left_out)
 
     def to_probe(self, others: int) -> SortedRun:
         """Return what so many others are best matched with: the run, or its chunk as it is stored.
@@ -217,7 +224,7 @@ def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = No
     """Decode a run that `to_batch` wrote, on the same memory; decodes a batch once for all steps."""
     read = _READ.get(id(batch))
     if read is None or read[0]() is not batch or not _is_of(read[1], spec):
-        run = _read(batch, spec)
+        run = _read(batch, spec.heading, sorted=spec.index != "scan")
         _remember(batch, run)
     else:
         run = read[1]
@@ -243,9 +250,8 @@ def _forget(key: int, gone: weakref.ref[pa.RecordBatch]) -> None:
         del _READ[key]
 
 
-def _read(batch: pa.RecordBatch, spec: StateSpec) -> SortedRun:
-    heading = spec.heading
-    codes = None if spec.index == "scan" else np.asarray(batch.column("code").to_numpy(zero_copy_only=True))
+def _read(batch: pa.RecordBatch, heading: Heading, *, sorted: bool) -> SortedRun:
+    codes = np.asarray(batch.column("code").to_numpy(zero_copy_only=True)) if sorted else None
     columns = [batch.column(name) for name in heading.names]
     words = block_of(columns)
     if words is None:

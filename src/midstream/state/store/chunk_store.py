@@ -53,6 +53,10 @@ class ChunkStore(Protocol):
         """
         ...
 
+    def claim(self, more: int, what: str) -> None:
+        """Ask for so many bytes of memory for a step; raises `InputError` where a limit does not allow them."""
+        ...
+
 
 def store_chunk(
     store: ChunkStore,

@@ -18,6 +18,7 @@ from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION, ChunkRef, Lan
 from midstream.state.gather import POOL
 from midstream.state.store.chunk_store import Unwritten
 from midstream.state.store.disk import FIRST, crc32, other_format, seal, unseal
+from midstream.state.store.memory_limit import MemoryLimit
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.transfers import Transfers
 from midstream.state.store.unsynced import Unsynced
@@ -62,8 +63,14 @@ class FileStore:
     in_memory: Container[str] = frozenset()
     """What was read is remembered by file, for all stores of a folder."""
 
-    def __init__(self, root: Place, *, epoch: int = 0, write_behind: bool = False) -> None:
-        """Open a store in a folder, which is created when the first chunk is put."""
+    def __init__(
+        self, root: Place, *, epoch: int = 0, write_behind: bool = False, limit: MemoryLimit | None = None
+    ) -> None:
+        """Open a store in a folder, which is created when the first chunk is put.
+
+        What opened chunks take is at most half of the `limit` of each process that uses the store.
+        """
+        self.limit = limit
         self.storage = storage_at(root, durable=False)
         self._epoch = f"{epoch_folder(epoch)}/" if epoch else ""
         self._write_behind = write_behind and self.storage.at_once > 1
@@ -179,8 +186,21 @@ class FileStore:
         batch = _OPENED.find(key, ref.checksum)
         if batch is None:
             batch = self._open(ref, verified=_OPENED.verified(key, ref.checksum))
-            _OPENED.keep(key, ref, batch)
+            _OPENED.keep(key, ref, batch, None if self.limit is None else self.limit.most // 2)
         return batch
+
+    def claim(self, more: int, what: str) -> None:
+        """Ask the limit of this process, if there is one."""
+        if self.limit is not None:
+            self.limit.claim(more, what)
+
+    def is_near(self, ref: ChunkRef) -> bool:
+        """Return whether a chunk's file is on this machine, where it can be mapped."""
+        return self.storage.is_near(self._file(ref.name))
+
+    def mapped(self, ref: ChunkRef) -> pa.RecordBatch:
+        """Map a chunk that this process has just written; unlike `get`, no other store of the process keeps it."""
+        return self._open(ref, verified=True)
 
     def read_ahead(self, refs: Iterable[ChunkRef]) -> None:
         """Begin to bring chunks to this machine that will be read soon, several at a time."""
@@ -254,7 +274,8 @@ class _Opened:
     def verified(self, path: str, checksum: int) -> bool:
         return self._verified.get(path) == checksum
 
-    def keep(self, path: str, ref: ChunkRef, batch: pa.RecordBatch) -> None:
+    def keep(self, path: str, ref: ChunkRef, batch: pa.RecordBatch, bytes_kept: int | None = None) -> None:
+        most = self.bytes_kept if bytes_kept is None else bytes_kept
         with self._lock:
             self._forget(path)
             self._verified[path] = ref.checksum
@@ -262,7 +283,7 @@ class _Opened:
             self.bytes += ref.bytes
             while len(self._verified) > self.marks_kept:
                 self._verified.popitem(last=False)
-            while self._batches and (self.bytes > self.bytes_kept or len(self._batches) > self.chunks_kept):
+            while self._batches and (self.bytes > most or len(self._batches) > self.chunks_kept):
                 self._forget(next(iter(self._batches)))
 
     def drop(self, path: str) -> None:

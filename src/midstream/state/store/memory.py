@@ -59,9 +59,16 @@ class MemoryStore:
             found = self._chunks[ref.name] = found.to_batch()
         return found
 
+    def claim(self, more: int, what: str) -> None:
+        """Allow everything."""
+
     def rename(self, name: str, other: str) -> None:
         """Keep a chunk under another name."""
         self._chunks[other] = self._chunks.pop(name)
+
+    def replace(self, name: str, batch: pa.RecordBatch) -> None:
+        """Keep an equal batch of other memory under a name."""
+        self._chunks[name] = batch
 
     def retain(self, names: Iterable[str]) -> None:
         """Drop every chunk except these."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
 
+from midstream.model.errors import MidstreamError
 from midstream.model.frozen import revised
 from midstream.model.ids import LaneId, StateKind
 from midstream.model.manifest import MOST_INSIDE, ChunkRef, LaneState, Manifest, StateListing
@@ -19,6 +21,12 @@ from midstream.state.store.memory import MemoryStore
 SMALL = 64 << 10
 """Chunks of up to so many bytes are written together: of a file of its own, making it costs more than its bytes."""
 
+LARGE = 1 << 20
+"""Chunks of more bytes are mapped once they are written: what a step reads of them is a small part."""
+
+MOST_MAPPED = 1 << 14
+"""So many chunks are mapped at a time: Linux maps 65,530 files into a process."""
+
 Kept = tuple[str, int, int]
 EachChunk = Callable[[Callable[[str], Kept], Iterable[str]], Iterable[Kept]]
 """Writes several chunks, in order, perhaps at the same time."""
@@ -28,8 +36,8 @@ class WriteBackStore:
     """A `ChunkStore` of one process that writes a checkpoint.
 
     What is put stays in memory, and is not written before `written` says what of it a manifest lists: much of what a
-    step makes is merged within the step. What was put since this process began is read from memory, the rest from
-    files.
+    step makes is merged within the step. Once written, large chunks are mapped files; so is what is read, as long as it
+    is listed. Small chunks stay in memory, unless the limit of the process is near: then they are mapped too.
 
     >>> from tempfile import TemporaryDirectory
     >>> from midstream.state.store.chunk_store import store_chunk
@@ -50,7 +58,8 @@ class WriteBackStore:
         self.files, self._small = files, small
         self._memory = MemoryStore()
         self.in_memory: Container[str] = self._memory.in_memory
-        """The names of the chunks that were put since this process began."""
+        """The names of the chunks that are at hand: put since this process began, or read."""
+        self._mapped: set[str] = set()
         self._fresh: set[str] = set()
         self._written = count(1)
 
@@ -62,7 +71,20 @@ class WriteBackStore:
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
         """Return the batch that was put, or the one in the file."""
-        return self._memory.get(ref) if ref.name in self._memory else self.files.get(ref)
+        if ref.name in self._memory:
+            return self._memory.get(ref)
+        batch = self.files.get(ref)
+        if len(self._mapped) < MOST_MAPPED and self.files.is_near(ref):
+            self._map(ref, batch)
+        return batch
+
+    def claim(self, more: int, what: str) -> None:
+        """Ask the limit, if there is one."""
+        self.files.claim(more, what)
+
+    def _map(self, ref: ChunkRef, batch: pa.RecordBatch) -> None:
+        self._mapped.add(ref.name)
+        self._memory.replace(ref.name, batch)
 
     def written(self, manifest: Manifest, each: EachChunk = map) -> Manifest:
         """Write chunks that the manifest lists and only memory holds; returns the manifest, listing them by files.
@@ -70,7 +92,8 @@ class WriteBackStore:
         Raises `SinkError` where it cannot be written; then nothing has changed, and it can be done again.
         """
         number = next(self._written)
-        lanes = self.listed(manifest.lane_states, f"{manifest.step:08d}-small.{number}", each)
+        lanes, new = self._listed(manifest.lane_states, f"{manifest.step:08d}-small.{number}", each, "")
+        self._let_go(lanes, new)
         if len(lanes) > MOST_INSIDE:
             of_group = Counter(lane.group for lane in lanes)
             lanes = self.in_parts(lanes, f"{manifest.step:08d}-lanes.{number}", of_group.__getitem__)
@@ -98,9 +121,14 @@ class WriteBackStore:
         of base rows, and of what else cannot be computed again, share a file of their own, so that the loss of the
         other one does no harm. Raises as `written` does.
         """
+        return self._listed(lanes, label, each, rows_label)[0]
+
+    def _listed(
+        self, lanes: Mapping[LaneId, LaneState], label: str, each: EachChunk, rows_label: str
+    ) -> tuple[Mapping[LaneId, LaneState], Collection[ChunkRef]]:
         refs = {ref.name: ref for ref in _chunks(lanes) if ref.name in self._fresh}
         if not refs:
-            return lanes
+            return lanes, ()
         batches = {name: self._memory.get(ref) for name, ref in refs.items()}
         small = [name for name, ref in refs.items() if ref.bytes <= self._small]
         large = [name for name, ref in refs.items() if ref.bytes > self._small]
@@ -114,13 +142,28 @@ class WriteBackStore:
         for name, (file, _, _) in found.items():
             self._memory.rename(name, file)
         self._fresh.clear()
-        return _listing(lanes, {name: refs[name].kept_as(*kept) for name, kept in found.items()})
+        new = {name: refs[name].kept_as(*kept) for name, kept in found.items()}
+        return _listing(lanes, new), new.values()
+
+    def _let_go(self, lanes: Mapping[LaneId, LaneState], new: Collection[ChunkRef]) -> None:
+        near, mapped = self.files.limit is not None and self.files.limit.is_near, dict[str, pa.RecordBatch]()
+        for ref in _chunks(lanes) if near else new:
+            if ref.name in self._mapped or not (near or ref.bytes > LARGE):
+                continue
+            # What cannot be mapped, by any of many reasons, stays where it is.
+            with suppress(MidstreamError):
+                if len(self._mapped) < MOST_MAPPED and self.files.is_near(ref):
+                    mapped[ref.name] = self.files.mapped(ref)
+                    self._map(ref, mapped[ref.name])
+        if mapped:
+            _remake(lanes, mapped, self)
 
     def retain(self, names: Iterable[str]) -> None:
         """Drop every chunk in memory except these."""
         kept = set(names)
         self._memory.retain(kept)
         self._fresh &= kept
+        self._mapped &= kept
 
 
 def _chunks(lanes: Mapping[LaneId, LaneState]) -> Iterator[ChunkRef]:
@@ -151,3 +194,13 @@ def _listing(lanes: Mapping[LaneId, LaneState], others: dict[str, ChunkRef]) -> 
         name: replace(lane, states={id: with_others(listing) for id, listing in lane.states.items()})
         for name, lane in lanes.items()
     }
+
+
+def _remake(lanes: Mapping[LaneId, LaneState], mapped: Mapping[str, pa.RecordBatch], store: WriteBackStore) -> None:
+    # What listings know their chunks by holds the memory of these.
+    for lane in lanes.values():
+        for listing in lane.states.values():
+            if listing.known is not None and [1 for ref in listing.chunks if ref.name in mapped]:
+                runs = zip(listing.chunks, listing.known[1], strict=True)
+                made = [run.read_as(mapped[ref.name]) if ref.name in mapped else run for ref, run in runs]
+                listing.made_of(made, store, always=True)
