@@ -4,6 +4,9 @@ Three streams are joined by a key; pushes of 300 rows follow each other while th
 measures states from which rows die as others come, one those that only grow. For each push the processor time of the
 process and the clock are taken: other load on the machine moves the one less than the other. Below each table stands
 what Python's full garbage collections took: they come in few pushes, and take longer than any merge.
+
+`--memory "4 GB" --state "1 million" --state "100 million"` has the engine keep that limit, with a checkpoint in a
+temporary folder that takes 7 GB for 100 million rows, and prints the most memory that the process held after a push.
 """
 
 from __future__ import annotations
@@ -13,23 +16,27 @@ import gc
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import midstream as ms
 from benchmarks.table import table
+from midstream.state.store.memory_limit import MemoryLimit
 
 ROWS_OF_PUSH, BETWEEN = 300, 3_000
 """The rows of a push, and the microseconds of stream time from one push to the next."""
 
 STREAMS = ("A", "B", "C")
 STATES = {"30,000": 30_000, "1.5 million": 1_500_000, "15 million": 15_000_000}
+LIMITED = {"1 million": 1_000_000, "100 million": 100_000_000}
 
 
-def filled(rows: int, *, dying: bool) -> tuple[ms.Engine, int]:
+def filled(rows: int, *, dying: bool, **options: Any) -> tuple[ms.Engine, int]:
     """An engine whose state holds `rows` rows, and the number of the next push; all but few came in large pushes."""
-    engine = ms.Engine()
+    engine = ms.Engine(**options)
     for name in STREAMS:
         engine.create_stream(name, "k BIGINT, ts TIMESTAMP, v BIGINT", timestamp="ts")
     pushes = rows // ROWS_OF_PUSH
@@ -56,18 +63,19 @@ def _tables(number: int, pushes: int, rows: int) -> Mapping[str, pa.Table]:
     return made
 
 
-def measured(rows: int, pushes: int, *, dying: bool) -> tuple[list[float], list[float]]:
-    """The seconds of the processor and of the clock for each push."""
-    engine, number = filled(rows, dying=dying)
-    processor, clock = [], []
+def measured(rows: int, pushes: int, *, dying: bool, **options: Any) -> tuple[list[float], list[float], float]:
+    """The seconds of the processor and of the clock for each push, and the most megabytes that were held after one."""
+    engine, number = filled(rows, dying=dying, **options)
+    processor, clock, most = [], [], 0
     for push in range(number, number + pushes):
         given = _tables(push, 1, rows)
         began, worked = time.perf_counter(), time.process_time()
         engine.push(given)
         processor.append(time.process_time() - worked)
         clock.append(time.perf_counter() - began)
+        most = max(most, MemoryLimit(1).held())
     engine.close()
-    return processor, clock
+    return processor, clock, most / 1e6
 
 
 @contextmanager
@@ -100,7 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pushes", type=int, default=2_000)
-    parser.add_argument("--state", action="append", choices=STATES, help="only this size (may be repeated)")
+    sizes = {**STATES, **LIMITED}
+    parser.add_argument("--state", action="append", choices=sizes, help="only this size (may be repeated)")
+    parser.add_argument("--memory", metavar="SIZE", help="a limit of memory, with a checkpoint")
     parser.add_argument("--quick", action="store_true", help="show that it runs; its times mean nothing")
     options = parser.parse_args(arguments)
     pushes, states = (3, ["30,000"]) if options.quick else (options.pushes, options.state or [*STATES])
@@ -108,8 +118,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for dying in (True, False):
         rows, full = [], list[str]()
         for state in states:
-            with collections() as collected:
-                processor, clock = measured(STATES[state], pushes, dying=dying)
+            with collections() as collected, TemporaryDirectory(prefix="midstream-benchmarks-") as folder:
+                limited = {"memory": options.memory, "checkpoint": folder, "durable": False} if options.memory else {}
+                processor, clock, most = measured(sizes[state], pushes, dying=dying, **limited)
+            if options.memory:
+                print(f"{state} rows of state: at most {most:,.0f} MB held after a push", flush=True)
             full.append(f"{state}: {', '.join(f'{1e3 * one:.0f}' for one in sorted(collected)[-4:]) or 'none'}")
             rows.append(tuple(shown(f"{state}, processor", processor)))
             rows.append(tuple(shown(f"{state}, clock", clock)))

@@ -5,11 +5,13 @@ It pushes what the checkpoint has not taken yet, as a caller does that goes by t
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import midstream as ms
+from midstream.state.store.memory_limit import MemoryLimit
 from tests.crash_case import PLANS, STREAMS, crash_case
 from tests.oracle.arrival import Lifetime
 
@@ -20,7 +22,9 @@ CASE = replace(LANES, queries=(*LANES.queries, Lifetime("spread", LANES.queries[
 
 def the_engine(root: Path | str, lanes: int = 2, threads: int | None = None, **options: bool) -> ms.Engine:
     """The engine, the same whenever it is opened."""
-    engine = ms.Engine(lanes=lanes, threads=threads, checkpoint=f"{root}/checkpoint", **options)
+    # Near a limit every chunk is mapped as soon as it is written.
+    memory = MemoryLimit(1).held() + (64 << 20) if "CRASH_LIMITED" in os.environ else None
+    engine = ms.Engine(lanes=lanes, threads=threads, checkpoint=f"{root}/checkpoint", memory=memory, **options)
     for spec in STREAMS:
         engine.create_stream(
             spec.name,

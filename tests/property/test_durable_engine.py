@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import midstream as ms
 from midstream.pipeline.crash_points import POINTS, CrashPoint
+from midstream.state.store.memory_limit import MemoryLimit
 from tests.drawing import drawing
 from tests.oracle.compare import assert_each_step_same, difference
 from tests.property.cases import cases, migrations, rescales, restarts
@@ -41,9 +42,10 @@ def test_engines_on_a_checkpoint_change_no_answer(data: st.DataObject) -> None:
     )
     points = data.draw(st.lists(st.sampled_from(POINTS), min_size=1, max_size=4), label="points")
     lanes = data.draw(st.sampled_from((1, 2, 3)))
+    limited = data.draw(st.booleans(), label="near a limit of memory")
     with tempfile.TemporaryDirectory() as folder:
         try:
-            found = in_the_sinks(drawn.case, first, actions, points, lanes, Path(folder))
+            found = in_the_sinks(drawn.case, first, actions, points, lanes, Path(folder), limited=limited)
             for name, answer in drawn.expected.items():
                 assert_each_step_same(found[name], answer, name)
         except Exception:
@@ -52,11 +54,18 @@ def test_engines_on_a_checkpoint_change_no_answer(data: st.DataObject) -> None:
 
 
 def in_the_sinks(
-    case: Case, first: dict[str, str], actions: Sequence[Action], points: list[str], lanes: int, root: Path
+    case: Case,
+    first: dict[str, str],
+    actions: Sequence[Action],
+    points: list[str],
+    lanes: int,
+    root: Path,
+    *,
+    limited: bool = False,
 ) -> dict[str, list[pa.Table | None]]:
     """Run a case on a checkpoint; at a restart that is a crash, the engine dies at one of the points of the step."""
     deaths = {action.step: action for action in actions if isinstance(action, Restart)}
-    engine = opened(case, root, lanes)
+    engine = opened(case, root, lanes, limited=limited)
     returned: dict[tuple[str, int], pa.Table] = {}
     for number, tables in enumerate(case.steps):
         for query in case.queries:
@@ -77,7 +86,7 @@ def in_the_sinks(
                 die(engine, points[number % len(points)], tables)
             else:
                 engine.close()
-            engine = opened(case, root, None, take_over=True)
+            engine = opened(case, root, None, take_over=True, limited=limited)
         if engine.manifest.step < number:
             for name, table in engine.push(dict(tables)).items():
                 returned[name, number] = table
@@ -90,9 +99,19 @@ def in_the_sinks(
 
 
 def opened(
-    case: Case, root: Path, lanes: int | None, *, take_over: bool = False, sharing: str | None = None
+    case: Case,
+    root: Path,
+    lanes: int | None,
+    *,
+    take_over: bool = False,
+    sharing: str | None = None,
+    limited: bool = False,
 ) -> ms.Engine:
-    engine = ms.Engine(lanes=lanes, sharing=sharing, checkpoint=root / "checkpoint", take_over=take_over, durable=False)
+    # Near the limit every chunk is mapped as soon as it is written.
+    memory = MemoryLimit(1).held() + (64 << 20) if limited else None
+    engine = ms.Engine(
+        lanes=lanes, sharing=sharing, checkpoint=root / "checkpoint", take_over=take_over, durable=False, memory=memory
+    )
     for spec in case.streams:
         engine.create_stream(
             spec.name,
