@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import midstream as ms
-from midstream.cli.main import app
+from midstream.cli.main import main as cli
 from midstream.model.errors import InputError
 from midstream.sql.job_file import read_job_file
 from midstream.state.store.memory_limit import MemoryLimit
@@ -90,7 +89,7 @@ def test_it_is_killed_under_a_limit_and_its_answers_are_whole(tmp_path: Path, mo
     assert CASE.queries
 
 
-def test_job_files_and_the_command_line_name_it(tmp_path: Path) -> None:
+def test_job_files_and_the_command_line_name_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in").mkdir()
     text = """
 checkpoint = "ckpt"
@@ -111,11 +110,12 @@ sink = { format = "parquet", path = "out" }
     with pytest.raises(ms.MidstreamError, match="no amount of memory"):
         read_job_file(job)
     job.write_text(text.replace("4 GB", "1 MB"))
-    run = CliRunner().invoke(app, ["run", str(job), "--engine", "embedded", "--once"])
-    assert run.exit_code != 0
-    assert "holds already" in run.output
-    run = CliRunner().invoke(app, ["run", str(job), "--engine", "embedded", "--once", "--memory", "64 GB"])
-    assert run.exit_code == 0, run.output
+    started = ["run", str(job), "--engine", "embedded", "--once"]
+    assert cli(started) == 2
+    assert "holds already" in capsys.readouterr().err
+    assert cli([*started, "--memory", "4 GX"]) == 2
+    assert "is no amount of memory (at --memory)" in capsys.readouterr().err
+    assert cli([*started, "--memory", "64 GB"]) == 0
 
 
 CHILD = """
