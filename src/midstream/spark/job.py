@@ -67,8 +67,8 @@ class Job:
     If a step fails for a reason outside, such as a full disk or a silent store, the job repeats it for `patience`, and
     then ends with the error. `patience` is a duration such as "1 hour", or microseconds.
 
-    `memory`, such as "4 GB", limits each Python process that joins. Mapped files do not count. A task that would need
-    more fails with an error that says so, and what a worker keeps of chunks is at most half of the limit.
+    `memory`, such as "4 GB", limits each Python process that joins, mapped files not counted. A step fails with an
+    `InputError` if one of its tasks would need more. A worker keeps chunks of at most half of the limit.
 
     Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark they missed. Rows that cannot
     be read as declared go to `dead_letters/<stream>`, with the reason. Both are Parquet files, a folder a step, with
