@@ -53,11 +53,10 @@ def job_of(session: Any, file: JobFile) -> Job:
     from midstream.spark.whole_files import WholeFiles
 
     check_sources(file)
-    given: dict[str, Any] = {} if file.patience is None else {"patience": file.patience}
+    options = {"patience": file.patience, "memory": file.memory}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     patience = parse_duration(given.get("patience", PATIENCE), what="patience")
-    job: Job = ms.Job(
-        session, checkpoint=file.checkpoint, lanes=file.lanes, sharing=file.sharing, memory=file.memory, **given
-    )
+    job: Job = ms.Job(session, checkpoint=file.checkpoint, lanes=file.lanes, sharing=file.sharing, **given)
     for name, spec in file.streams.items():
         declared = None if spec.schema is None else declared_schema(spec.schema, f"[streams.{name}]")
         columns = None if declared is None else arrow_schema(declared)

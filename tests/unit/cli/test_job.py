@@ -82,13 +82,14 @@ def test_files_that_know_their_types_bring_those_that_lose_nothing() -> None:
     assert asked == declared(k=T.StringType(), n=T.LongType(), new=T.LongType())
 
 
-def test_how_queries_share_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_queries_share_and_the_limit_of_memory_are_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     made = MagicMock()
     monkeypatch.setattr(ms, "Job", made, raising=False)
     query = 'sql = "SELECT A.k FROM A"\nsink = { format = "json", path = "out" }\n'
     text = f"""
         checkpoint = "ckpt"
         sharing = "mem_opt"
+        memory = "4 GB"
         [streams.A]
         format = "rate"
         timestamp = "timestamp"
@@ -100,7 +101,7 @@ def test_how_queries_share_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None
     """
     session = MagicMock()
     job_of(session, parse_job(text))
-    made.assert_called_once_with(session, checkpoint="ckpt", lanes=1, sharing="mem_opt")
+    made.assert_called_once_with(session, checkpoint="ckpt", lanes=1, sharing="mem_opt", memory=4_000_000_000)
     history = {call.args[0].query: call.args[0].history for call in made.return_value.declare_query.call_args_list}
     assert history == {"old": True, "new": False}
 
