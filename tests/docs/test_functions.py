@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from midstream.expr.evaluate import evaluate
-from midstream.expr.more_functions import MORE
+from midstream.expr.functions import MORE
 from midstream.model.schema import StreamSchema
 from midstream.sql.parse import parse_query
 from tests.oracle.values import agree

@@ -6,7 +6,7 @@ is NULL; where that must be told apart, `evaluate_checked` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,153 @@ from midstream.expr.coerce import scalar
 from midstream.expr.expression import Call, Column, Expression, Literal, kept_with_call
 from midstream.expr.functions import EVALUABLE, UNLESS_FALSE, asks_user, function_of, known_function
 from midstream.expr.kernels.datum import STORED_AS_NUMBERS, Datum, Mask, build, column_of, valid
-from midstream.expr.kernels.failure import LAZY, either, is_null, known_as
+from midstream.expr.kernels.exact import scale_of
 from midstream.expr.kernels.logic import COMPARISONS, compare_numbers
-from midstream.expr.types import BOOLEAN, family
-from midstream.expr.whole_numbers import in_64_bits, is_whole, parts
+from midstream.expr.kernels.number import CHECKED
+from midstream.expr.types import BOOLEAN, INT64, family
+
+
+def is_null(datum: Datum) -> Mask | None:
+    """Where a datum is NULL; None where it nowhere is."""
+    there = valid(datum)
+    return None if there is None else ~there
+
+
+def either(*masks: Mask | None) -> Mask | None:
+    """Where any of the masks is true; None, as each of them may be, for nowhere."""
+    found: Mask | None = None
+    for mask in masks:
+        if mask is not None:
+            found = mask if found is None else found | mask
+    return found
+
+
+Checked = Sequence[tuple[Datum, Mask | None]]
+
+
+def _decided_by(value: bool) -> Callable[[Checked], Mask | None]:
+    """Where AND (decided by FALSE) or OR (by TRUE) fails: one side does, and the other does not decide."""
+
+    def failed(sides: Checked) -> Mask | None:
+        masks = [mask for _, mask in sides]
+        found = either(*masks)
+        for datum, mask in sides:
+            decides = known_as(datum, value) if mask is None else known_as(datum, value) & ~mask
+            found = None if found is None else found & ~decides
+        return found
+
+    return failed
+
+
+def known_as(datum: Datum, value: bool) -> Mask:
+    """Where a condition is this very value, and not NULL."""
+    if isinstance(datum, pa.Scalar):
+        return np.asarray(datum.as_py() is value)
+    return np.asarray(pc.fill_null(pc.equal(datum, value), False))
+
+
+def _case_fails(parts: Checked) -> Mask | None:
+    """A CASE fails where a condition that is asked does, or the value that is taken."""
+    open_, failed = np.asarray(True), np.asarray(False)
+    for (condition, asked), (_, taken) in zip(parts[0:-1:2], parts[1:-1:2], strict=True):
+        asked, taken = (np.asarray(False) if mask is None else mask for mask in (asked, taken))
+        hit = known_as(condition, True) & ~asked
+        failed = failed | (open_ & (asked | (hit & taken)))
+        open_ = open_ & ~hit & ~asked
+    last = parts[-1][1]
+    return failed if last is None else failed | (open_ & last)
+
+
+def _coalesce_fails(parts: Checked) -> Mask | None:
+    """COALESCE fails where a value does that comes before the first one which is not NULL, or is that one."""
+    open_, failed = np.asarray(True), np.asarray(False)
+    for datum, mask in parts:
+        if mask is not None:
+            failed, open_ = failed | (open_ & mask), open_ & ~mask
+        nothing = is_null(datum)
+        open_ = open_ & (np.asarray(False) if nothing is None else nothing)
+    return failed
+
+
+LAZY: dict[str, Callable[[Checked], Mask | None]] = {
+    "and": _decided_by(False),
+    "or": _decided_by(True),
+    "case": _case_fails,
+    "coalesce": _coalesce_fails,
+}
+"""Functions that do not need all of their arguments, and where they fail."""
+
+
+DIGITS_OF_BIGINT = 19
+
+_COMPARING = COMPARISONS | {"between", "in"}
+
+
+@kept_with_call
+def is_whole(call: Call) -> bool:
+    """Return whether an expression is arithmetic of whole numbers in decimals of 19 digits or more, or compares it.
+
+    >>> from midstream.expr.expression import Column
+    >>> a, e = Column(INT64, "A", "a"), Column(pa.decimal128(9, 2), "A", "e")
+    >>> difference = Call(pa.decimal128(38, 0), "sub", (a, a))
+    >>> is_whole(difference), is_whole(Call(pa.bool_(), "lt", (difference, difference)))
+    (True, True)
+    >>> is_whole(Call(pa.bool_(), "between", (difference, a, a)))
+    True
+    >>> is_whole(a), is_whole(Call(pa.decimal128(38, 2), "sub", (a, e)))
+    (False, False)
+    """
+    if call.function in _COMPARING:
+        return any(map(_is_wide, call.arguments)) and all(map(_has_no_point, call.arguments))
+    return _is_wide(call)
+
+
+def parts(expression: Expression) -> Iterator[Expression]:
+    """What an expression that `is_whole` is made of, and that is something else: columns, literals, other calls."""
+    if isinstance(expression, Call) and is_whole(expression):
+        for argument in expression.arguments:
+            yield from parts(argument)
+    else:
+        yield expression
+
+
+def in_64_bits(expression: Call, datum: Callable[[Expression], Datum]) -> Datum | None:
+    """The value of an expression that `is_whole`; None where a value in between does not fit into 64 bits.
+
+    `datum` gives the values of its `parts`.
+    """
+    try:
+        if expression.function in _COMPARING:
+            narrow = [_narrow(argument, datum) for argument in expression.arguments]
+            return function_of(expression.function).kernel(expression.type, *narrow)
+        return pc.cast(_narrow(expression, datum), expression.type)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _is_wide(expression: Expression) -> bool:
+    """Whether this is arithmetic whose type has all BIGINTs, and no digits behind a point."""
+    type = expression.type
+    return (
+        isinstance(expression, Call)
+        and expression.function in CHECKED
+        and family(type) == "decimal"
+        and type.precision >= DIGITS_OF_BIGINT
+        and type.scale == 0
+        and all(map(_has_no_point, expression.arguments))
+    )
+
+
+def _has_no_point(expression: Expression) -> bool:
+    return family(expression.type) in ("integer", "decimal") and scale_of(expression.type) == 0
+
+
+def _narrow(expression: Expression, datum: Callable[[Expression], Datum]) -> Datum:
+    """The value as BIGINT; raises Arrow's error where one does not fit."""
+    if isinstance(expression, Call) and _is_wide(expression):
+        return CHECKED[expression.function](*(_narrow(argument, datum) for argument in expression.arguments))
+    return pc.cast(datum(expression), INT64)
+
 
 Columns = Callable[[Column], pa.Array]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from midstream.expr.expression import Call, Expression, Literal, is_result_time
-from midstream.expr.kernels.letters import FEW
+from midstream.expr.kernels.text import FEW
 from midstream.expr.types import NUMBERS, TIMES, family
 
 

@@ -6,10 +6,155 @@ a package that declares it as an entry point; a checkpoint or a job file that so
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import entry_points
+from typing import Any
 
-from midstream.expr.user_predicate import UserPredicate
+import numpy as np
+import pyarrow as pa
+
+from midstream.expr.coerce import cast, name, plain
+from midstream.expr.expression import Expression, Literal
+from midstream.expr.kernels.cast import cast as cast_datum
+from midstream.expr.kernels.datum import Datum, column_of, is_scalar
+from midstream.expr.rules import Arguments, wrong
+from midstream.expr.types import BOOLEAN, common
 from midstream.model.errors import QueryError
+
+WIDEST = 60
+"""Characters of a value that an error shows."""
+
+
+@dataclass(frozen=True)
+class UserPredicate:
+    """A function of the user's that says for each of many rows whether something holds, under a name for queries.
+
+    The function takes one Arrow array for each of `types`, all equally long, and gives as many booleans, as an Arrow
+    array or a numpy array; NULL is not true. It must be deterministic, and what it says of a row must depend on that
+    row alone, for the rows it is asked about at once differ from plan to plan.
+
+    >>> import pyarrow.compute as pc
+    >>> near = UserPredicate("near", lambda a, b: pc.less(pc.abs(pc.subtract(a, b)), 2.0), (pa.float64(),) * 2)
+    >>> near.ask([pa.array([1.0, 1.0, None]), pa.array([2.5, 3.5, 1.0])]).to_pylist()
+    [True, False, None]
+    """
+
+    name: str
+    function: Callable[..., Any]
+    types: tuple[pa.DataType, ...]
+
+    def describe(self) -> str:
+        """The predicate with the types of its arguments, as messages name it."""
+        return f"{self.name}({', '.join(map(name, self.types))})"
+
+    def rule(self, arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+        """Its typing rule: no value may be lost as an argument becomes the type that it was declared for.
+
+        They become it where it is asked, so that what names a state does not depend on how this program declares it.
+        """
+        if len(arguments) != len(self.types):
+            raise wrong(f"{len(arguments)} arguments instead of {len(self.types)}", f"write {self.describe()}")
+        if not any(argument.columns() for argument in arguments):
+            raise wrong("none of its arguments reads a column", "ask it about the columns of streams")
+        for argument, type in zip(arguments, self.types, strict=True):
+            self._check(argument, type)
+        return BOOLEAN, arguments
+
+    def kernel(self, type: pa.DataType, *data: Datum) -> Datum:
+        """What it says, as the functions of the catalogue are computed: an argument may stand for every row."""
+        if len(data) != len(self.types):
+            raise self._error(
+                f"is asked with {len(data)} arguments instead of {len(self.types)}", "declare it as it was"
+            )
+        rows = next((len(datum) for datum in data if not is_scalar(datum)), None)
+        count = 1 if rows is None else rows
+        typed = [cast_datum(as_type, datum) for datum, as_type in zip(data, self.types, strict=True)]
+        found = self.ask([column_of(datum, count) for datum in typed])
+        return found[0] if rows is None else found
+
+    def ask(self, arrays: Sequence[pa.Array]) -> pa.Array:
+        """What the function says of these rows; raises a `QueryError` that shows the row where it raises.
+
+        About no rows it is not asked.
+        """
+        rows = len(arrays[0])
+        if not rows:
+            return pa.array([], BOOLEAN)
+        try:
+            found = self.function(*arrays)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise self._raised(arrays, error) from error
+        return self._checked(found, rows)
+
+    def _check(self, argument: Expression, type: pa.DataType) -> None:
+        if isinstance(argument, Literal):
+            cast(argument, type)
+            return
+        given = plain(argument).type
+        if given != type and common(given, type) != type:
+            said = f"a {name(given)} where it takes a {name(type)}"
+            raise wrong(said, f"CAST it, or declare the predicate for other types than {self.describe()}")
+
+    def _checked(self, found: Any, rows: int) -> pa.Array:
+        if isinstance(found, pa.ChunkedArray):
+            found = found.combine_chunks()
+        if isinstance(found, np.ndarray) and found.ndim == 1 and found.dtype == np.bool_:
+            found = pa.array(found)
+        if not isinstance(found, pa.Array):
+            raise self._error(f"gave a {_kind(found)} instead of an array of booleans", "let it give a pyarrow array")
+        if pa.types.is_null(found.type):
+            found = pa.nulls(len(found), BOOLEAN)
+        if found.type != BOOLEAN:
+            raise self._error(f"gave values of type {found.type} instead of booleans", "let it give booleans")
+        if len(found) != rows:
+            raise self._error(f"gave {len(found)} values for {rows} rows", "let it give one boolean for each row")
+        return found
+
+    def _raised(self, arrays: Sequence[pa.Array], error: Exception) -> QueryError:
+        """What to say of an error: of the first row that it is raised for alone, if there is one."""
+        begin, end = 0, len(arrays[0])
+        while end - begin > 1:
+            middle = (begin + end) // 2
+            for part in ((begin, middle), (middle, end)):
+                found = self._error_of([array.slice(part[0], part[1] - part[0]) for array in arrays])
+                if found is not None:
+                    (begin, end), error = part, found
+                    break
+            else:
+                return self._error(
+                    f"raised {error!r} for {end - begin} rows together, and for neither half alone", _CORRECT
+                )
+        shown = ", ".join(_shown(array[begin]) for array in arrays)
+        return self._error(f"raised {error!r} for {self.name}({shown})", _CORRECT)
+
+    def _error_of(self, arrays: Sequence[pa.Array]) -> Exception | None:
+        try:
+            self.function(*arrays)
+        except MemoryError:
+            raise
+        except Exception as error:
+            return error
+        return None
+
+    def _error(self, message: str, remedy: str) -> QueryError:
+        end = "register it again and repeat the step, which kept nothing; or drop the query first"
+        return QueryError(f"the predicate {message}", place=f"predicate {self.describe()}", remedy=f"{remedy}, {end}")
+
+
+_CORRECT = "correct it, NULL is for what it cannot say"
+
+
+def _kind(value: Any) -> str:
+    return f"{value.dtype} {type(value).__name__}" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def _shown(value: pa.Scalar) -> str:
+    text = repr(value.as_py()) if value.is_valid else "NULL"
+    return text if len(text) <= WIDEST else f"{text[:WIDEST]}..."
+
 
 ENTRY_POINTS = "midstream.predicates"
 """The group of entry points by which a package offers predicates: by name what `midstream.predicate` gave."""

@@ -8,8 +8,7 @@ from typing import Any
 
 from pyspark.serializers import CloudPickleSerializer
 
-from midstream.expr.user_predicate import UserPredicate
-from midstream.expr.user_predicates import needed, take
+from midstream.expr.user_predicates import UserPredicate, needed, take
 from midstream.model.errors import QueryError
 
 

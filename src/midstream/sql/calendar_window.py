@@ -19,7 +19,7 @@ from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
 from midstream.sql.bind import Binder
 from midstream.sql.dialect import CqlText
-from midstream.sql.error_at import error_at
+from midstream.sql.place import error_at
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from midstream.expr.functions import known_function
 from midstream.expr.types import working_type
-from midstream.expr.user_predicate import UserPredicate
-from midstream.expr.user_predicates import register
+from midstream.expr.user_predicates import UserPredicate, register
 from midstream.model.errors import LanguageError, QueryError
 from midstream.sql.ddl import parse_ddl
 from midstream.sql.dialect import Midstream

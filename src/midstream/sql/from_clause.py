@@ -15,9 +15,8 @@ from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.words import suggest
 from midstream.sql.dialect import WINDOW_REMEDY, CqlText, WindowClause
-from midstream.sql.error_at import error_at
 from midstream.sql.latest_rows import ASOF_SHAPE
-from midstream.sql.place import offset_of, place, place_of
+from midstream.sql.place import error_at, offset_of, place, place_of
 from midstream.sql.scope import Scope, find_name
 from midstream.sql.subqueries import Selected, common_tables, selected
 

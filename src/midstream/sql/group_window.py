@@ -21,13 +21,53 @@ from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
 from midstream.sql.bind import Binder
 from midstream.sql.dialect import CqlText, WindowFunction
-from midstream.sql.error_at import error_at
-from midstream.sql.place import place
-from midstream.sql.session_window import SessionWindow
+from midstream.sql.place import error_at, place
 from midstream.sql.sql_tree import sql_of
-from midstream.sql.window_words import FIELDS, WINDOW_CALLS
 
-_BOUNDS = {"window_start": "start", "window_end": "end"}
+WINDOW_CALLS = {"TUMBLE": 3, "HOP": 4, "CUMULATE": 4, "WINDOW": 4, "SESSION": 2, "SESSION_WINDOW": 2}
+"""By name the most arguments: the timestamp and durations, the last of which may be how far windows are moved. HOP
+gives its slide first, CUMULATE its step, Spark's `window` its size.
+"""
+
+FIELDS = ("WINDOW", "SESSION_WINDOW")
+"""The windows of Spark, whose bounds are fields."""
+
+_BOUNDS = ("start", "end")
+
+
+def is_window_call(node: exp.Expr) -> bool:
+    """Whether an expression of GROUP BY is a window.
+
+    >>> is_window_call(exp.Anonymous(this="TUMBLE")), is_window_call(exp.column("k"))
+    (True, False)
+    """
+    return isinstance(node, exp.Anonymous) and node.name.upper() in WINDOW_CALLS
+
+
+def is_window_function(node: exp.Expr) -> bool:
+    """Whether an expression is a window, or the bound of one that has the same arguments.
+
+    >>> is_window_function(exp.Anonymous(this="TUMBLE_END")), is_window_function(exp.Anonymous(this="F"))
+    (True, False)
+    """
+    base, _, bound = node.name.lower().rpartition("_")
+    bounding = isinstance(node, exp.Anonymous) and base in ("tumble", "hop", "cumulate", "session") and bound in _BOUNDS
+    return bounding or is_window_call(node)
+
+
+def is_window_bound(node: exp.Expr) -> bool:
+    """Whether an item of the select list says which window it is: `window_end`, `window.end`, `TUMBLE_END(...)`, `_ts`.
+
+    >>> is_window_bound(exp.column("window_end")), is_window_bound(exp.column("k"))
+    (True, False)
+    """
+    name = node.name.lower()
+    if isinstance(node, exp.Column):
+        return name in ("window_start", "window_end", TIME_COLUMN) or (node.table.upper() in FIELDS and name in _BOUNDS)
+    return is_window_function(node) and not is_window_call(node)
+
+
+_BOUNDS_WINDOW = {"window_start": "start", "window_end": "end"}
 _SHAPES = (
     "TUMBLE(ts, size), HOP(ts, slide, size), CUMULATE(ts, step, size), window(ts, size, slide) or SESSION(ts, gap)"
 )
@@ -105,7 +145,7 @@ def _with_function(found: CqlText, tree: exp.Select, windowed: WindowFunction) -
     """The query that reads TABLE(TUMBLE(...)), grouped by the window that `window_start` and `window_end` stand for."""
 
     def plain(node: exp.Expr) -> exp.Expr:
-        named = isinstance(node, exp.Column) and node.name.lower() in _BOUNDS
+        named = isinstance(node, exp.Column) and node.name.lower() in _BOUNDS_WINDOW
         return exp.column(node.name.lower()) if named else node
 
     rewritten = tree.copy()
@@ -115,7 +155,7 @@ def _with_function(found: CqlText, tree: exp.Select, windowed: WindowFunction) -
     rewritten.set("expressions", [item.transform(plain) for item in rewritten.expressions])
     clause = rewritten.args.get("group")
     groups = [node.transform(plain) for node in clause.expressions] if clause is not None else []
-    others = [node for node in groups if not (isinstance(node, exp.Column) and node.name in _BOUNDS)]
+    others = [node for node in groups if not (isinstance(node, exp.Column) and node.name in _BOUNDS_WINDOW)]
     sessions = windowed.call.name.upper() == "SESSION"
     if sessions and sorted(windowed.partition) != sorted(node.name.upper() for node in others):
         remedy = "name in PARTITION BY, after the stream, the columns that GROUP BY names in addition to the window"
@@ -221,10 +261,10 @@ def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow,
     name = _name(node)
     if isinstance(node, exp.Column):
         called = node.name.lower()
-        if node.table.upper() in FIELDS and called in _BOUNDS.values():
+        if node.table.upper() in FIELDS and called in _BOUNDS_WINDOW.values():
             return called
         own = {column.name.lower() for alias, _ in binder.scope.sources for column in binder.scope.columns(alias)}
-        return None if node.table or called in own else _BOUNDS.get(called)
+        return None if node.table or called in own else _BOUNDS_WINDOW.get(called)
     if name in WINDOW_CALLS:
         raise error_at(
             found.text,
@@ -247,3 +287,19 @@ def _name(node: exp.Expr) -> str:
 def _shown(node: exp.Expr) -> str:
     name = _name(node)
     return {"WINDOW": "window(...)", "SESSION_WINDOW": "session_window"}.get(name, name)
+
+
+@dataclass(frozen=True)
+class SessionWindow:
+    """Sessions by `gap` microseconds."""
+
+    gap: int
+    node: exp.Expr
+
+    def window(self) -> Window:
+        """The window of the source: a row that has come is the operator's, who keeps it until its session is over."""
+        return Window("range", 0)
+
+    def boundary(self, name: str) -> exp.Expr:
+        """The `start` or `end` of a result, of which the time is the session's end."""
+        return exp.column(TIME_COLUMN) if name == "end" else exp.column(START, GROUPED)

@@ -17,12 +17,10 @@ from midstream.sql.aggregate_calls import FUNCTIONS, KNOWN, aggregate_call, as_k
 from midstream.sql.bind import Binder
 from midstream.sql.calendar_window import CalendarWindow
 from midstream.sql.dialect import CqlText
-from midstream.sql.error_at import error_at, not_in_language
-from midstream.sql.group_window import CumulativeWindow, GroupWindow
-from midstream.sql.place import place, word_at
+from midstream.sql.group_window import CumulativeWindow, GroupWindow, SessionWindow
+from midstream.sql.place import error_at, not_in_language, place, word_at
 from midstream.sql.scope import Scope, find_name
 from midstream.sql.select_list import named_item, star, unique
-from midstream.sql.session_window import SessionWindow
 
 
 def grouped(

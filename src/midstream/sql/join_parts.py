@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import pyarrow as pa
 from sqlglot import exp
 
 from midstream.expr.coerce import literal
-from midstream.expr.expression import Column, Expression
+from midstream.expr.expression import TIME_COLUMN, Call, Column, Expression
 from midstream.expr.functions import call
 from midstream.expr.types import TIMESTAMP, TIMESTAMPTZ
 from midstream.logical.join_times import JoinTimes, Meeting, whole
@@ -24,20 +25,154 @@ from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
 from midstream.sql.answer_streams import TIME_SHOWN
+from midstream.sql.bind import Binder
 from midstream.sql.calendar_window import calendar_units
-from midstream.sql.dialect import CqlText
+from midstream.sql.dialect import CqlText, WindowClause
 from midstream.sql.enrichment import names_read
 from midstream.sql.from_clause import FromClause
-from midstream.sql.join_order import JoinOrder, blocks_of, joined_sources
-from midstream.sql.join_windows import by_answers, is_result_time
+from midstream.sql.group_window import is_window_call, is_window_function
+from midstream.sql.join_order import JoinedSource, JoinOrder, blocks_of, joined_sources
 from midstream.sql.outer_join_clause import check_outer_joins, is_outer
-from midstream.sql.part_tree import PartWriter, WrittenPart, is_part_of
 from midstream.sql.parts import Statement
-from midstream.sql.place import place
-from midstream.sql.rank_limit import is_over
-from midstream.sql.scope import NOT_STARRED, Scope, event_time
+from midstream.sql.place import error_at, place, standing_at
+from midstream.sql.scope import NOT_STARRED, Scope, event_time, find_name
+from midstream.sql.sql_tree import column_of, join_of, source_of, titled
+from midstream.sql.subqueries import as_subquery, common_tables
+from midstream.sql.top_n_clause import is_over
 from midstream.sql.unnested import LISTS
-from midstream.sql.window_words import is_window_call
+
+
+@dataclass(frozen=True)
+class WrittenPart:
+    """A part: its name and tree, under which alias its answers are read, the sources that it joins, by their alias and
+    name the columns that it answers, and all of these in order, as their query is to have them.
+    """
+
+    name: str
+    statement: Statement
+    alias: str
+    aliases: tuple[str, ...]
+    columns: Mapping[tuple[str, str], Column]
+    answers: tuple[Column, ...]
+
+    def time(self, alias: str) -> Column:
+        """The event time of a source's row; NULL where it was padded."""
+        return self.columns[alias, TIME_COLUMN]
+
+
+@dataclass(frozen=True)
+class PartWriter:
+    """Writes the text of parts of a query. `read` are the names of columns, in small letters, that it may read, None
+    for all; `streams` by alias other names of streams than the text has.
+    """
+
+    order: JoinOrder
+    tree: exp.Select
+    read: frozenset[str] | None
+    streams: Mapping[str, str]
+
+    def write(self, count: int, timed: str | None = None) -> WrittenPart:
+        """The part that joins the first blocks. Its answers have the event times of all rows that it joins, and of a
+        source that is `timed` have this for their own.
+
+        Where it runs already, but began when streams were declared with their columns in another order, it is that one.
+        """
+        columns, streams = self._columns(count), self.order.streams
+        found = self._written(columns, count, timed)
+        if found.name in streams:
+            return found
+        titles = {answer.name for answer in found.answers}
+        for name, stream in streams.items():
+            if is_part_of(name, stream, found.alias) and titles == {*stream.columns.names} & titles:
+                order = {title: at for at, title in enumerate(stream.columns.names)}
+                ordered = sorted(columns, key=lambda one: order[found.columns[one[:2]].name])
+                if (again := self._written(ordered, count, timed)).name == name:
+                    return again
+        return found
+
+    def _written(self, read: Sequence[tuple[str, str, pa.DataType]], count: int, timed: str | None) -> WrittenPart:
+        visible = self.order.visible(count)
+        alias = "_".join(visible)
+        while find_name(alias, (source.alias for source in self.order.sources)):
+            alias += "_"
+        items, columns, answers = list[exp.Expr](), dict[tuple[str, str], Column](), list[Column]()
+        for source, name, kind in read:
+            title = f"{source}.{name}"
+            while any(title.lower() == other.name.lower() for other in answers):
+                title += "_"
+            items.append(titled(*self._shown(source, name), title))
+            columns[source, name] = Column(kind, alias, title)
+            answers.append(columns[source, name])
+        if timed is not None:
+            items.append(titled(timed, TIME_COLUMN, TIME_COLUMN))
+            answers.append(Column(self.order.within(count).moment, alias, TIME_COLUMN))
+        tree = self._from(count)
+        tree.set("expressions", items)
+        where = [self._condition(node, count) for block in self.order.blocks[:count] for node in block.where]
+        tree.set("where", exp.Where(this=exp.and_(*where)) if where else None)
+        part = Statement(self.order.found.text, tree, is_part=True)
+        return WrittenPart(part.name(alias), part, alias, visible, columns, tuple(answers))
+
+    def _columns(self, count: int) -> list[tuple[str, str, pa.DataType]]:
+        """The columns that may be read of the first blocks, and the times of all rows."""
+        scope = self.order.within(count)
+        found = [
+            (alias, column.name, column.type)
+            for alias, _ in scope.sources
+            for column in scope.columns(alias)
+            if self.read is None or column.name.lower() in self.read
+        ]
+        return [*found, *((alias, TIME_COLUMN, scope.moment) for alias in self.order.visible(count))]
+
+    def _shown(self, alias: str, name: str) -> tuple[str, str]:
+        if self.order.home(alias) == alias:
+            return alias, name
+        view = self.order.scope.views[alias, name]
+        assert isinstance(view, Column)
+        return view.alias, view.name
+
+    def _from(self, count: int) -> exp.Select:
+        tree = exp.Select()
+        for at, block in enumerate(self.order.blocks[:count]):
+            for number, one in enumerate(block.joined):
+                if tree.args.get("from_") is None:
+                    tree.set("from_", exp.From(this=self._source(one)))
+                    continue
+                seen = [source.alias for source in block.sources[: number + 1]]
+                on = [self._condition(node, at, seen) for node in one.on]
+                tree.append("joins", join_of(block.kind, self._source(one), on))
+        return tree
+
+    def _source(self, one: JoinedSource) -> exp.Expr:
+        alias, window, node = one.source.alias, one.source.window, one.table
+        common = common_tables(self.order.found.text, self.tree).get(node.name.lower())
+        stream = self.streams.get(alias, one.source.stream)
+        if alias not in self.streams and isinstance(node, exp.Table) and common is not None:
+            source: exp.Expr = as_subquery(common, node)
+        elif alias not in self.streams and isinstance(node, exp.Subquery):
+            source = source_of(node, alias)
+        else:
+            source = source_of(standing_at(exp.Table(this=exp.to_identifier(stream, quoted=True)), node), alias)
+        if window is not None:
+            source.set("window", WindowClause(one.offset, window))
+        return source
+
+    def _condition(self, node: exp.Expr, count: int, also: Sequence[str] = ()) -> exp.Expr:
+        """A condition with the sources of its columns written out."""
+        binder = Binder(self.order.found.text, self.order.within(count, also))
+
+        def named(part: exp.Expr) -> exp.Expr:
+            if not isinstance(part, exp.Column):
+                return part
+            column, fields = binder.named(part)
+            return standing_at(column_of(*self._shown(column.alias, column.name), fields), part)
+
+        return exp.Paren(this=node.copy().transform(named))
+
+
+def is_part_of(name: str, stream: StreamSchema, alias: str) -> bool:
+    """Whether a stream, by its name, is the answers of a part that is read under an alias."""
+    return stream.answers_of == (name,) and name.startswith(f"{alias.lower()}-")
 
 
 @dataclass(frozen=True)
@@ -269,3 +404,70 @@ def _within(own: Expression, other: Expression, size: float | None, other_size: 
     if low is not None:
         return call("ge", own, low)
     return None if high is None else call("le", own, high)
+
+
+def by_answers(found: CqlText, tree: exp.Select, order: JoinOrder) -> tuple[exp.Select, str | None]:
+    """The query with its window to group by over the time of the join's answers, `_ts`, and the source whose rows give
+    them that, None where it is that of the results. Raises LanguageError for any other time.
+    """
+    clause = tree.args.get("group")
+    node = next((node for node in clause.expressions if is_window_call(node)), None) if clause is not None else None
+    over = tree.find(exp.Window) if is_over(tree) else None
+    units = calendar_units(tree) if node is None and over is None and found.every is None else []
+    times = node.expressions[:1] if node is not None else [c for unit in units for c in unit.find_all(exp.Column)][:1]
+    if over is not None:
+        times = [key.this for key in (over.args["order"].expressions if over.args.get("order") is not None else ())][:1]
+    if not times:
+        return tree, None
+    asked = times[0]
+    what = "a window to group by" if over is None else "a window in order"
+    if is_result_time(asked):
+        return tree, None
+    alias = _source_of(Binder(found.text, order.within(len(order.blocks))).bind(asked), order)
+    if alias is None:
+        sources = ", ".join(
+            f"{one}.{order.streams[_stream(order, one)].timestamp}" for one in sorted(order.times.always)
+        )
+        remedy = f"write {TIME_COLUMN}, the time of a result{f'; or one of {sources}' if sources else ''}"
+        raise error_at(found.text, asked, f"{what} of what is not an event time", remedy)
+    if alias not in order.times.always:
+        remedy = f"group by {TIME_COLUMN}, the time of a result"
+        raise error_at(found.text, asked, f"{what} of the time of {alias!r}, which the join may pad", remedy)
+    if order.times.late[alias] == inf:
+        remedy = f"write [RANGE n unit], or group by {TIME_COLUMN}, the time of a result"
+        raise error_at(found.text, asked, f"{what} of the time of {alias!r}, whose rows stay forever", remedy)
+
+    unit_kinds = (exp.TimestampTrunc, exp.DateTrunc)
+
+    def timed(part: exp.Expr) -> exp.Expr:
+        if is_window_function(part) and part.expressions and part.expressions[0] == asked:
+            part.set("expressions", [exp.column(TIME_COLUMN), *part.expressions[1:]])
+        if isinstance(part, exp.Ordered) and part.this == asked and part.find_ancestor(exp.Window) is not None:
+            part.set("this", exp.column(TIME_COLUMN))
+        return exp.column(TIME_COLUMN) if part == asked and part.find_ancestor(*unit_kinds) in units else part
+
+    rewritten = tree.copy()
+    for key in ("group", "having", "qualify"):
+        if rewritten.args.get(key) is not None:
+            rewritten.set(key, rewritten.args[key].transform(timed))
+    rewritten.set("expressions", [item.transform(timed) for item in rewritten.expressions])
+    return rewritten, alias
+
+
+def is_result_time(node: exp.Expr) -> bool:
+    """Whether a node is `_ts`, the time of a result."""
+    return isinstance(node, exp.Column) and not node.table and node.name == TIME_COLUMN
+
+
+def _source_of(time: Expression, order: JoinOrder) -> str | None:
+    """The source whose rows' event time an expression is."""
+    if isinstance(time, Call) and time.function == "moment":
+        time = time.arguments[0]
+    if not isinstance(time, Column) or time.alias not in order.times.present:
+        return None
+    event_time = order.streams[_stream(order, time.alias)].timestamp
+    return time.alias if time.name in (TIME_COLUMN, event_time) else None
+
+
+def _stream(order: JoinOrder, alias: str) -> str:
+    return next(source.stream for source in order.sources if source.alias == alias)

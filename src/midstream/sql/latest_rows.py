@@ -15,12 +15,10 @@ from sqlglot import exp
 from midstream.expr.expression import TIME_COLUMN
 from midstream.model.errors import LanguageError
 from midstream.model.window import Window
-from midstream.sql.anded import anded
 from midstream.sql.dialect import CqlText, WindowClause
-from midstream.sql.error_at import error_at
-from midstream.sql.place import offset_above, standing_at
-from midstream.sql.rank_limit import is_rank, rank_asked
-from midstream.sql.ranked_subquery import select_of
+from midstream.sql.place import error_at, offset_above, standing_at
+from midstream.sql.sql_tree import anded
+from midstream.sql.top_n_clause import is_rank, rank_asked, select_of
 
 ASOF_SHAPE = "write A ASOF JOIN B [RANGE 5 MINUTES] ON A.k = B.k AND A.ts >= B.ts, with the timestamps of both streams"
 _FIRST_SHAPE = (

@@ -23,10 +23,9 @@ from midstream.model.window import Window
 from midstream.sql.aggregate_calls import KNOWN, aggregate_call, as_known, result_type
 from midstream.sql.bind import Binder
 from midstream.sql.dialect import CqlText
-from midstream.sql.error_at import error_at
 from midstream.sql.group_window import duration
 from midstream.sql.moments import columns_of_time
-from midstream.sql.place import place, word_at
+from midstream.sql.place import error_at, place, word_at
 from midstream.sql.scope import Scope, find_name
 from midstream.sql.select_list import outputs_of
 from midstream.sql.top_n_clause import order_key, partition_group

@@ -24,7 +24,6 @@ from midstream.sql.bind import Binder
 from midstream.sql.calendar_window import CalendarWindow, calendar_window
 from midstream.sql.clauses import Clauses, clauses_of
 from midstream.sql.enrichment import EnrichedStream
-from midstream.sql.error_at import error_at
 from midstream.sql.from_clause import (
     check_predicates,
     check_rows_windows,
@@ -32,21 +31,20 @@ from midstream.sql.from_clause import (
     difference_of,
     event_times,
 )
-from midstream.sql.group_window import GroupWindow, group_window
+from midstream.sql.group_window import GroupWindow, SessionWindow, group_window
 from midstream.sql.grouping import grouped
 from midstream.sql.join_parts import JoinPart, may_join
 from midstream.sql.moments import moments
 from midstream.sql.outer_join_clause import check_evaluable, outer_join_of, placed, scope_above
 from midstream.sql.over_clause import over_rows
 from midstream.sql.parts import Statement, not_too_deep
+from midstream.sql.place import error_at
 from midstream.sql.qualified import node_of
-from midstream.sql.rank_limit import is_over
 from midstream.sql.relation_operator import check_relation, related
 from midstream.sql.scope import Scope
 from midstream.sql.select_list import outputs_of
-from midstream.sql.session_window import SessionWindow
 from midstream.sql.table_join import LookedUp, keys_of_streams, looked_up
-from midstream.sql.top_n_clause import ranked
+from midstream.sql.top_n_clause import is_over, ranked
 
 
 def parse_query(

@@ -23,14 +23,13 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from midstream.expr.expression import TIME_COLUMN
 from midstream.model.errors import LanguageError
-from midstream.sql.alternatives_of_existence import with_alternatives_apart
 from midstream.sql.dialect import statement, tokenize
+from midstream.sql.existence import with_alternatives_apart
 from midstream.sql.latest_rows import with_latest_rows
 from midstream.sql.place import place, standing_at
-from midstream.sql.rank_limit import is_rank
-from midstream.sql.ranked_groups import with_groups_apart
 from midstream.sql.set_operations import operands, over, selects_of, stream_of
 from midstream.sql.sql_tree import sql_of
+from midstream.sql.top_n_clause import is_rank, with_groups_apart
 from midstream.sql.unnested import LISTS
 from midstream.sql.window_tables import with_window_columns
 

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from midstream.model.errors import LanguageError
+
 
 def place(text: str, offset: int) -> str:
     """The line and column of an offset, both from 1, as errors name them.
@@ -71,3 +73,18 @@ def standing_at(made: NodeT, node: exp.Expr) -> NodeT:
     for part in made.walk():
         part.meta.setdefault("start", offset)
     return made
+
+
+def error_at(text: str, node: exp.Expr, message: str, remedy: str) -> LanguageError:
+    """The error to raise for a node of a text.
+
+    >>> import sqlglot
+    >>> print(error_at("SELECT a, b", sqlglot.parse_one("SELECT a, b").expressions[1], "unknown column", "use a"))
+    unknown column (at line 1, column 11). Remedy: use a
+    """
+    return LanguageError(message, place=place_of(text, node), remedy=remedy)
+
+
+def not_in_language(text: str, node: exp.Expr, what: str, remedy: str) -> LanguageError:
+    """The error to raise for a node of what SQL has and this language has not."""
+    return error_at(text, node, f"{what} is not part of the language", remedy)

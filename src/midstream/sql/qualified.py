@@ -18,7 +18,7 @@ from midstream.logical.query import LOGICAL_NODES, LogicalNode
 from midstream.model.discovery import kinds
 from midstream.model.errors import LanguageError
 from midstream.sql.bind import Binder
-from midstream.sql.error_at import error_at
+from midstream.sql.place import error_at
 
 
 class QualifyNode(LogicalNode, family=True):

@@ -11,12 +11,11 @@ from midstream.logical.query import Output
 from midstream.model.errors import LanguageError
 from midstream.sql.bind import Binder
 from midstream.sql.dialect import SHAPE, CqlText
-from midstream.sql.error_at import error_at
-from midstream.sql.place import place, place_of
+from midstream.sql.group_window import is_window_bound, is_window_call
+from midstream.sql.place import error_at, place, place_of
 from midstream.sql.scope import Scope
 from midstream.sql.set_operations import operation_of
 from midstream.sql.sql_tree import sql_of
-from midstream.sql.window_words import is_window_bound, is_window_call
 
 _REFUSED = {
     "order": ("ORDER BY", "leave it out: results come in the order of their time"),

@@ -16,7 +16,7 @@ from sqlglot import exp
 from midstream.expr.expression import Column, Expression
 from midstream.model.schema import StreamSchema, TableSchema
 from midstream.sql.bind import Binder
-from midstream.sql.error_at import not_in_language
+from midstream.sql.place import not_in_language
 from midstream.sql.scope import NOT_STARRED, Scope, find_name, starred
 from midstream.sql.select_list import outputs_of
 

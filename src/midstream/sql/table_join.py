@@ -23,12 +23,11 @@ from midstream.logical.query import BandPredicate, EquiPredicate, Lookup, Lookup
 from midstream.logical.row_checks import beside
 from midstream.model.errors import LanguageError
 from midstream.model.schema import VERSION, StreamSchema, TableSchema
-from midstream.sql.anded import anded
 from midstream.sql.bind import Binder
 from midstream.sql.dialect import CqlText
-from midstream.sql.error_at import error_at, not_in_language
-from midstream.sql.place import place, place_of
+from midstream.sql.place import error_at, not_in_language, place, place_of
 from midstream.sql.scope import NOT_STARRED, Scope, find_name
+from midstream.sql.sql_tree import anded
 from midstream.sql.subqueries import Shown, common_tables, selected, shown_of
 
 _VERSION = pa.field(VERSION, INT64, metadata=NOT_STARRED)

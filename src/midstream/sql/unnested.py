@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from midstream.sql.error_at import error_at
-from midstream.sql.place import word_at
-from midstream.sql.rank_limit import is_over
+from midstream.sql.place import error_at, word_at
 from midstream.sql.sql_tree import sql_of
+from midstream.sql.top_n_clause import is_over
 
 UNNAMED = "unnest"
 """What the items of a list that has no name are called: in FROM, and, behind blanks, in the select list."""

@@ -14,10 +14,8 @@ from sqlglot import exp
 
 from midstream.expr.shaped_rules import MOST_WINDOWS
 from midstream.sql.dialect import WindowFunction
-from midstream.sql.error_at import error_at
-from midstream.sql.group_window import duration
-from midstream.sql.place import standing_at
-from midstream.sql.window_words import WINDOW_CALLS
+from midstream.sql.group_window import WINDOW_CALLS, duration
+from midstream.sql.place import error_at, standing_at
 
 _SHAPE = "write TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECONDS))"
 _GROUPING = ("group", "having", "qualify", "distinct")

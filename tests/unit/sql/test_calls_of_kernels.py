@@ -13,10 +13,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from midstream.expr.evaluate import Columns, evaluate, evaluate_checked, holds
+from midstream.expr.evaluate import Columns, evaluate, evaluate_checked, holds, is_whole
 from midstream.expr.expression import Column, Expression
-from midstream.expr.kernels import letters
-from midstream.expr.whole_numbers import is_whole
+from midstream.expr.kernels import text as letters
 from midstream.model.schema import StreamSchema
 from midstream.sql.parse import parse_query
 

@@ -9,7 +9,7 @@ import pytest
 
 from midstream.expr.evaluate import evaluate_checked
 from midstream.expr.expression import Expression
-from midstream.expr.kernels.letters import LONGEST
+from midstream.expr.kernels.text import LONGEST
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.sql.parse import parse_query

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.expr.kernels.datum import Datum
-from midstream.expr.kernels.letters import each_different
+from midstream.expr.kernels.text import each_different
 
 _STEP = re.compile(r'\."((?:[^"\\]|\\.)*)"|\[(-?\d+)\]')
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
