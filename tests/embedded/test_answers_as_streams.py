@@ -59,7 +59,7 @@ def test_a_stream_of_answers_is_there_as_long_as_a_query_reads_it() -> None:
     one.add_query("again", "SELECT k, s FROM joined")
     one.add_query("thrice", f"SELECT x.k, A.v FROM joined x {W}, A {W} WHERE x.k = A.k")
     assert pushed(one, 1)["again"] == [{"k": 1, "s": 3}]
-    with pytest.raises(ms.QueryError, match="cannot be dropped, its answers are read by again, thrice"):
+    with pytest.raises(ms.QueryError, match="cannot be dropped while queries read its answers: again, thrice"):
         one.drop_query("joined")
     with pytest.raises(ms.InputError, match="no stream 'joined'"):
         one.push({"joined": rows(2)})

@@ -59,5 +59,5 @@ def test_all_columns_are_those_of_the_stream_as_it_is_now(tmp_path: Path) -> Non
 
 
 def test_more_columns_of_all_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ms.CheckpointError, match=r"nobody joins A, B with these columns, .* has others: A\.w \("):
+    with pytest.raises(ms.CheckpointError, match=r"no query joins A, B with these columns, .* has others: A\.w \("):
         answers(tmp_path, CHAINS["all"], {"A": (*COLUMNS, "w BIGINT")})

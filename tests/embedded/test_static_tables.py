@@ -190,7 +190,7 @@ REFUSED = {
     "SELECT A.k FROM rates r LEFT JOIN A ON r.k = A.k": "outer join of a table with a stream",
     "SELECT A.k FROM A, rates [RANGE 5 SECONDS] r WHERE r.k = A.k": "neither a static table nor a list has a window",
     "SELECT A.k FROM A JOIN rates FOR SYSTEM_TIME AS OF A.ts AS r ON r.k = A.k": "0 columns of a date or time",
-    "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k": "0 conditions that its time is no later",
+    "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k": "0 conditions of time",
     "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k AND r.w > A.k": "on 'r.w > A.k'",
     "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k AND r.name <= 'x'": "by what is not a time",
     "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k AND r.w <= A.k WINDOW 5 SECONDS": "over static tables alone",
@@ -261,7 +261,7 @@ if __name__ == "__main__":
 def test_a_table_is_dropped_once_no_query_reads_it(tmp_path: Path) -> None:
     with the_engine(tmp_path / "c", rates((1, 10))) as engine:
         engine.push(rows(1))
-        with pytest.raises(ms.MidstreamError, match="is read by q, counts") as caught:
+        with pytest.raises(ms.MidstreamError, match="queries read it: q, counts") as caught:
             engine.drop_table("rates")
         assert caught.value.remedy == "drop them first"
         engine.drop_query("q")

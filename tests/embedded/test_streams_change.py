@@ -28,7 +28,7 @@ def test_a_stream_leaves_an_engine_and_comes_back(tmp_path: Path) -> None:
         engine.add_query("a", "SELECT A.k FROM A")
         engine.add_query("b", "SELECT B.k FROM B")
         engine.push({"A": rows(1), "B": rows(1, second=50)})
-        for name, message in (("B", "it is read by b"), ("C", "there is no stream 'C'")):
+        for name, message in (("B", "while queries read it: b"), ("C", "there is no stream 'C'")):
             with pytest.raises(ms.QueryError, match=message):
                 engine.drop_stream(name)
         engine.drop_query("b")

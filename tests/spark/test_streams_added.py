@@ -63,7 +63,7 @@ def test_streams_come_while_it_runs_and_at_a_restart(spark: SparkSession, tmp_pa
     until(run, A=10)
     with pytest.raises(ms.InputError, match="there is a stream 'A' already"):
         run.stream("A", frame(spark, tmp_path, "B"), timestamp="ts", lateness="1 hour")
-    with pytest.raises(ms.QueryError, match="it is read by alone"):
+    with pytest.raises(ms.QueryError, match="while queries read it: alone"):
         run.drop_stream("A")
     run.stop()
 

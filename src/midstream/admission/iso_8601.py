@@ -120,7 +120,7 @@ def _durations(texts: pa.Array) -> pa.Array:
             total = pc.add_checked(total, _microseconds(held["day"], _UNITS["d"]))
         found = pc.coalesce(found, total)
     if found.null_count > texts.null_count:
-        raise pa.ArrowInvalid("one of the texts is not a duration")
+        raise pa.ArrowInvalid("one of the strings is not a duration")
     return found.cast(pa.duration("us"))
 
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from midstream.pipeline.reported import Reported
 
 PLAIN_EVERY = 10.0
-"""Seconds between lines of life where they cannot be renewed in place: in a file, or what a service manager keeps."""
+"""Seconds between lines of life where a line cannot be overwritten: in a file, or what a service manager keeps."""
 
 
 class RunConsole:
     """Report on a running job on standard output; use it as a context manager. `quiet` prints nothing.
 
-    On a terminal it renews the last line. Elsewhere it prints a line every 10 seconds in which a step ran. Until the
-    first step begins, the line on a terminal says what the job is `doing`.
+    On a terminal it overwrites the last line, which says what the job is `doing` until the first step begins. Elsewhere
+    it prints a line every 10 seconds in which a step ran.
     """
 
     def __init__(self, quiet: bool, doing: str) -> None:

@@ -48,7 +48,7 @@ def state(
             print_table(f"{operator}: {len(shown)} of {table.num_rows:,} rows", table.column_names, values)
         return
     if rows != SHOWN:
-        raise WrongUse("rows of what?", place="--rows", remedy="name one with --operator")
+        raise WrongUse("the operator is missing", place="--rows", remedy="name one with --operator")
     with busy("reading the states", as_json):
         held = [one for one in checkpoint.states(at) if query is None or query in one.queries]
     if as_json:

@@ -33,7 +33,11 @@ class _Answer(StepCommand, family=True):
     @override
     def apply(self, draft: Draft) -> None:
         if bool(self.query) == (self.lanes is not None):
-            raise QueryError("an answer needs one proposal", place=self.kind, remedy="name either a query or the lanes")
+            raise QueryError(
+                "the command names no proposal, or two",
+                place=self.kind,
+                remedy="name either a query or the lanes",
+            )
         if self.lanes is not None:
             answer_proposal(draft, self.lanes, self.state)
             self._go_on(draft, Rescale(self.lanes))

@@ -36,7 +36,7 @@ class DropStream(StepCommand):
         readers = [name for name, entry in manifest.queries.items() if self.stream in query_of(entry).children]
         if readers:
             raise QueryError(
-                f"stream {self.stream!r} cannot be dropped, it is read by {', '.join(readers)}",
+                f"stream {self.stream!r} cannot be dropped while queries read it: {', '.join(readers)}",
                 place=place,
                 remedy=f"drop {'it' if len(readers) == 1 else 'them'} first",
             )

@@ -32,7 +32,7 @@ class DropTable(StepCommand):
             raise QueryError(f"there is no table {self.table!r}", place=place, remedy=f"use one of: {known}")
         if found := readers(manifest, self.table):
             raise QueryError(
-                f"table {self.table!r} cannot be dropped, it is read by {', '.join(found)}",
+                f"table {self.table!r} cannot be dropped while queries read it: {', '.join(found)}",
                 place=place,
                 remedy=f"drop {'it' if len(found) == 1 else 'them'} first",
             )

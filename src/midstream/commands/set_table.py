@@ -40,7 +40,7 @@ class SetTable(StepCommand):
             return
         elif known.schema.columns != schema.columns and (found := readers(manifest, self.table)):
             raise QueryError(
-                f"table {self.table!r} has other columns now, but is read by {', '.join(found)}",
+                f"table {self.table!r} has other columns now, but queries read it: {', '.join(found)}",
                 place=f"table {self.table}",
                 remedy=f"keep its columns, or drop what reads it first: {known.schema.columns.names}",
             )

@@ -114,7 +114,9 @@ def known_options(spec: SourceSpec, known: Set[str], place: str) -> dict[str, st
             f"the embedded engine knows no option {unknown[0]!r} of {spec.format}", place=place, remedy=ON_SPARK
         )
     if not options.get(MOST_FILES, "1").isdecimal():
-        raise InputError("maxFilesPerTrigger is not a whole number", place=place, remedy="make it one, such as 100")
+        raise InputError(
+            "maxFilesPerTrigger is not a whole number", place=place, remedy="use a whole number, such as 100"
+        )
     return options
 
 

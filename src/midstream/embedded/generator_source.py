@@ -157,7 +157,9 @@ class _Options:
         }
         length = self._duration("step", "1 second")
         if (most := max(value for _, value in rate.pieces) * length / SECOND) > MOST_ROWS:
-            raise self._fault("rate", f"makes {most:,.0f} rows in a step", f"make a step at most {MOST_ROWS:,} rows")
+            raise self._fault(
+                "rate", f"makes {most:,.0f} rows in a step", f"let a step have at most {MOST_ROWS:,} rows"
+            )
         for name, domain in domains.items():
             self._check_type(columns.field(name), domain)
         stream = GeneratedStream(
@@ -198,7 +200,7 @@ class _Options:
         """Return how many values a column has."""
         size, selectivity = f"{column}.values", f"{column}.selectivity"
         if size in self.given and selectivity in self.given:
-            raise self._fault(size, f"and {selectivity} say the same", "leave one of them out")
+            raise self._fault(size, f"and {selectivity} are both given", "leave one of them out")
         if selectivity in self.given:
             found = self._schedule(selectivity, self.given[selectivity], _a_selectivity)
             return Schedule(tuple((start, float(round(1 / value))) for start, value in found.pieces))
@@ -216,17 +218,17 @@ class _Options:
                 remedy = "0 or more" if reason == "below zero" else f"one that is {reason.removeprefix('not ')}"
                 raise self._fault(option, f"has {given.strip()}, which is {reason}", f"use {remedy}")
             if bool(word) != (number > 0):
-                raise self._fault(option, "has a first value that does not begin at 0, or another that does", _FORM)
+                raise self._fault(option, "has `from` at its first value, or lacks it at a later one", _FORM)
             start = self._microseconds(option, moment) / SECOND if word else 0.0
             if pieces and start <= pieces[-1][0]:
-                raise self._fault(option, f"does not go on in time at {part.strip()!r}", "put its parts in order")
+                raise self._fault(option, f"does not ascend in time at {part.strip()!r}", "put its parts in order")
             pieces.append((start, value))
         return Schedule(tuple(pieces))
 
     def _duration(self, option: str, default: str) -> int:
         found = self._microseconds(option, self.given.get(option, default))
         if not found:
-            raise self._fault(option, "is not a time at all", "make it longer, such as '1 second'")
+            raise self._fault(option, "is 0", "use a duration above 0, such as '1 second'")
         return found
 
     def _microseconds(self, option: str, text: str) -> int:

@@ -192,7 +192,7 @@ METRICS = (
     Metric(
         "midstream_queries_without_series",
         GAUGE,
-        "Queries without series: those beyond the oldest 1,000.",
+        "Queries without series, because 1,000 older queries have them.",
         (),
         _whole(lambda r: max(0, len(r.asked) - MOST_QUERIES)),
     ),

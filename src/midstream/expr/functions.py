@@ -237,7 +237,7 @@ def brought_functions() -> Mapping[str, ScalarFunction]:
     for name in found.keys() & CATALOGUE.keys():
         kind = type(found[name])
         raise MidstreamError(
-            f"midstream already has a function {name!r} already",
+            f"midstream already has a function {name!r}",
             place=f"function {name}, {kind.__module__}.{kind.__qualname__}",
             remedy="rename the function in the package, or uninstall the package",
         )

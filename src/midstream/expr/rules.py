@@ -297,7 +297,7 @@ def patterns(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def trims(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A text and literal characters to cut off."""
     if len(arguments) == 2 and not isinstance(arguments[1], Literal):
-        raise wrong("TRIM of characters that are not constant is not possible", "write them as a text")
+        raise wrong("TRIM of characters that are not constant is not possible", "write them as a string")
     return texts(arguments)
 
 
@@ -317,7 +317,7 @@ def joined(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def written(argument: Expression) -> Expression:
     """A value of any plain type as a text."""
     if family(argument.type) == "other":
-        raise wrong(f"a value of type {argument.type} cannot be a text", "name the parts of it that you mean")
+        raise wrong(f"a value of type {argument.type} cannot be a string", "name the parts of it that you mean")
     return cast(plain(argument), TEXT)
 
 

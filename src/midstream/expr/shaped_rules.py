@@ -43,7 +43,7 @@ def _text(argument: Expression) -> Expression:
 
 def _word(argument: Expression) -> Expression:
     if not isinstance(argument, Literal) or not isinstance(argument.value, str):
-        raise wrong("a text that is not a constant is not possible here", "write it as a text in quotes")
+        raise wrong("a string that is not a constant is not possible here", "write it as a string in quotes")
     return argument
 
 
@@ -126,7 +126,8 @@ def windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         raise wrong("the windows have no fixed length", "write INTERVAL '10' MINUTES, the step before the size")
     if (count := lengths[1] // lengths[0]) > MOST_WINDOWS:
         raise wrong(
-            f"a row is in {count:,} windows, which are too many", f"write a longer step: it may be in {MOST_WINDOWS:,}"
+            f"{count:,} windows have each row, which is too many",
+            f"write a longer step: a row may be in {MOST_WINDOWS:,}",
         )
     kind = pa.timestamp("us", moment.type.tz)
     moved = durations[2:] or [Literal(DURATION, none)]
@@ -138,7 +139,7 @@ def growing_windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     type, fitted = windows(arguments)
     step, size = (one.value for one in fitted[1:3] if isinstance(one, Literal))
     if size % step:
-        raise wrong("CUMULATE of a size that is not a multiple of its step is not possible", "make it one")
+        raise wrong("the size of CUMULATE is not a multiple of its step", "use a multiple of the step")
     return type, fitted
 
 
@@ -147,7 +148,7 @@ def zoned(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     zone, moment = arguments[0], _moment(arguments[1])
     if not isinstance(zone, Literal) or not isinstance(zone.value, str) or not known_zone(zone.value):
         what = repr(zone.value) if isinstance(zone, Literal) else "what is not a constant"
-        raise wrong(f"the time zone {what}", "name one, such as 'Europe/Berlin', 'UTC' or '+02:00'")
+        raise wrong(f"{what} is not a time zone", "name one, such as 'Europe/Berlin', 'UTC' or '+02:00'")
     return (TIMESTAMP if moment.type.tz else TIMESTAMPTZ), (zone, moment)
 
 

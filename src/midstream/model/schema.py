@@ -27,7 +27,7 @@ def check_name(what: str, name: object) -> None:
         fine = False
     if not fine:
         raise QueryError(
-            f"a {what} cannot be called {name!r}", place=f"the name of a {what}", remedy="give it a text as its name"
+            f"a {what} cannot be called {name!r}", place=f"the name of a {what}", remedy="give it a string as its name"
         )
 
 
@@ -104,7 +104,7 @@ class StreamSchema(EncodedOnce):
         if not (pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_integer(kind) or pt.is_string(kind)):
             raise self._error(
                 f"column {self.timestamp!r} of type {kind} cannot be a timestamp",
-                "use a TIMESTAMP, a DATE, a text of one, or an integer with its unit",
+                "use a TIMESTAMP, a DATE, a VARCHAR with one of them, or an integer with its unit",
             )
         if self.unit is not None and (self.unit not in [*TIME_UNITS] or not pt.is_integer(kind)):
             raise self._error(
@@ -144,7 +144,7 @@ class StreamSchema(EncodedOnce):
         check_name("stream", self.name)
         if pt.is_integer(self.columns.field(self.timestamp).type) and self.unit is None:
             raise self._error(
-                f"nobody knows what the integer timestamp {self.timestamp!r} counts",
+                f"it is unknown what the integer timestamp {self.timestamp!r} counts",
                 'say its unit: unit="s", "ms", "us" or "ns"',
             )
         rounded = [f.name for f in self.columns if pt.is_decimal(f.type) and f.type.scale < 0]

@@ -85,7 +85,7 @@ class OperatorSpec:
         """How many microseconds after its time a row may still matter to it, though it holds no more."""
         found = getattr(self._kind(), "remembers", 0)
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            raise self._error(f"remembers {found!r}", "make it a number of microseconds")
+            raise self._error(f"remembers {found!r}", "let `remembers` be a number of microseconds")
         return found
 
     def schema(self, columns: pa.Schema) -> pa.Schema:

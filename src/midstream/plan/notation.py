@@ -51,7 +51,7 @@ def parse_plan(text: object, query: Query) -> Plan:
     """
     if not isinstance(text, str):
         raise PlanError(
-            f"{text!r} is not a plan", place="plan", remedy=f"write a text: {default_plan(query).notation()!r}"
+            f"{text!r} is not a plan", place="plan", remedy=f"write a string: {default_plan(query).notation()!r}"
         )
     return _Notation(text, query).run()
 

@@ -51,7 +51,7 @@ def settings_of_values(given: Mapping[str, Any], place: str) -> OptimizerSetting
     for name in ("allow", "quiet"):
         many = values.setdefault(name, ())
         if isinstance(many, str) or not isinstance(many, Sequence) or not all(isinstance(one, str) for one in many):
-            raise _wrong(f"{name} is {many!r}", place, "give a list of texts")
+            raise _wrong(f"{name} is {many!r}", place, "give a list of strings")
     for name in ("review", "horizon"):
         if isinstance(values.get(name), str):
             values[name] = parse_duration(values[name], what=name, place=place)

@@ -56,22 +56,24 @@ class Deployment:
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= MOST_NODES:
-            raise PlanError(f"{self.nodes} nodes", place="nodes", remedy=f"use 1 to {MOST_NODES}")
+            raise PlanError(f"{self.nodes} nodes are not possible", place="nodes", remedy=f"use 1 to {MOST_NODES}")
         if list(self.moments) != sorted(self.moments):
             raise PlanError(
-                f"moments {self.moments}", place="moments", remedy="name those of steps in flight in ascending order"
+                f"the moments {self.moments} do not ascend",
+                place="moments",
+                remedy="name the steps in flight in ascending order",
             )
         for label, ends in self.ages.items():
             if len(ends) != (slices := len(self.ring(label))) - 1 or list(ends) != sorted(ends):
                 raise PlanError(
-                    f"{len(ends)} ends of slices for {slices} nodes",
+                    f"{len(ends)} ends of slices do not fit {slices} nodes",
                     place=f"source {label}",
                     remedy=f"give {slices - 1} ages in ascending order",
                 )
         for label, ring in self.rings.items():
             if not ring or len({*ring} & {*range(self.nodes)}) != len(ring):
                 raise PlanError(
-                    f"a ring of the nodes {list(ring)}", place=f"source {label}",
+                    f"the nodes {list(ring)} are not a ring", place=f"source {label}",
                     remedy=f"name some of 0 to {self.nodes - 1}, none twice",
                 )  # fmt: skip
 

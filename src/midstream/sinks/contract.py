@@ -190,18 +190,18 @@ class Sink(ABC):
 
     @property
     def target(self) -> str:
-        """Place that only one query may write: a path or a URL; empty if several may write it."""
+        """The path or URL that only one query may write; empty if several queries may write it."""
         return ""
 
     def open(self) -> None:
         """Make the sink ready, or raise a `SinkError` if it cannot write results.
 
-        Called on the driver before the first step of each run, perhaps more than once.
+        midstream calls this on the driver before the first step of each run, perhaps more than once.
         """
         return
 
     def close(self) -> None:
-        """Close connections. Called when a job ends; a sink that is used again connects again."""
+        """Close connections when the job ends. A sink that is used again connects again."""
         return
 
     def check(self, columns: pa.Schema | None) -> None:

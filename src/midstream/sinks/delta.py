@@ -109,14 +109,14 @@ class DeltaSink(Sink):
         return None if table is None else self._newest(table, name)
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise `SinkError` if others wrote since, or if the table's log does not reach back so far."""
+        """Raise `SinkError` if another writer wrote after the step, or if the log lacks the step's version."""
         if (table := self._table()) is not None:
             self._back(table, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Restore the table to the version before the first later step.
 
-        Raises if others wrote since, or if its log or its files do not reach back so far.
+        Raises `SinkError` if another writer wrote after the step, or if the table no longer keeps that version.
         """
         table = self._table()
         back = None if table is None else self._back(table, name, step, given_up)

@@ -59,7 +59,7 @@ class FileSink(Sink):
         path = options["path"]
         if not isinstance(path, str | os.PathLike):
             raise SinkError(
-                f"the path {path!r} is not a text", place="sink", remedy="name a folder, or a URL of a store"
+                f"the path {path!r} is not a string", place="sink", remedy="name a folder, or a URL of a store"
             )
         return cls(located(path), format)
 
@@ -253,7 +253,7 @@ def _in_the_way(storage: Storage, step: int) -> SinkError:
     return SinkError(
         f"the results of step {step} cannot be put in place: another file has their name",
         place=storage.place(_folder(step)),
-        remedy="find out who made it, and move it away",
+        remedy="look what wrote it, and move it away",
     )
 
 

@@ -96,7 +96,7 @@ class KafkaSink(Sink):
         return replace(super().staging(scratch), format=formats.ARROW)
 
     def open(self) -> None:
-        """Check that the topic exists. This does not disturb other writers: only a first step fences them."""
+        """Check that the topic exists. Only the first step fences other writers."""
         with failures(self.target, SinkError):
             topics = self._clients.reader.list_topics(self.topic, timeout=ANSWER).topics
         error = topics[self.topic].error

@@ -135,8 +135,9 @@ class PostgresqlSink(Sink):
             self._forget_after(connection, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Delete the rows and the records of later steps in one transaction. Raises if their rows cannot be
-        distinguished from others.
+        """Delete the rows and the records of later steps in one transaction.
+
+        Raises `SinkError` if the table does not show which rows those steps wrote.
         """
         with self._transaction() as connection:
             self._forget_after(connection, name, step, given_up)

@@ -71,7 +71,7 @@ def json_rows(frame: DataFrame, declared: T.StructType, timestamp: str, place: s
         problem = problem.when(misspelt, _says("a key differs from its column by case", "value"))
     if any(_is_text_of_key(field) for field in declared):
         no_text = F.col("key").isNotNull() & F.try_validate_utf8(F.col("key").cast("string")).isNull()
-        problem = problem.when(no_text, _says("the key is not a text", "key"))
+        problem = problem.when(no_text, _says("the key is not a string", "key"))
     columns = [_column(field, field.name == timestamp, problem) for field in declared]
     return rows.select(*columns)
 
@@ -88,7 +88,7 @@ def _check(frame: DataFrame, declared: T.StructType, place: str) -> None:
     unknown = [field.name for field in declared if field.name.startswith("kafka_") and field.name not in KAFKA_COLUMNS]
     if unknown:
         remedy = f"use one of: {', '.join(KAFKA_COLUMNS)}"
-        raise InputError(f"Kafka says nothing of the name {unknown[0]!r}", place=place, remedy=remedy)
+        raise InputError(f"Kafka's messages have no field {unknown[0]!r}", place=place, remedy=remedy)
     asked = {"value", *(KAFKA_COLUMNS[field.name] for field in declared if field.name in KAFKA_COLUMNS)}
     missing = sorted(asked - set(frame.columns))
     if missing:

@@ -74,7 +74,7 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
     function = node.args.get("function") or FUNCTIONS.get(type(node))
     if function is None:
         if condition is not None:
-            raise LanguageError(f"FILTER after {node.key.upper()}", remedy=f"use {KNOWN} before FILTER")
+            raise LanguageError(f"{node.key.upper()} takes no FILTER", remedy=f"use {KNOWN} before FILTER")
         return None
     share: float | None = None
     if function in _QUANTILES:
@@ -129,7 +129,7 @@ def _value(function: str, node: exp.Expr, argument: exp.Expr | None, inner: Bind
     if argument is not None and not isinstance(argument, exp.Star):
         return plain(inner.bind(argument))
     if function != "count":
-        raise LanguageError(f"{function.upper()}(*)", remedy=f"write {function.upper()}(column)")
+        raise LanguageError(f"{function.upper()} does not take *", remedy=f"write {function.upper()}(column)")
     return None
 
 
@@ -137,7 +137,9 @@ def _distinct(function: str, argument: exp.Expr | None) -> tuple[exp.Expr | None
     if not isinstance(argument, exp.Distinct):
         return argument, False
     if function not in _DISTINCT or len(argument.expressions) != 1:
-        raise LanguageError("DISTINCT here", remedy="only COUNT(DISTINCT x) and lists of one value are known")
+        raise LanguageError(
+            "DISTINCT is not possible here", remedy="use it in COUNT(DISTINCT x), or in a list of one value"
+        )
     return argument.expressions[0], True
 
 

@@ -107,7 +107,7 @@ class Binder:
         condition = self.bind(node)
         if family(condition.type) not in ("boolean", "null"):
             raise LanguageError(
-                f"a condition of type {name(condition.type)}",
+                f"a condition cannot have the type {name(condition.type)}",
                 place=place_of(self.text, node),
                 remedy="compare it with something",
             )
@@ -168,7 +168,7 @@ class Binder:
                     return self._brought(written.lower(), (node.args.get(key) for key in node.arg_types))
                 raise self._unknown(written)
             what = what or ("a subquery" if node.args.get("query") else f"{node.sql('duckdb')[:60]!r}")
-            raise LanguageError(f"{what} cannot stand here", remedy=f"the language has {_WORDS}")
+            raise LanguageError(f"{what} is not allowed here", remedy=f"write {_WORDS}")
         name, keys = entry
         arguments: list[Expression] = []
         for key in keys:
@@ -361,7 +361,9 @@ class Binder:
         part = node.this.name.lower()
         part = {"dow": "dayofweek", "doy": "dayofyear", "years": "year"}.get(part, part)
         if part not in PARTS:
-            raise LanguageError(f"EXTRACT of {node.this.name}", remedy=f"use one of: {', '.join(PARTS)}")
+            raise LanguageError(
+                f"EXTRACT of {node.this.name} is not possible", remedy=f"use one of: {', '.join(PARTS)}"
+            )
         return call(part, self.bind(node.expression))
 
     def _trim(self, node: exp.Expr) -> Expression:

@@ -283,7 +283,7 @@ class _Parser(DuckDBParser):
             after = self._tokens[self._index + 2 : self._index + 3] if quantified else [follower]
             if not after or not after[0] or after[0].token_type in _OPERATIONS:
                 words = " ".join(token.text.upper() for token in (operator, follower)[: 1 + quantified])
-                raise self._refused(operator, f"no SELECT behind {words}", "write one behind it, or leave it out")
+                raise self._refused(operator, f"no SELECT follows {words}", "write one after it, or leave it out")
         operation = super().parse_set_operation(this, *args, **options)
         if operation is not None:
             operation.meta["operator"] = operator.start
@@ -336,7 +336,9 @@ class _Parser(DuckDBParser):
         elif word == "ROWS":
             number = self._count("ROWS", kind)
             if not number.isdecimal() or len(number) > 19 or not 0 < int(number) < 2**62:
-                raise self._refused(kind, f"ROWS {number}: not a number of rows", "use a whole number of at least 1")
+                raise self._refused(
+                    kind, f"ROWS {number}: {number} is not a number of rows", "use a whole number of at least 1"
+                )
             window = Window("rows", int(number))
         else:
             raise self._refused(kind, f"unknown window {kind.text!r}", WINDOW_REMEDY)
@@ -424,7 +426,7 @@ class _Parser(DuckDBParser):
                 break
         if stream is None or not arguments or not isinstance(arguments[0], exp.Column):
             shown = f"{word.text.upper()}(...)"
-            raise self._refused(begin, f"{f'TABLE({shown})' if within else shown} of no stream", _TABLE_SHAPE)
+            raise self._refused(begin, f"{f'TABLE({shown})' if within else shown} names no stream", _TABLE_SHAPE)
         self._match_r_paren()
         if within:
             self._match_r_paren()

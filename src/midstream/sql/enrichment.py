@@ -130,7 +130,7 @@ class _Attacher:
             taken = {id(node) for node, _ in own[table.alias]}
             strange = [node for node, _ in on if id(node) not in taken and not any(node is one for one in rest)]
             if strange and (table.kind != "inner" or table.latest is not None):
-                raise self._error(strange[0], "ties a static table to several streams by an outer or as-of join")
+                raise self._error(strange[0], "joins a static table with several streams by an outer or as-of join")
             rest = [node for node in rest if id(node) not in taken] + strange
             bound |= {id(node): e for node, e in on}
         enriched = []
@@ -149,7 +149,7 @@ class _Attacher:
             homes += streams if tied and len(streams) == 1 else []
         home = homes[0] if homes else next(iter(self.nodes))
         if home not in self.nodes:
-            raise self._error(table.node, f"ties a static table to {home!r}, which is subtracted")
+            raise self._error(table.node, f"joins a static table with {home!r}, which EXCEPT subtracts")
         if table.kind != "left" and home in self._padded():
             what = "unnests a list of" if table.is_list else "joins a static table with"
             raise self._error(table.node, f"{what} {home!r}, which an outer join may pad with NULL")

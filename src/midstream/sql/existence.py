@@ -157,7 +157,7 @@ def _qualified(node: exp.Expr, inner: Shown, outer: Sequence[Shown]) -> exp.Expr
 
 
 def _refused(found: CqlText, node: exp.Expr, message: str, remedy: str) -> LanguageError:
-    return error_at(found.text, node, f"{message} cannot stand here", remedy)
+    return error_at(found.text, node, f"{message} is not allowed here", remedy)
 
 
 _MORE = ("group", "having", "qualify", "distinct", "with_", "every", "subtrahends")

@@ -127,7 +127,7 @@ def group_window(
         own = (node for node in tree.find_all(exp.Anonymous) if node.find_ancestor(exp.With) is None)
         stray = next((node for node in own if _name(node) in WINDOW_CALLS), None)
         if stray is not None:
-            raise error_at(found.text, stray, f"{_shown(stray)} stands outside GROUP BY", f"group by {_SHAPES}")
+            raise error_at(found.text, stray, f"{_shown(stray)} is outside GROUP BY", f"group by {_SHAPES}")
         return tree, sources, None
     node = calls[0]
     _check(found, calls, sources)
@@ -159,10 +159,10 @@ def _with_function(found: CqlText, tree: exp.Select, windowed: WindowFunction) -
     sessions = windowed.call.name.upper() == "SESSION"
     if sessions and sorted(windowed.partition) != sorted(node.name.upper() for node in others):
         remedy = "name in PARTITION BY, after the stream, the columns that GROUP BY names in addition to the window"
-        raise error_at(found.text, tree, "sessions of other groups than are asked for", remedy)
+        raise error_at(found.text, tree, "PARTITION BY and GROUP BY name different columns", remedy)
     if len(others) == len(groups):
         remedy = "GROUP BY window_start, window_end; or PARTITION BY them"
-        raise error_at(found.text, tree, f"{sql_of(windowed.call)} by which nothing is grouped", remedy)
+        raise error_at(found.text, tree, f"{sql_of(windowed.call)} needs a GROUP BY of its windows", remedy)
     rewritten.set("group", exp.Group(expressions=[windowed.call.copy(), *others]))
     return rewritten
 
@@ -172,13 +172,13 @@ def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -
         raise error_at(found.text, calls[1], "two windows in GROUP BY are not possible", "group by one window")
     if found.every is not None:
         remedy = "leave EVERY out: the answer comes when the watermark passes the window's end"
-        what = f"EVERY together with {_shown(calls[0])}"
+        what = f"EVERY together with {_shown(calls[0])} is not possible"
         raise LanguageError(what, place=place(found.text, found.every[1]), remedy=remedy)
     if len(sources) > 1:
         raise error_at(
             found.text,
             calls[0],
-            f"{_shown(calls[0])} groups the rows of one stream, not of a join or difference",
+            f"{_shown(calls[0])} groups the rows of one stream, not those of a join or of EXCEPT",
             "write GROUP BY TUMBLE(_ts, INTERVAL '10' MINUTES) for the time of a join's results, or the timestamp of "
             "one of its streams; group the change log of a difference in a query that reads it",
         )
@@ -206,7 +206,7 @@ def _read(
     column = binder.bind(time)
     if not isinstance(column, Column) or column.name != stream.timestamp:
         remedy = f"write {stream.timestamp}, the timestamp that stream {stream.name} is declared with"
-        raise error_at(found.text, arguments[0], f"{_shown(node)} of what is not an event time", remedy)
+        raise error_at(found.text, arguments[0], f"{_shown(node)} needs an event time", remedy)
     most = 2 if name == "TUMBLE" else 3
     durations = [duration(found.text, argument) for argument in arguments[1:most]]
     if name in _SESSIONS:
@@ -215,7 +215,7 @@ def _read(
     size, slide = (durations[-1], durations[0]) if first_is_slide else (durations[0], durations[-1])
     if name == "CUMULATE" and size % slide:
         raise error_at(
-            found.text, node, "CUMULATE of a size that is not a multiple of its step is not possible", "make it one"
+            found.text, node, "the size of CUMULATE is not a multiple of its step", "use a multiple of the step"
         )
     kind = CumulativeWindow if name == "CUMULATE" and size > slide else GroupWindow
     return kind(size, slide, node, sum(duration(found.text, one, least=0) for one in arguments[most:]))

@@ -52,7 +52,7 @@ def grouped(
     if first is None:
         if found.every is not None:
             raise LanguageError(
-                "EVERY without aggregates",
+                "EVERY needs an aggregate",
                 place=place(found.text, found.every[1]),
                 remedy=f"select {KNOWN}, or leave EVERY out",
             )
@@ -154,7 +154,7 @@ class _Grouping:
         """What the inner binder says to aggregates: they stand in the select list only, and not in each other."""
         if isinstance(node, exp.AggFunc):
             raise LanguageError(
-                "an aggregate cannot stand here", remedy="use aggregates in the select list, not nested"
+                "an aggregate is not allowed here", remedy="use aggregates in the select list, not nested"
             )
         return None
 

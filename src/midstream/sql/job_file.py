@@ -118,7 +118,7 @@ def parse_job(text: str, where: str = "job file", environ: Mapping[str, str] = M
     """
     found = TomlText.of(text, where, environ)
     if INCLUDE in found.content:
-        found.table().fault(INCLUDE, "names files, and this is a text", "read the job from a file")
+        found.table().fault(INCLUDE, "names files, but this job was not read from a file", "read the job from a file")
     return _whole(_job([found]))
 
 
@@ -160,12 +160,12 @@ def _include(
 
 def _job(texts: Sequence[TomlText], whole: bool = True) -> ReadJobFile:
     read = _Reader([text.table() for text in texts])
-    a_text = f"a text such as {DEFAULT_SHARING!r}"
+    what = f"a string such as {DEFAULT_SHARING!r}"
     queries = read.each("queries", query_spec)
     job = JobFile(
         checkpoint=read.one("checkpoint", lambda top: top.path_of(top.required("checkpoint")), ""),
         lanes=read.one("lanes", _lanes, 1),
-        sharing=read.one("sharing", lambda top: str(top.get("sharing", str, a_text, DEFAULT_SHARING)), DEFAULT_SHARING),
+        sharing=read.one("sharing", lambda top: str(top.get("sharing", str, what, DEFAULT_SHARING)), DEFAULT_SHARING),
         patience=read.one("patience", lambda top: top.duration("patience"), None),
         memory=read.one("memory", _memory, None),
         streams=read.each("streams", source_spec),

@@ -130,7 +130,7 @@ def spark_settings(top: TomlTable) -> dict[str, str]:
             remedy = "write packages, or a name such as 'spark.sql...'"
             top.fault(f"spark.{name}", "is not a setting of Spark", remedy)
         if not isinstance(value, str | int | float):
-            top.fault("spark", f"has {value!r} for {name}", "make it a text or a number")
+            top.fault("spark", f"has {value!r} for {name}", "make it a string or a number")
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in found.items()}
 
 
@@ -152,15 +152,15 @@ KAFKA_COLUMNS = {f"kafka_{name}": name for name in ("key", "topic", "partition",
 
 def source_spec(table: TomlTable) -> SourceSpec:
     """The stream of a table `[streams.NAME]`."""
-    kind, path = table.required("format"), table.get("path", str, "a text", None)
-    schema, timestamp = table.get("schema", str, "a text", None), table.required("timestamp")
+    kind, path = table.required("format"), table.get("path", str, "a string", None)
+    schema, timestamp = table.get("schema", str, "a string", None), table.required("timestamp")
     lateness = table.duration("lateness") or 0
     idle, ahead = table.duration("idle_timeout"), table.duration("max_ahead")
     options = table.get("options", dict, "a table", {})
-    value = table.get("value", str, "a text such as 'json'", None)
-    unit = table.get("unit", str, "a text such as 'ms'", None)
-    on_bad_file = table.get("on_bad_file", str, "a text", "stop")
-    on_data_loss = table.get("on_data_loss", str, "a text", "stop")
+    value = table.get("value", str, "a string such as 'json'", None)
+    unit = table.get("unit", str, "a string such as 'ms'", None)
+    on_bad_file = table.get("on_bad_file", str, "a string", "stop")
+    on_data_loss = table.get("on_data_loss", str, "a string", "stop")
     dead_letters: dict[str, Any] | None = table.get(
         "dead_letters", dict, '{ type = "kafka", topic = "rejected" }', None
     )
@@ -179,7 +179,7 @@ def source_spec(table: TomlTable) -> SourceSpec:
         unknown = [name for name in columns if name.startswith("kafka_") and name not in KAFKA_COLUMNS]
         if value is not None and unknown:
             remedy = suggest(unknown[0], KAFKA_COLUMNS)
-            table.fault("schema", f"has {unknown[0]!r}, of which Kafka says nothing", remedy)
+            table.fault("schema", f"has {unknown[0]!r}, which no message of Kafka has", remedy)
         if columns and timestamp and timestamp not in columns:
             table.fault("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
     path = None if path is None else table.path_of(path)
@@ -192,7 +192,7 @@ def source_spec(table: TomlTable) -> SourceSpec:
 
 def table_spec(table: TomlTable) -> TableSpec:
     """The static table of a table `[tables.NAME]`."""
-    kind, path, schema = table.required("format"), table.required("path"), table.get("schema", str, "a text", None)
+    kind, path, schema = table.required("format"), table.required("path"), table.get("schema", str, "a string", None)
     options = table.get("options", dict, "a table", {})
     table.close()
     if schema is not None:
@@ -206,12 +206,12 @@ def _texts(options: Mapping[str, Any]) -> dict[str, str]:
 
 def _check_value(table: TomlTable, value: str, kind: str, schema: str | None) -> None:
     if kind != "kafka":
-        table.fault("value", f"says how to read messages of Kafka, and the format is {kind!r}", "leave it out")
+        table.fault("value", f"says how to read messages of Kafka, but the format is {kind!r}", "leave it out")
     elif value not in KAFKA_VALUES:
         remedy = f"use one of: {', '.join(KAFKA_VALUES)}; or leave it and the schema out for bytes"
         table.fault("value", f"is {value!r}", remedy)
     elif schema is None:
-        table.fault("schema", "is missing, of the values", 'add one such as "id BIGINT, ts TIMESTAMP"')
+        table.fault("schema", "is missing, so the values cannot be read", 'add one such as "id BIGINT, ts TIMESTAMP"')
 
 
 def optimizer_table(table: TomlTable) -> dict[str, Any] | None:
@@ -223,7 +223,7 @@ def optimizer_table(table: TomlTable) -> dict[str, Any] | None:
 
 
 _READ: Mapping[str, tuple[Any, str]] = {
-    "text": (str, "a text"),
+    "text": (str, "a string"),
     "flag": (bool, "true or false"),
     "named": (dict, "a table"),
     "value": (int | str, "a whole number, or 'auto'"),
@@ -250,7 +250,7 @@ def query_spec(table: TomlTable) -> tuple[QuerySpec, dict[str, Any] | None]:
     optimizer = optimizer_table(table)
     table.close()
     if given["spread"] is None and (given["nodes"] is not None or given["spread_options"]):
-        table.fault("spread", "is missing, of which nodes and spread_options are", 'add spread = "auto"')
+        table.fault("spread", "is missing, but nodes or spread_options are given", 'add spread = "auto"')
     if isinstance(given["sink"].get("path"), str):
         given["sink"] = {**given["sink"], "path": table.path_of(given["sink"]["path"])}
     return QuerySpec(table.path[-1], **given), optimizer

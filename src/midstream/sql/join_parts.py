@@ -220,12 +220,12 @@ class JoinPart:
                 columns = {answer.name for answer in self.written.answers}
                 now = columns.symmetric_difference(other.columns.names) - {other.timestamp}
                 raise LanguageError(
-                    f"nobody joins {', '.join(self.written.aliases)} with these columns, a query that runs has others"
-                    + (f": {', '.join(sorted(now))}" if now else ""),
+                    f"no query joins {', '.join(self.written.aliases)} with these columns, "
+                    "but a running query has others" + (f": {', '.join(sorted(now))}" if now else ""),
                     remedy="add the query to an engine or a job; if it ran, declare the columns that its streams had",
                 )
             remedy = "add the query to an engine or a job, which adds its parts first"
-            raise LanguageError(f"nobody joins {', '.join(self.written.aliases)}", remedy=remedy)
+            raise LanguageError(f"no query joins {', '.join(self.written.aliases)}", remedy=remedy)
         return self.sources
 
     def scope(self, scope: Scope) -> Scope:
@@ -429,13 +429,17 @@ def by_answers(found: CqlText, tree: exp.Select, order: JoinOrder) -> tuple[exp.
             f"{one}.{order.streams[_stream(order, one)].timestamp}" for one in sorted(order.times.always)
         )
         remedy = f"write {TIME_COLUMN}, the time of a result{f'; or one of {sources}' if sources else ''}"
-        raise error_at(found.text, asked, f"{what} of what is not an event time", remedy)
+        raise error_at(found.text, asked, f"{what} needs an event time", remedy)
     if alias not in order.times.always:
         remedy = f"group by {TIME_COLUMN}, the time of a result"
-        raise error_at(found.text, asked, f"{what} of the time of {alias!r}, which the join may pad", remedy)
+        raise error_at(
+            found.text, asked, f"{what} of the time of {alias!r} is not possible: the join may give NULL for it", remedy
+        )
     if order.times.late[alias] == inf:
         remedy = f"write [RANGE n unit], or group by {TIME_COLUMN}, the time of a result"
-        raise error_at(found.text, asked, f"{what} of the time of {alias!r}, whose rows stay forever", remedy)
+        raise error_at(
+            found.text, asked, f"{what} of the time of {alias!r} is not possible: its rows stay forever", remedy
+        )
 
     unit_kinds = (exp.TimestampTrunc, exp.DateTrunc)
 

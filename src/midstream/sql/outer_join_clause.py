@@ -57,11 +57,11 @@ def check_outer_joins(found: CqlText, tree: exp.Select, sources: Sequence[Source
                 "behind a comma is not possible", "write JOIN ... ON instead of the comma, or name that source last"
             )
         if node.args.get("on") is None:
-            raise refused("without a condition is not possible", "write ON and a condition behind the stream")
+            raise refused("without a condition is not possible", "write ON and a condition after the stream")
         for source in sources:
             if source.window is not None and source.window.kind == "rows":
                 raise refused(
-                    f"with a ROWS window on {source.alias!r}: when no partner can come any more is a matter of time",
+                    f"with a ROWS window on {source.alias!r}: the join needs the time after which no partner can come",
                     "write [RANGE n unit] instead",
                 )
         if kind.lower() in _KINDS and side == "RIGHT":

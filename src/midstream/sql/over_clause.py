@@ -121,7 +121,9 @@ class _Over:
             )
         if order is None:
             remedy = f"write OVER (PARTITION BY k ORDER BY {self.stream.timestamp} {_IN_TIME})"
-            raise error_at(self.text, node, "OVER all rows of a stream, which never ends", remedy)
+            raise error_at(
+                self.text, node, "OVER all rows of a stream is not possible, because a stream never ends", remedy
+            )
         if self.first is not None:
             if [*by, order] == [*(self.first.args.get("partition_by") or []), self.first.args["order"]]:
                 return
@@ -134,7 +136,7 @@ class _Over:
         if self.time(time.this) not in columns_of_time(self.stream) | {TIME_COLUMN} or time.args.get("desc"):
             wrong = "in descending order of time" if time.args.get("desc") else "in order of what is not an event time"
             remedy = f"ORDER BY {self.stream.timestamp}; for what comes after a row write FOLLOWING, or LEAD"
-            raise error_at(self.text, time, f"OVER rows {wrong}", remedy)
+            raise error_at(self.text, time, f"OVER {wrong} is not possible", remedy)
         self.groups = tuple(partition_group(self.found, self.inner, one) for one in by)
         self.keys = tuple(order_key(self.found, self.inner, one) for one in keys)
 
@@ -157,7 +159,7 @@ class _Over:
         offset = call.args.get("offset")
         by = offset.name if isinstance(offset, exp.Literal) and not offset.is_string else "1" if offset is None else ""
         if not by.isdigit() or int(by) > _ALL:
-            raise error_at(self.text, node, f"{name} by what is not a number of rows", f"write {name}(v, 2)")
+            raise error_at(self.text, node, f"{name} needs a number of rows", f"write {name}(v, 2)")
         bound, ahead, count = self.bound(node, name), name == "LEAD", int(by)
         argument, near = plain(self.inner.bind(call.this)), (0, bound) if ahead else (bound, 0)
         if isinstance(inside, exp.IgnoreNulls) and count:
@@ -185,7 +187,7 @@ class _Over:
     def bound(self, node: exp.Expr, what: str) -> int:
         """How far rows may be apart that have no frame in time: the window of the stream."""
         if self.source.window is None:
-            raise error_at(self.text, node, f"{what} over rows that would be kept forever", _BOUNDED)
+            raise error_at(self.text, node, f"{what} is not possible: the query would keep its rows forever", _BOUNDED)
         return self.source.window.size
 
     def frame(self, node: exp.Window) -> Frame:
@@ -195,7 +197,7 @@ class _Over:
         kind = spec.text("kind").upper() or "RANGE"
         if kind not in ("RANGE", "ROWS") or spec.args.get("exclude"):
             wrong = f"a frame of {kind}" if kind not in ("RANGE", "ROWS") else "a frame with EXCLUDE"
-            raise error_at(self.text, node, wrong, f"write {_IN_TIME}")
+            raise error_at(self.text, node, f"{wrong} is not possible", f"write {_IN_TIME}")
         first = self.edge(node, kind, spec.args.get("start"), spec.args.get("start_side"), "PRECEDING")
         last = self.edge(node, kind, spec.args.get("end"), spec.args.get("end_side"), "FOLLOWING")
         if first > last:
@@ -205,13 +207,21 @@ class _Over:
             return Frame(bound if first < 0 else 0, bound if last > 0 else 0, (first, last))
         if self.keys and abs(first) + abs(last) > 0:
             raise error_at(
-                self.text, node, "a frame in time, of rows in order of several values", "order by the time only"
+                self.text,
+                node,
+                "a frame in time of rows in order of several values is not possible",
+                "order by the time only",
             )
         return Frame(-first, last)
 
     def limit(self, node: exp.Window, what: str) -> int:
         if self.source.window is None:
-            raise error_at(self.text, node, f"{what}, which would be kept forever", f"write {_IN_TIME}; or {_BOUNDED}")
+            raise error_at(
+                self.text,
+                node,
+                f"{what} is not possible: the query would keep its rows forever",
+                f"write {_IN_TIME}; or {_BOUNDED}",
+            )
         return self.source.window.size
 
     def edge(self, node: exp.Window, kind: str, value: object, side: str | None, unsaid: str) -> int:
@@ -230,5 +240,5 @@ class _Over:
                 )
             return sign * duration(self.text, value, least=0)
         if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
-            raise error_at(self.text, node, "a frame of what is not a number of rows", "write ROWS 3 PRECEDING")
+            raise error_at(self.text, node, "a frame of ROWS needs a number of rows", "write ROWS 3 PRECEDING")
         return sign * min(int(value.name), _ALL)

@@ -106,7 +106,7 @@ def checked_words(sql: object) -> list[Token]:
     """The words of a query; raises LanguageError unless it is given as a text, in which not too much is nested."""
     if not isinstance(sql, str):
         raise LanguageError(
-            f"a {type(sql).__name__} is not a query", place="sql", remedy="write it as a text: SELECT ..."
+            f"a {type(sql).__name__} is not a query", place="sql", remedy="write it as a string: 'SELECT ...'"
         )
     tokens = tokenize(sql)
     # Each is a part, which has those below it in brackets: the last of them would be refused after a long time.

@@ -32,22 +32,30 @@ def relation_of(found: CqlText, tree: exp.Select) -> str:
     word = kind.upper()
     if found.subtrahends:
         remedy = "leave it out; a query around this one selects by _op: '+' is what enters, '-' what leaves"
-        raise _refused(found, f"{word} over EXCEPT, whose answer is a log of what enters and leaves", remedy)
+        raise _refused(
+            found, f"{word} over EXCEPT is not possible: its answer already lists what enters and leaves", remedy
+        )
     joins = tree.args.get("joins") or []
     if any(str(join.args.get(key) or "").upper() not in ("", "INNER", "CROSS") for join in joins for key in _KINDS):
-        why = "whose rows without a match are known only when their windows end"
-        raise _refused(found, f"{word} over an outer, semi or anti join, {why}", "use an inner join, or leave it out")
+        why = "only the end of a window shows that a row has no match"
+        raise _refused(
+            found,
+            f"{word} over an outer, semi or anti join is not possible: {why}",
+            "use an inner join, or leave it out",
+        )
     grouped = any(tree.args.get(key) for key in _GROUPING) or bool(found.windowed)
     grouped |= any(item.find(exp.AggFunc, exp.Window) is not None for item in tree.expressions)
     if kind == "rstream" and found.every is None:
         remedy = "say at which instants to give the whole relation: EVERY 10 SECONDS at the end of the query"
-        raise _refused(found, "RSTREAM needs EVERY, for every microsecond is an instant", remedy)
+        raise _refused(found, "RSTREAM needs EVERY, because otherwise it would answer at each microsecond", remedy)
     if kind != "rstream" and grouped:
-        why = "whose groups are answered at instants and windows, each as a whole"
-        raise _refused(found, f"{word} over an aggregate, {why}", "leave it out, or write RSTREAM and EVERY")
+        why = "its answers are whole groups, at instants or at the ends of windows"
+        raise _refused(
+            found, f"{word} over an aggregate is not possible: {why}", "leave it out, or write RSTREAM and EVERY"
+        )
     if kind != "rstream" and found.every is not None:
         remedy = "leave EVERY out, or write RSTREAM: the whole relation at each of these instants"
-        raise _refused(found, f"{word} gives what changes, whenever it does, and EVERY asks at instants", remedy)
+        raise _refused(found, f"{word} answers at each change, but EVERY asks for answers at instants", remedy)
     return "" if kind == "istream" or grouped else kind
 
 
@@ -63,12 +71,12 @@ def check_relation(found: CqlText, sources: Sequence[Source], in_parts: bool) ->
     word = found.relation[0].upper()
     bare = next((source for source in sources if source.window is None), None)
     if bare is not None:
-        what = f"a relation operator over a query without windows: {word}, and {bare.alias!r} has none"
-        raise _refused(found, what, f"leave {word} out, for its rows come and never leave; or {NO_WINDOW}")
+        what = f"{word} needs a window on each stream, and {bare.alias!r} has none"
+        raise _refused(found, what, f"leave {word} out, because the rows of such a stream never leave; or {NO_WINDOW}")
     if in_parts and word != "ISTREAM":
         remedy = "give all streams one window by WINDOW n unit at the end, or leave it out"
         raise _refused(
-            found, f"{word} over joins that follow one another, of which no window holds the results", remedy
+            found, f"{word} over joins of different windows is not possible: no window keeps the joins' results", remedy
         )
 
 

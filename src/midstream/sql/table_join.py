@@ -207,7 +207,7 @@ class _Taker:
         if version is not None:
             times = [column.name for column in table.table.columns if family(column.type) in TIMES]
             if len(times) != 1 or str(version.args.get("kind")).upper() != "AS OF":
-                raise self._unversioned(at, f"which has {len(times)} columns of a date or time")
+                raise self._unversioned(at, f"that has {len(times)} columns of a date or time")
             latest = exp.column(times[0], table.alias, quoted=True)
             earlier = exp.LTE(this=latest.copy(), expression=version.args["expression"].copy())
             return replace(table, on=(*table.on, earlier), latest=latest)
@@ -223,7 +223,7 @@ class _Taker:
             elif not isinstance(part, exp.EQ):
                 raise self._unversioned(at, f"on {part.sql()[:60]!r}")
         if len(asked) != 1:
-            raise self._unversioned(at, f"on {len(asked)} conditions that its time is no later than another")
+            raise self._unversioned(at, f"on {len(asked)} conditions of time")
         return replace(table, latest=asked[0])
 
     @staticmethod
@@ -232,7 +232,9 @@ class _Taker:
 
     def _unversioned(self, at: int, why: str) -> LanguageError:
         remedy = "write A ASOF JOIN rates AS r ON r.k = A.k AND A.ts >= r.since, with the column that says since when"
-        return error_at(self.found.text, self.items[at], f"an as-of join of a static table {why}", remedy)
+        return error_at(
+            self.found.text, self.items[at], f"an as-of join of a static table {why} is not possible", remedy
+        )
 
     def _check_windows(self, is_table: Sequence[bool]) -> None:
         for item, table in zip(self.items, is_table, strict=True):
@@ -264,13 +266,13 @@ def _typed(text: str, table: NamedTable, binder: Binder) -> NamedTable:
     (node,) = table.node.expressions
     items = binder.bind(node)
     if not is_list(items.type):
-        raise error_at(text, node, f"UNNEST of a value of type {name(items.type)}", "give it a list")
+        raise error_at(text, node, f"UNNEST needs a list, not a value of type {name(items.type)}", "give it a list")
     if can_fail(items):
         remedy = "write TRY_CAST instead of CAST, and NULLIF(x, 0) below // and %"
         raise error_at(text, node, "UNNEST of a list that cannot be evaluated for every row is not possible", remedy)
     if len(items.aliases()) != 1:
         remedy = "unnest the list of one stream, FROM A CROSS JOIN UNNEST(A.items) AS t(x)"
-        raise error_at(text, node, "UNNEST of a list that is made of no stream's columns, or of several'", remedy)
+        raise error_at(text, node, "UNNEST needs a list that reads the columns of exactly one stream", remedy)
     titles = [column.name for column in table.node.args["alias"].args["columns"]]
     types = [items.type.value_type, INT64][: len(titles)]
     columns = pa.schema([*zip(titles, types, strict=True)])

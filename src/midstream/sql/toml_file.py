@@ -129,7 +129,7 @@ class TomlTable:
             return default
         return value
 
-    def required(self, key: str, kind: type = str, what: str = "a text", example: str = '"..."') -> Any:
+    def required(self, key: str, kind: type = str, what: str = "a string", example: str = '"..."') -> Any:
         """A value that must be there; an empty one where it is not."""
         value = self.get(key, kind, what, None)
         if self.content.get(key, "") == "":

@@ -183,7 +183,7 @@ def ranked(
     failing = next((n for n, e in computed if RANK in e.columns() and can_fail(e)), None)
     if failing is not None:
         remedy = "select the number of the row itself, and compute with it in a query around this one"
-        raise error_at(found.text, clause.window, f"{failing!r}, which may have no value for a row's number", remedy)
+        raise error_at(found.text, clause.window, f"{failing!r} may fail for the number of a row", remedy)
     order = clause.window.args.get("order")
     keys = tuple(order_key(found, inner, node) for node in (order.expressions if order is not None else ()))
     groups = tuple(partition_group(found, inner, node) for node in tree.args["group"].expressions)
@@ -213,7 +213,7 @@ def _with_rank(found: CqlText, item: exp.Expr, asked: exp.Window) -> exp.Expr:
     """An item of the select list with the column of ranks in the place of the window function."""
     other = next((node for node in item.find_all(exp.Window) if node != asked), None)
     if other is not None:
-        raise error_at(found.text, other, "a window function that QUALIFY does not ask", SHAPE)
+        raise error_at(found.text, other, "QUALIFY does not compare this window function", SHAPE)
     shown = _ranks_read(item)
     return exp.alias_(shown, RANKS[type(item.this)], quoted=True) if isinstance(item, exp.Window) else shown
 

@@ -38,7 +38,7 @@ def with_items_joined(text: str, tree: exp.Select) -> exp.Select:
         joins.append(_selected(text, written, lists))
     written.set("joins", joins)
     if isinstance(written.args["from_"].this, exp.Unnest | exp.Lateral):
-        raise error_at(text, written, "UNNEST of no stream's list", _SHAPE)
+        raise error_at(text, written, "UNNEST needs a list of a stream", _SHAPE)
     return written
 
 
@@ -97,7 +97,7 @@ def _source(text: str, item: exp.Expr) -> exp.Unnest:
     numbered = bool(offset) or bool(item.args.get("ordinality"))
     if len(titles) > 1 + numbered:
         remedy = "name one column, and with WITH ORDINALITY a second"
-        raise error_at(text, item, f"{len(titles)} columns of the items of a list", remedy)
+        raise error_at(text, item, f"{len(titles)} columns do not fit the items of a list", remedy)
     titles = titles or [("col" if item.args.get("view") else alias) or UNNAMED]
     titles += ["ordinality"] if numbered and len(titles) == 1 else []
     named, window = _alias(alias or titles[0], titles), item.args.get("window")
@@ -116,4 +116,4 @@ def _check_function(text: str, node: exp.Expr, place: exp.Expr) -> None:
         remedy = f"{_SHAPE}; LEFT JOIN UNNEST(...) AS t(x) ON TRUE keeps rows without items"
         if isinstance(node, exp.Posexplode):
             remedy = "write FROM A CROSS JOIN UNNEST(A.items) WITH ORDINALITY AS t(x, place)"
-        raise error_at(text, place, f"{name} of a list", remedy)
+        raise error_at(text, place, f"{name} of a list is not possible", remedy)

@@ -117,7 +117,7 @@ def _subquery(text: str, table: exp.Expr) -> exp.Expr:
         raise error_at(
             text,
             function.call,
-            "rows with their sessions, by which nothing is grouped",
+            "rows are joined with their sessions, but the query does not group by the sessions",
             "join what subqueries GROUP BY window_start, window_end; or rows by how far apart they may be: "
             "L.ts BETWEEN R.ts - INTERVAL 10 MINUTES AND R.ts",
         )
@@ -154,10 +154,10 @@ def _check_steps(text: str, name: str, durations: Sequence[exp.Expr]) -> None:
     step, size = (duration(text, one) for one in durations[:2])
     if name == "CUMULATE" and size % step:
         raise error_at(
-            text, durations[1], "CUMULATE of a size that is not a multiple of its step is not possible", "make it one"
+            text, durations[1], "the size of CUMULATE is not a multiple of its step", "use a multiple of the step"
         )
     if size // step > MOST_WINDOWS:
-        message = f"{size // step:,} windows of {name} that a row is in"
+        message = f"{size // step:,} windows of {name} have each row, which is too many"
         raise error_at(text, durations[0], message, f"write a longer step: a row may be in {MOST_WINDOWS:,}")
 
 

@@ -100,7 +100,7 @@ FEW_ROWS = 1 << 14
 FEW_BYTES = 1 << 20
 """Of texts and lists a column of so few bytes is put together, and none of more than `MOST_BYTES`."""
 
-TOO_LARGE = "a column has more than 2 GB of texts or lists at a time, which Arrow has no room for"
+TOO_LARGE = "a column has more than 2 GB of strings or lists at a time, which is Arrow's limit"
 FEWER = "give fewer rows in a step, or spread the query over more lanes"
 
 

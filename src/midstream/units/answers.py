@@ -193,7 +193,7 @@ def refuse_if_read(manifest: Manifest, name: str, what: str) -> None:
     """Raise QueryError where other queries read the answers of a query."""
     if others := readers(manifest, name):
         raise QueryError(
-            f"query {name!r} cannot be {what}, its answers are read by {', '.join(others)}",
+            f"query {name!r} cannot be {what} while queries read its answers: {', '.join(others)}",
             place=f"query {name}",
             remedy=f"drop {'it' if len(others) == 1 else 'them'} first",
         )
@@ -299,7 +299,7 @@ def answered(
     least = min(marks[below] for below in _read_for(manifest, stream))
     if times.least is not None and before.floor is not None and times.least < before.floor:
         raise InternalError(
-            f"query {stream.name!r} answered with a time before its watermark",
+            f"query {stream.name!r} gave an answer with a time before its watermark",
             place=f"stream {stream.name}",
             remedy="report it, with the query and its plan",
         )

@@ -413,7 +413,7 @@ sink = { path = "out" }
         (', subscribe = "a"', "", "a stream is one topic, not none"),
         ('"kafka.bootstrap.servers" = "kafka:9092", ', "", "no setting says where Kafka is"),
         ('"kafka.bootstrap.servers" = "kafka:9092", subscribe', "subscribePattern", "does not say where Kafka is"),
-        ("kafka_key VARCHAR", "kafka_keys VARCHAR", "schema has 'kafka_keys', of which Kafka says nothing"),
+        ("kafka_key VARCHAR", "kafka_keys VARCHAR", "schema has 'kafka_keys', which no message of Kafka has"),
     ],
 )
 def test_what_is_read_of_kafka(

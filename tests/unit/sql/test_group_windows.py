@@ -82,15 +82,15 @@ def test_a_session_lasts_until_the_gap_after_its_last_row(start: str, end: str, 
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        (f"SELECT COUNT(*) FROM A EXCEPT ON (k) B GROUP BY TUMBLE(A.ts, {TEN})", "not of a join or difference"),
+        (f"SELECT COUNT(*) FROM A EXCEPT ON (k) B GROUP BY TUMBLE(A.ts, {TEN})", "not those of a join or of EXCEPT"),
         (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(ts, {TEN}) EVERY 3 SECONDS", "EVERY together with TUMBLE"),
         (f"SELECT COUNT(*) FROM A [RANGE 3 SECONDS] GROUP BY TUMBLE(ts, {TEN})", "together with a window"),
         (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(ts, {TEN}), HOP(ts, {FIVE}, {TEN})", "two windows"),
-        (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(k, {TEN})", "not an event time"),
+        (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(k, {TEN})", "needs an event time"),
         (f"SELECT COUNT(*) FROM A GROUP BY HOP(ts, {TEN})", "HOP.* does not take 2 arguments"),
         ("SELECT COUNT(*) FROM A GROUP BY window(ts, '0 seconds')", "a window of no length"),
         ("SELECT COUNT(*) FROM A GROUP BY window(ts, '1 month')", "unknown unit 'month'"),
-        (f"SELECT TUMBLE(ts, {TEN}) FROM A", "TUMBLE stands outside GROUP BY"),
+        (f"SELECT TUMBLE(ts, {TEN}) FROM A", "TUMBLE is outside GROUP BY"),
         (f"SELECT TUMBLE_END(ts, {FIVE}) FROM A GROUP BY TUMBLE(ts, {TEN})", "TUMBLE_END of another window"),
         (f"SELECT COUNT(*) FROM A GROUP BY SESSION(ts, {TEN}, {FIVE})", "SESSION.* does not take 3 arguments"),
         ("SELECT COUNT(*) FROM A GROUP BY session_window(ts, k)", "write INTERVAL"),
@@ -105,7 +105,7 @@ def test_a_session_lasts_until_the_gap_after_its_last_row(start: str, end: str, 
         (
             f"SELECT k, COUNT(*) FROM TABLE(SESSION(TABLE A, DESCRIPTOR(ts), {TEN})) "
             "GROUP BY k, window_start, window_end",
-            "sessions of other groups",
+            "PARTITION BY and GROUP BY name different",
         ),
         (
             f"SELECT k FROM A QUALIFY ROW_NUMBER() OVER (PARTITION BY SESSION(ts, {TEN}) ORDER BY k) = 1",

@@ -78,8 +78,8 @@ def test_rows_of_static_tables_are_looked_up_before() -> None:
 
 
 REFUSED = {
-    "ISTREAM(SELECT k FROM A)": r"over a query without windows: ISTREAM, and 'A'.*column 1\).*leave",
-    "DSTREAM(SELECT k FROM A)": "a relation operator over a query without windows",
+    "ISTREAM(SELECT k FROM A)": r"ISTREAM needs a window on each stream, and 'A'.*column 1\).*leave",
+    "DSTREAM(SELECT k FROM A)": "DSTREAM needs a window on each stream",
     "SELECT RSTREAM(k) FROM A EVERY 2 SECONDS": "stream 'A' has no window.*RANGE",
     "DSTREAM(SELECT A.k FROM A, B WHERE A.k = B.k)": "stream 'A' has no window.*RANGE",
     "RSTREAM(SELECT k FROM A [ROWS 3])": "RSTREAM needs EVERY.*EVERY 10 SECONDS",
@@ -91,7 +91,7 @@ REFUSED = {
     "ISTREAM(SELECT k FROM A [RANGE 3 SECONDS] EXCEPT ON (k) B [RANGE 3 SECONDS])": "ISTREAM over EXCEPT.*by _op",
     "ISTREAM(SELECT k, COUNT(*) AS n FROM A [ROWS 3] GROUP BY k EVERY 2 SECONDS)": "ISTREAM over an aggregate.*RSTREAM",
     "DSTREAM(SELECT SUM(k) OVER (ORDER BY ts) AS n FROM A [ROWS 3])": "DSTREAM over an aggregate",
-    "DSTREAM(SELECT k FROM A [ROWS 3] EVERY 4 SECONDS)": "EVERY asks at instants.*leave EVERY out",
+    "DSTREAM(SELECT k FROM A [ROWS 3] EVERY 4 SECONDS)": "EVERY asks for answers at instants.*leave EVERY out",
     "DSTREAM(SELECT k FROM A [ROWS 3] UNION ALL SELECT k FROM B [ROWS 3])": "DSTREAM around more than one SELECT",
     "DSTREAM(SELECT DSTREAM(k) FROM A [ROWS 3])": "a second relation operator",
     "SELECT DSTREAM(k), ts FROM A [ROWS 3]": "DSTREAM around a part of the select list.*around all",

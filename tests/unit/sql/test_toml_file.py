@@ -100,7 +100,7 @@ def test_no_list_of_files(tmp_path: Path, include: str) -> None:
 
 
 def test_a_text_includes_nothing() -> None:
-    with pytest.raises(LanguageError, match="include names files, and this is a text"):
+    with pytest.raises(LanguageError, match="include names files, but this job"):
         parse_job('include = ["b.toml"]\n')
 
 

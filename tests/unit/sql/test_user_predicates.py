@@ -144,9 +144,9 @@ REFUSED = [
     ("near(v, 'x', 1)", "'x' is not a valid DOUBLE", "literal"),
     ("odd(v)", "a DOUBLE where it takes a BIGINT", "CAST"),
     ("odd(5)", "none of its arguments reads a column", "columns"),
-    ("odd(*)", "cannot stand here", "the language has"),
+    ("odd(*)", "is not allowed here", "write comparisons"),
     ("od(k)", "unknown function 'OD'", "midstream.predicate('od', function, types of its arguments)"),
-    ("os.system(s)", "cannot stand here", "the language has"),
+    ("os.system(s)", "is not allowed here", "write comparisons"),
     ("__import__(s)", "unknown function '__IMPORT__'", "midstream.predicate"),
     ("sub(k, k)", "unknown function 'SUB'", "midstream.predicate"),
 ]

@@ -23,7 +23,7 @@ def check(pattern: str) -> None:
     except pa.ArrowInvalid as error:
         raise LanguageError(
             f"{pattern!r} is not a regular expression: {str(error).split(':')[-1].strip()}",
-            remedy="write one as RE2 does",
+            remedy="write it in the syntax of RE2",
         ) from error
 
 

@@ -118,7 +118,7 @@ class Transition(Operator):
 
     @override
     def in_view(self, view: View) -> Self:
-        raise TypeError("what is in transition already has its own views")
+        raise TypeError("a transition gives each of its plans its own view")
 
     @override
     def content(self, lane: Lane) -> Combinations:

@@ -49,7 +49,7 @@ class Atr(Spreading):
     def check(self, deployment: Deployment, orders: Sequence[Sequence[str]]) -> None:
         if deployment.master not in deployment.windows:
             labels = ", ".join(deployment.windows)
-            raise PlanError(f"no source {deployment.master!r}", place="master", remedy=f"use one of: {labels}")
+            raise PlanError(f"there is no source {deployment.master!r}", place="master", remedy=f"use one of: {labels}")
         check_segment(deployment)
         for order in orders:
             if deployment.master not in order[:2]:

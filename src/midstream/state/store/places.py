@@ -60,13 +60,13 @@ def storage_at(place: Place, *, durable: bool = True) -> Storage:
         raise SinkError(
             "the path has a variable that was not replaced",
             place=path,
-            remedy="in a job file use variables of the environment, in code os.environ, on the command line the shell",
+            remedy="use os.environ in code, or leave out the single quotes in a shell; a job file replaces it itself",
         )
     return LocalStorage(path, durable=durable)
 
 
 def _no_path(said: str) -> SinkError:
-    return SinkError(said, place="path", remedy="name a folder, or a URL of s3://, gs:// or abfs://, in a text")
+    return SinkError(said, place="path", remedy="name a folder, or a URL of s3://, gs:// or abfs://, as a string")
 
 
 def work_folder(storage: Storage) -> str:
@@ -86,7 +86,7 @@ def work_folder(storage: Storage) -> str:
             raise SinkError(
                 "the folder belongs to another user, or is a link",
                 place=one,
-                remedy=f"find out who made it and remove it, or set {WORK} to a folder of this user's",
+                remedy=f"look what made it and remove it, or set {WORK} to a folder of this user's",
             )
     return folder
 
