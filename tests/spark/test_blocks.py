@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
+from midstream.embedded.folder_source import FolderSource
 from midstream.expr.expression import Column
 from midstream.model.errors import SinkError
 from midstream.model.schema import StreamSchema
@@ -26,6 +27,7 @@ from midstream.spark.exchange import Group
 from midstream.spark.layout import STREAM, StepLayout, kept_column
 from midstream.spark.parcel import END, STOP, ParcelFiles
 from midstream.spark.unpack import StreamSlots
+from midstream.spark.whole_files import WholeFiles
 from midstream.state.base_state import TIME
 from midstream.state.store.files import FileStore
 
@@ -101,6 +103,40 @@ def test_answers_are_those_of_the_embedded_engine(
     assert told[0].streams == told[1].streams
     assert told[0].counters.comparisons == told[1].counters.comparisons > 0
     assert not list((tmp_path / "spark").rglob("parcels/*")), "blocks were left behind"
+
+
+COUNTED = {"rows": "SELECT A.k, B.n FROM A [ROWS 5], B [ROWS 3] WHERE A.k = B.k AND A.s > 'x'"}
+
+
+@pytest.mark.parametrize("queries", [QUERIES, {**QUERIES, **COUNTED}], ids=["by blocks", "where Spark counts rows"])
+def test_what_tasks_read_by_themselves_comes_to_the_lanes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queries: dict[str, str]
+) -> None:
+    """A folder of files, columns in another type than declared, and a stream that Spark reads, in one job."""
+    monkeypatch.setattr("midstream.spark.driver.LARGE", 0)
+    fill(tmp_path, range(3))
+    folder = FolderSource(str(tmp_path / "A"), "parquet", SCHEMA, {})
+    files = WholeFiles.of(spark, folder, folder.path, {"maxFilesPerTrigger": "1"})
+    texts = frame(spark, tmp_path, "B").selectExpr("k", "cast(n as string) as n", "s", "ts")
+    frames: dict[str, Any] = {"A": files, "B": texts, "C": frame(spark, tmp_path, "C")}
+    job = ms.Job(spark, tmp_path / "spark", lanes=3)
+    with ms.Engine(lanes=3, checkpoint=tmp_path / "embedded") as engine:
+        for name in "ABC":
+            job.stream(name, frames[name], timestamp="ts", lateness="1 second", schema=None if name == "C" else SCHEMA)
+            engine.create_stream(name, SCHEMA, timestamp="ts", lateness="1 second")
+        for name, sql in queries.items():
+            job.query(name, sql)
+            engine.add_query(name, sql, sink=ms.sinks.files(tmp_path / "embedded" / "results" / name))
+        for number in range(3):
+            engine.push({name: part(name, number) for name in "ABC"})
+    job.start({"availableNow": True}).await_termination()
+    for name in queries:
+        assert read(tmp_path, f"spark/results/{name}") == read(tmp_path, f"embedded/results/{name}") != Counter(), name
+    for name in "AB":
+        assert read(tmp_path, f"spark/late/{name}") == read(tmp_path, f"embedded/late/{name}") != Counter()
+    told = [ms.open(tmp_path / place).report() for place in ("spark", "embedded")]
+    assert told[0].streams == told[1].streams
+    assert told[0].counters.comparisons == told[1].counters.comparisons > 0
 
 
 def test_two_streams_of_one_frame_and_a_stream_of_two_sources_start_again(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from midstream.admission.refused_rows import PARTITION
 from midstream.runtime.lane_key import slots, slots_of
 from midstream.runtime.watermark import LAST_TIME, Seen, StepClock
 from midstream.spark.exchange import Group
-from midstream.spark.layout import ARRIVALS, STREAM, kept_column
+from midstream.spark.layout import ARRIVALS, TaskReader, by_stream, kept_column
 from midstream.spark.parcel import (
     Parcel,
     ParcelFiles,
@@ -68,7 +69,8 @@ class Split:
     """Sends the rows of a source's partition to the lanes; called with Arrow batches of the `schema`, as bytes.
 
     Rows of a stream that none of the `groups` reads go to a group after the last one, in which they are looked at but
-    not joined. `read` adds up the rows, for the driver to say how many there are while the step is under way.
+    not joined. `read` adds up the rows, for the driver to say how many there are while the step is under way. Rows of
+    streams that have `readers`, by their numbers, are read here.
     """
 
     schema: pa.Schema
@@ -78,23 +80,30 @@ class Split:
     clock: StepClock
     files: ParcelFiles | None
     read: Accumulator[int] | None = None
+    readers: tuple[TaskReader | None, ...] = ()
 
     def __call__(self, batches: Iterable[bytes]) -> list[tuple[int, Parcel]]:
         """Return the blocks by the partitions of lanes that they go to; what was seen goes to the first one."""
         partition, _ = place_of_task()
         seen: dict[str, Seen] = {}
         parcels: list[Parcel] = []
-        for number, body in enumerate(batches):
-            for stream, rows in _by_stream(pa.ipc.read_record_batch(pa.py_buffer(body), self.schema)):
+        number = count()  # Blocks of one origin are put together in this order.
+        for body in batches:
+            for stream, rows in self._read(pa.ipc.read_record_batch(pa.py_buffer(body), self.schema)):
                 own = self.streams[stream].name
                 seen[own] = seen.get(own, Seen()) + self._seen(self.streams[stream], rows)
-                parcels += self._blocks((partition, number), stream, rows)
+                parcels += self._blocks((partition, next(number)), stream, rows)
         if self.read is not None:
             self.read.add(sum(one.rows for one in seen.values()))
         counts = {name: astuple(one) for name, one in seen.items()}
         parcels.append(Parcel(0, ARRIVAL, SEEN, words=(partition, counts)))
         leave_loaded_code_alone()
         return addressed(parcels, partition, ARRIVAL, self.partitions, self.files)
+
+    def _read(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        for stream, brought in by_stream(batch):
+            reader = self.readers[stream] if self.readers else None
+            yield from ((stream, rows) for rows in ([brought] if reader is None else reader(brought)))
 
     def _seen(self, stream: StreamSlots, rows: pa.RecordBatch) -> Seen:
         times = rows.column(TIME)
@@ -110,7 +119,8 @@ class Split:
         first, own = 0, rows.select(names)
         for number, group in enumerate(self.groups):
             if name in group.streams:
-                kept = own.filter(rows.column(kept_column(number))) if group.has_filters else own
+                mark = kept_column(number)
+                kept = own.filter(rows.column(mark)) if mark in rows.schema.names else own
                 yield from self._sorted(origin, (number, stream), kept, first + self._lanes(group, stream, kept), first)
             first += group.lanes
         if not any(name in group.streams for group in self.groups):
@@ -161,17 +171,6 @@ class Split:
             body = packed(rows.slice(begin, rows_of))
             yield Parcel(to, ARRIVAL, BLOCK, words=(*origin, *group, runs), body=body)
             begin += rows_of
-
-
-def _by_stream(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    owners = batch.column(STREAM).to_numpy()
-    if not len(owners):
-        return
-    if owners[0] == owners[-1] and (owners == owners[0]).all():
-        yield int(owners[0]), batch
-        return
-    for stream in np.unique(owners).tolist():
-        yield stream, batch.filter(pa.array(owners == stream))
 
 
 def seen_of(parcels: Iterable[Parcel]) -> list[dict[str, Seen]]:

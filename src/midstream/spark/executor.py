@@ -135,6 +135,7 @@ class SparkExecutor(Executor):
         setting, batch, exchange = self._setting, self._batch, self._setting.exchange
         if setting.counted:
             counts = {stream: clock.counts[stream] for stream in setting.counted}
+            batch = exchange.layout.read(batch)
             batch = with_arrival_numbers(batch, self._streams, counts, clock.before, clock.ceilings)
         batch = exchange.marked(batch, clock)
         split = Split(
@@ -145,6 +146,7 @@ class SparkExecutor(Executor):
             clock,
             self._parcel_files,
             self._read,
+            () if setting.counted else exchange.layout.task_readers(),
         )
         tasks = 1 if exchange.partitions == 1 else self._context.defaultParallelism
         return blocks_of(batch, split, None if setting.is_large else tasks, twice=setting.needs_watermarks)

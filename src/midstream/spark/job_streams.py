@@ -9,7 +9,7 @@ reason and its original values.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, cast
@@ -32,9 +32,12 @@ from midstream.logical.query import Query
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema, has_texts, is_uuid
 from midstream.runtime.watermark import BEGINNING
-from midstream.spark.whole_files import WholeFiles, given_name, kind_beside
+from midstream.spark.whole_files import FileReader, WholeFiles, given_name, kind_beside
 from midstream.sql.ddl import columns_of
 from midstream.state.base_state import TIME
+
+Reader = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Reads what Spark brings of a stream in a Python worker."""
 
 _MICROSECONDS_OF_DAY = 86_400_000_000
 _MOST_DAYS = 100_000_000
@@ -86,39 +89,39 @@ class JobStream:
         return isinstance(self.kinds[self.schema.timestamp], T.TimestampType | T.TimestampNTZType)
 
     def read(self, names: Collection[str]) -> DataFrame:
-        """Read the columns of these names as declared, with the event time `_ts`, which is NULL where there is none.
+        """Read the columns of these names by Spark, with the event time `_ts`, which is NULL where there is none."""
+        columns, timestamp = [self._cast(name) for name in names], self.schema.timestamp
+        time = _microseconds(self._cast(timestamp), self.kinds[timestamp])
+        for name in names:
+            if (whole := _whole_texts(self._cast(name), self.kinds[name])) is not None:
+                # Spark takes any bytes of a file for a text. Such a row has no time, so that it is a dead letter.
+                time = F.when(whole, time)
+        return self.frame.select(*columns, time.alias(TIME))
 
-        If the stream `is_read` there is also the `_reason` of rows that cannot be read, and of these the original
-        values of all `unlike` columns, each as `given_name` names it.
-        """
-        schema, timestamp = self.schema, self.schema.timestamp
+    def given(self, names: Collection[str]) -> DataFrame:
+        """Return what the `reader` of these columns takes, of a stream that `is_read`, in its order."""
         if self.files is not None:
-            return self.files.rows(schema, *self._fields(names))
-        if not self.is_read:
-            columns = [self._cast(name) for name in names]
-            time = _microseconds(self._cast(timestamp), self.kinds[timestamp])
-            for name in names:
-                if (whole := _whole_texts(self._cast(name), self.kinds[name])) is not None:
-                    # Spark takes any bytes of a file for a text. Such a row has no time, so that it is a dead letter.
-                    time = F.when(whole, time)
-            return self.frame.select(*columns, time.alias(TIME))
-        taken = sorted({*names, *self.unlike, timestamp})
-        # PySpark resolves the names anew, and takes a dot or a backtick for more than a part of one.
-        given = [
-            (named(name) if name in self.unlike else self._cast(name)).alias(f"_{number}")
-            for number, name in enumerate(taken)
-        ]
-        given += [column.alias(name) for name, column in self.beside.items()]
-        fields, arrow = self._fields(names)
-        reader = RowReader(schema, tuple(taken), tuple(names), self.unlike, tuple(self.beside), arrow)
-        return self.frame.select(*given).mapInArrow(reader, fields)
+            return self.frame.select("path")
+        # Names may hold a dot or a backtick, which PySpark takes for more than a part of one.
+        columns = [named(name) if name in self.unlike else self._cast(name) for name in self._taken(names)]
+        every = [*columns, *self.beside.values()]
+        return self.frame.select(*(column.alias(f"_{number}") for number, column in enumerate(every)))
 
-    def _fields(self, names: Collection[str]) -> tuple[T.StructType, pa.Schema]:
-        """Return the columns that Python workers read, in Spark's types and in Arrow's."""
-        fields = [T.StructField(name, self.kinds[name]) for name in names]
-        fields += [T.StructField(TIME, T.LongType()), T.StructField(REASON, T.StringType())]
-        fields += [T.StructField(given_name(name), kind) for name, kind in self.originals.items()]
-        return T.StructType(fields), _arrow_schema(fields)
+    def reader(self, names: Collection[str]) -> Reader:
+        """Make the reader of the columns of these names, of a stream that `is_read`.
+
+        It gives them with the event time `_ts`, the `_reason` of rows that cannot be read, and of these the `originals`
+        as `given_name` names them.
+        """
+        kinds = {name: self.kinds[name] for name in names} | {TIME: T.LongType(), REASON: T.StringType()}
+        kinds |= {given_name(name): kind for name, kind in self.originals.items()}
+        fields = pa.schema([(name, to_arrow_type(kind, timezone="UTC")) for name, kind in kinds.items()])
+        if self.files is not None:
+            return FileReader(self.files.source, self.schema, fields)
+        return RowReader(self.schema, self._taken(names), tuple(names), self.unlike, tuple(self.beside), fields)
+
+    def _taken(self, names: Collection[str]) -> tuple[str, ...]:
+        return tuple(sorted({*names, *self.unlike, self.schema.timestamp}))
 
     def _cast(self, name: str) -> SparkColumn:
         column, kind = named(name), self.kinds[name]
@@ -314,10 +317,6 @@ def _spark_type(schema: StreamSchema, field: pa.Field) -> T.DataType:
             place=f"stream {schema.name}",
             remedy="declare it with a type that Spark has",
         ) from error
-
-
-def _arrow_schema(fields: Iterable[T.StructField]) -> pa.Schema:
-    return pa.schema([(field.name, to_arrow_type(field.dataType, timezone="UTC")) for field in fields])
 
 
 def rows_of_frame(rows: Any, place: str) -> Any:

@@ -62,7 +62,8 @@ def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, large: bool
     setting = Setting(
         key, exchanges[0], tuple(exchanges[1:]), programs, counted_streams(plan), plan.needs_watermarks, large, asked
     )
-    return replace(setting, exchange=setting.exchange.without_filters(setting.read_above))
+    # What a task reads Spark has not seen.
+    return replace(setting, exchange=setting.exchange.without_filters(setting.read_above | layout.readers.keys()))
 
 
 def _asked(queries: Iterable[Query]) -> frozenset[str]:

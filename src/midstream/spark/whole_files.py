@@ -36,7 +36,7 @@ EVERY_FOLDER = {"recursiveFileLookup": "true"}
 where a folder has files next to its partitions.
 """
 
-_ROWS = 1 << 16
+_ROWS = 1 << 18
 _BINARY = T.StructType(
     [
         T.StructField("path", T.StringType()),
@@ -60,14 +60,10 @@ class WholeFiles:
         frame = session.readStream.format("binaryFile").schema(_BINARY).options(**which, **EVERY_FOLDER).load(path)
         return WholeFiles(frame, source)
 
-    def rows(self, schema: StreamSchema, fields: T.StructType, arrow: pa.Schema) -> DataFrame:
-        """Return the rows as declared, as `JobStream.read` gives them."""
-        return self.frame.select("path").mapInArrow(FileReader(self.source, schema, arrow), fields)
-
 
 @dataclass(frozen=True)
 class FileReader:
-    """Read files by their names in a Python worker; `fields` is what it gives."""
+    """Reads files by their names in a Python worker; `fields` is what it gives."""
 
     source: FileSource
     schema: StreamSchema
