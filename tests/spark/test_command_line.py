@@ -51,6 +51,25 @@ def triples(folder: Path) -> QueryReport:
     return Checkpoint.open(folder / "ckpt").report().query("triples")
 
 
+def test_a_run_that_no_rows_come_to_ends_in_order(
+    tmp_path: Path, drivers: ForkedDrivers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stream = '[streams.A]\nformat = "parquet"\npath = "in"\nschema = "k BIGINT, ts TIMESTAMP"\ntimestamp = "ts"\n'
+    query = '[queries.q]\nsql = "SELECT k FROM A"\nsink = { path = "out" }\n'
+    Path("job.toml").write_text(f'checkpoint = "ckpt"\n{stream}{query}')
+    Path("in").mkdir()
+    run = ("midstream", "run", "job.toml", "--once", "--cores", "2")
+    done = drivers.run(*run)
+    assert done.returncode == 0 and "no step was done, because no rows came" in done.stdout, done.stderr
+    done = drivers.run(*run, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (found := json.loads(done.stdout))["step"] == -1 and found["queries"] == {} and found["state"] == "stopped"
+    parquet.write_table(pa.table({"k": [7], "ts": pa.array([1], pa.timestamp("us"))}), "in/a.parquet")
+    assert drivers.run(*run).returncode == 0
+    assert result_keys(tmp_path) == [7]
+
+
 def test_a_job_file_is_run_stopped_commanded_and_run_on(folder: Path, drivers: ForkedDrivers) -> None:
     done = drivers.run("midstream", "run", "job.toml", "--once", "--cores", "2", "--json")
     assert (done.returncode, done.stderr) == (0, "")

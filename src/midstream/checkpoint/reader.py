@@ -20,7 +20,7 @@ from midstream.commands.base import StepCommand, taken
 from midstream.commands.stop import Stop
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command
-from midstream.model.errors import CheckpointError, NoCheckpointError, SinkError
+from midstream.model.errors import CheckpointError, NoCheckpointError, NoStepError, SinkError
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, StepUnderWay, time_summary
@@ -99,10 +99,16 @@ class Checkpoint:
                     place=self.url,
                     remedy="correct the cause, and start the job again",
                 )
-            raise CheckpointError(
-                f"the job has not finished a step yet{f': {why}' if why else so_far}",
+            if why:
+                raise CheckpointError(
+                    f"the job has not finished a step yet: {why}",
+                    place=self.url,
+                    remedy="correct the query, and start the job again",
+                )
+            raise NoStepError(
+                f"the job has not finished a step yet{so_far}",
                 place=self.url,
-                remedy="correct the query, and start the job again" if why else "try again when its first step is done",
+                remedy="try again when its first step is done",
             )
         return newest
 
@@ -122,6 +128,10 @@ class Checkpoint:
     def report(self) -> Report:
         """Report how the job stands after its newest step."""
         return report(self.manifest())
+
+    def status_without_a_step(self) -> JsonObject:
+        """Return what `status` has for a job that ended in order before its first step."""
+        return {"checkpoint": self.url, **self.liveness_by(()).to_json(), "step": -1, "queries": {}}
 
     def waiting(self, seen: Manifest | Report) -> tuple[tuple[int, Command], ...]:
         """List the commands of the log, with their numbers, that had not been taken when the job was `seen`.

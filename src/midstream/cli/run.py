@@ -20,7 +20,7 @@ from midstream.cli.output import print_json, say
 from midstream.cli.run_console import RunConsole
 from midstream.cli.savepoint import TakeOver
 from midstream.cli.spark_session import spark_session
-from midstream.model.errors import MidstreamError
+from midstream.model.errors import MidstreamError, NoStepError
 from midstream.model.words import counted
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ def run(
     if left := report.get("not_applied"):
         names = ", ".join(f"{one['command']} {one['query'] or ''}".rstrip() for one in left)
         say(f"not applied yet: {names}: waits for the next batch with data, after the next start")
+    if report["step"] < 0:
+        say("no step was done, because no rows came before the job ended")
     for name, query in report["queries"].items():
         if query["part_of"]:
             continue
@@ -181,7 +183,11 @@ def _run_on_spark(
                 console.report(running, running.delayed)
             console.report(running)
             left = [{"command": one.kind, "query": getattr(one, "query", None)} for one in running.not_applied]
-    return {**checkpoint.status(checkpoint.report()), "not_applied": left}
+    try:
+        report = checkpoint.status(checkpoint.report())
+    except NoStepError:  # No rows came, or it was stopped before they did.
+        report = checkpoint.status_without_a_step()
+    return {**report, "not_applied": left}
 
 
 def _run_embedded(

@@ -59,6 +59,10 @@ class NoCheckpointError(CheckpointError):
     """There is no checkpoint where one was looked for."""
 
 
+class NoStepError(CheckpointError):
+    """The job of a checkpoint has not finished a step yet, and nothing is wrong with it."""
+
+
 class OtherFormatError(CheckpointError):
     """The checkpoint has a format that this version of midstream does not read; the remedy names one that does."""
 
