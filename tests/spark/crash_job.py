@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import midstream as ms
 from midstream.commands.migrate import Migrate
 from midstream.commands.rescale import Rescale
 from midstream.spark.session import local_session
+from midstream.state.store.memory_limit import MemoryLimit
 from tests.crash_case import PLANS, STREAMS, crash_case
 from tests.spark.drive import SHORT_LIVED, Place, feed_steps, finish, giving, job
 
@@ -25,7 +27,9 @@ feed = partial(feed_steps, STREAMS, CASE.steps)
 def the_job(spark: SparkSession, root: Path, lanes: int = 2) -> ms.Job:
     """The job, the same whenever it is started."""
     queries = {life.name: life.spec.cql() for life in CASE.queries}
-    return job(spark, Place(root), STREAMS, queries, {"chain": PLANS[0]}, lanes)
+    # Near a limit a worker keeps few chunks, and asks before it joins.
+    memory = MemoryLimit(1).held() + (64 << 20) if "CRASH_LIMITED" in os.environ else None
+    return job(spark, Place(root), STREAMS, queries, {"chain": PLANS[0]}, lanes, memory=memory)
 
 
 def main(root: Path, lanes: int = 2) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,10 @@ from midstream.model.errors import InputError
 from midstream.state.store.memory_limit import MemoryLimit
 from tests.crash_case import CHAIN, STREAMS
 from tests.oracle.compare import assert_each_step_same
-from tests.spark.crash_job import CASE, feed
+from tests.spark.crash_job import CASE, feed, the_job
 from tests.spark.drive import Place, finish, job
+from tests.spark.forked_drivers import ForkedDrivers
+from tests.spark.test_crashes import JOB, THREE, check
 from tests.unit.state.chunk_files import linux_only
 
 pytestmark = [linux_only, pytest.mark.timeout(300)]
@@ -34,6 +37,19 @@ def test_answers_near_a_limit_are_exact(spark: SparkSession, tmp_path: Path) -> 
     place = Place(tmp_path)
     finish(job(spark, place, STREAMS, {"chain": CHAIN.cql()}, lanes=2, memory=near()))
     assert_each_step_same(place.by_step("chain", len(CASE.steps)), CASE.expected()["chain"], "chain")
+
+
+@pytest.mark.timeout(600)
+def test_the_driver_is_killed_near_a_limit(
+    spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed(tmp_path)
+    for point, step in THREE:
+        killed = drivers.run(JOB, tmp_path, MIDSTREAM_KILL_AT=f"{point}:{step}", CRASH_LIMITED="1")
+        assert killed.returncode == -signal.SIGKILL, killed
+    monkeypatch.setenv("CRASH_LIMITED", "1")
+    finish(the_job(spark, tmp_path))
+    check(Place(tmp_path), CASE.expected())
 
 
 def test_a_step_beyond_the_limit_of_a_worker_fails_whole(spark: SparkSession, tmp_path: Path) -> None:
