@@ -27,9 +27,9 @@ from midstream.model.counters import Counters
 from midstream.model.ids import LaneId, OperatorId
 from midstream.model.manifest import LaneState, Manifest
 from midstream.pipeline.commits import STEPS_BETWEEN_TIDYINGS
+from midstream.pipeline.lane_task import stripped
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import Seen
-from midstream.spark.task import stripped
 from midstream.state.store.files import FileStore
 from midstream.state.store.write_back import WriteBackStore
 from midstream.state.sweep import Sweeper

@@ -41,6 +41,11 @@ def odd(a: pa.Array) -> pa.Array:
     return pc.equal(pc.bit_wise_and(a, 1), 1)
 
 
+def failing(a: pa.Array) -> pa.Array:
+    """Raise."""
+    raise ValueError("no such row")
+
+
 def within_km(*columns: pa.Array) -> np.ndarray:
     """Places, by latitude and longitude, so many kilometres apart at most along a great circle; NULL is nowhere."""
     lat, lon, lat2, lon2, most = (np.asarray(column.to_numpy(zero_copy_only=False), float) for column in columns)

@@ -20,11 +20,15 @@ CASE = replace(LANES, queries=(*LANES.queries, Lifetime("spread", LANES.queries[
 """The chain of joins once more, spread over nodes."""
 
 
-def the_engine(root: Path | str, lanes: int = 2, threads: int | None = None, **options: bool) -> ms.Engine:
+def the_engine(
+    root: Path | str, lanes: int = 2, threads: int | None = None, workers: int | None = None, **options: bool
+) -> ms.Engine:
     """The engine, the same whenever it is opened."""
     # Near a limit every chunk is mapped as soon as it is written.
     memory = MemoryLimit(1).held() + (64 << 20) if "CRASH_LIMITED" in os.environ else None
-    engine = ms.Engine(lanes=lanes, threads=threads, checkpoint=f"{root}/checkpoint", memory=memory, **options)
+    engine = ms.Engine(
+        lanes=lanes, threads=threads, workers=workers, checkpoint=f"{root}/checkpoint", memory=memory, **options
+    )
     for spec in STREAMS:
         engine.create_stream(
             spec.name,
@@ -41,9 +45,9 @@ def the_engine(root: Path | str, lanes: int = 2, threads: int | None = None, **o
     return engine
 
 
-def main(root: Path | str, lanes: int = 2, threads: int | None = None) -> None:
+def main(root: Path | str, lanes: int = 2, threads: int | None = None, workers: int | None = None) -> None:
     """Push to the end; step 1 begins a migration and another spread, step 2 a rescale, step 3 ends the spread."""
-    with the_engine(root, lanes, threads) as engine:
+    with the_engine(root, lanes, threads, workers) as engine:
         for number in range(engine.manifest.step + 1, len(CASE.steps)):
             waiting = {command.kind for command in engine.manifest.pending}
             if number == 1 and "migrate" not in waiting:

@@ -16,6 +16,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import midstream as ms
+from midstream.embedded import processes
 from midstream.pipeline.crash_points import POINTS, CrashPoint
 from midstream.state.store.memory_limit import MemoryLimit
 from tests.drawing import drawing
@@ -53,6 +54,23 @@ def test_engines_on_a_checkpoint_change_no_answer(data: st.DataObject) -> None:
             raise
 
 
+@pytest.mark.verify
+@drawing(8)
+@given(st.data())
+def test_worker_processes_change_no_answer(data: st.DataObject) -> None:
+    """Lanes run in other processes, except in the steps that rescale; also where the engine dies."""
+    drawn = data.draw(cases(count=data.draw(st.sampled_from((1, 2))), idle=True))
+    first = {query.name: data.draw(plans(query.spec), label="plan") for query in drawn.case.queries}
+    deaths, moves = data.draw(restarts(drawn.case)), data.draw(migrations(drawn.case, 2))
+    actions = data.draw(st.permutations((*deaths[:1], *moves, *data.draw(rescales(drawn.case, 1)))))
+    points = [data.draw(st.sampled_from(POINTS), label="point")]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(processes, "LEAST_ROWS", 0)
+        found = in_the_sinks(drawn.case, first, actions, points, 3, Path(folder), workers=2)
+        for name, answer in drawn.expected.items():
+            assert_each_step_same(found[name], answer, name)
+
+
 def in_the_sinks(
     case: Case,
     first: dict[str, str],
@@ -62,10 +80,11 @@ def in_the_sinks(
     root: Path,
     *,
     limited: bool = False,
+    workers: int | None = None,
 ) -> dict[str, list[pa.Table | None]]:
     """Run a case on a checkpoint; at a restart that is a crash, the engine dies at one of the points of the step."""
     deaths = {action.step: action for action in actions if isinstance(action, Restart)}
-    engine = opened(case, root, lanes, limited=limited)
+    engine = opened(case, root, lanes, limited=limited, workers=workers)
     returned: dict[tuple[str, int], pa.Table] = {}
     for number, tables in enumerate(case.steps):
         for query in case.queries:
@@ -86,7 +105,7 @@ def in_the_sinks(
                 die(engine, points[number % len(points)], tables)
             else:
                 engine.close()
-            engine = opened(case, root, None, take_over=True, limited=limited)
+            engine = opened(case, root, None, take_over=True, limited=limited, workers=workers)
         if engine.manifest.step < number:
             for name, table in engine.push(dict(tables)).items():
                 returned[name, number] = table
@@ -106,11 +125,18 @@ def opened(
     take_over: bool = False,
     sharing: str | None = None,
     limited: bool = False,
+    workers: int | None = None,
 ) -> ms.Engine:
     # Near the limit every chunk is mapped as soon as it is written.
     memory = MemoryLimit(1).held() + (64 << 20) if limited else None
     engine = ms.Engine(
-        lanes=lanes, sharing=sharing, checkpoint=root / "checkpoint", take_over=take_over, durable=False, memory=memory
+        lanes=lanes,
+        sharing=sharing,
+        checkpoint=root / "checkpoint",
+        take_over=take_over,
+        durable=False,
+        memory=memory,
+        workers=workers,
     )
     for spec in case.streams:
         engine.create_stream(

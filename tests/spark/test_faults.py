@@ -13,10 +13,9 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.model.errors import InternalError
+from midstream.pipeline.lane_task import FaultInWorker, ShippedPredicates, raise_failure
 from midstream.spark import driver
-from midstream.spark.executor import FaultInWorker, _raise
 from midstream.spark.parcel import END, STOP, unpacked_report
-from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.task import StepTask
 from tests.crash_case import CHAIN, STREAMS
 from tests.oracle.answer import answers
@@ -66,6 +65,6 @@ def test_a_fault_in_a_worker_is_reported_with_its_traceback(monkeypatch: pytest.
     (report,) = [unpacked_report(parcel.body) for parcel in sent if parcel.stage == END]
     assert [parcel.kind for parcel in sent if parcel.stage != END] == [STOP] * 4
     with pytest.raises(InternalError, match="list index out of range") as caught:
-        _raise(report)
+        raise_failure(report)
     assert caught.value.place.startswith("partition 3, ")
     assert isinstance(caught.value.__cause__, FaultInWorker) and "in broken" in str(caught.value.__cause__)

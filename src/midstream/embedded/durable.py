@@ -23,6 +23,7 @@ from midstream.model.events import Event
 from midstream.model.manifest import EMBEDDED, Manifest, OutputFile
 from midstream.pipeline.commits import Commits
 from midstream.pipeline.crash_points import AMID_PIECES, CrashPoint
+from midstream.pipeline.lane_task import Writes
 from midstream.pipeline.outputs import RESULTS, JobOutput, Outputs, dropped_next
 from midstream.pipeline.reconcile import refuse_other_host
 from midstream.pipeline.step_times import StepTimes, Stopwatch
@@ -62,6 +63,8 @@ class EngineCheckpoint:
         self.outputs = Outputs(self.folders, {}, tasks_end=True)
         self._commits = Commits(self._writer, self.outputs, CrashPoint.of_environment(os.getpid()))
         self.tables = FileStore(self.folders.chunks)
+        # Other processes sync what they write themselves.
+        self._for_workers = FileStore(Folders(self.folders.root, durable).chunks, epoch=self._writer.claim.number)
         self.store = WriteBackStore(FileStore(self.folders.chunks, epoch=self._writer.claim.number, limit=limit))
         self.times = StepTimes(self.folders, self._writer.claim.number)
         self._begun: Manifest | None = None
@@ -72,6 +75,8 @@ class EngineCheckpoint:
         self._lost: LostCheckpointError | None = None
         self._attempts = count(1)
         self._staged: StagedResults | None = None
+        self._from_workers: tuple[OutputFile, ...] = ()
+        self._staged_outputs = frozenset[JobOutput]()
 
     def open(self, first: Manifest) -> Manifest:
         """Read the newest manifest, after the claim; of a new checkpoint the `first` one, which gets a name."""
@@ -133,6 +138,24 @@ class EngineCheckpoint:
 
         return opened
 
+    def writes(self, before: Manifest) -> Callable[[Manifest], Writes]:
+        """Make what opens where worker processes write in the step after a manifest."""
+
+        def opened(manifest: Manifest) -> Writes:
+            staging = self.outputs.stage(before, self.outputs.named(manifest))
+            return Writes(self._for_workers, staging, self._commits.crash, piece_writer.SIZES)
+
+        return opened
+
+    def take_staged(self, files: Sequence[OutputFile], queries: Set[str], *, again: bool) -> None:
+        """Take what workers have staged of the step that is committed next: the answers of some queries.
+
+        What a worker that died, or a step that failed, has left is cleared away `again`.
+        """
+        self._tried += again or bool(self._from_workers)
+        self._from_workers = tuple(files)
+        self._staged_outputs = frozenset(JobOutput(RESULTS, query) for query in queries)
+
     def commit(
         self,
         before: Manifest,
@@ -156,8 +179,10 @@ class EngineCheckpoint:
         """
         self.refuse_if_lost()
         manifest = self.outputs.named(result.manifest)
-        tables, attempt = _tables(result), f"attempt{next(self._attempts)}"
-        poured, self._staged = [] if self._staged is None else self._staged.files, None
+        tables = {of: rows for of, rows in _tables(result).items() if of not in self._staged_outputs}
+        attempt = f"attempt{next(self._attempts)}"
+        poured = [*self._from_workers, *(() if self._staged is None else self._staged.files)]
+        self._staged, self._from_workers, self._staged_outputs = None, (), frozenset()
 
         def stage() -> tuple[OutputFile, ...]:
             return (*poured, *self.outputs.stage_tables(before, manifest, tables, attempt))

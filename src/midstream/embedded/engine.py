@@ -26,6 +26,7 @@ from midstream.commands.rescale import check_lanes
 from midstream.dashboard.server import ShowsDashboard
 from midstream.embedded.durable import EngineCheckpoint, refuse_if_closed, refuse_sink
 from midstream.embedded.file_source import FileSource
+from midstream.embedded.processes import InProcesses, Workers, workers_of
 from midstream.embedded.sources import Sources, source_of
 from midstream.expr.duration import stream_duration
 from midstream.migration.strategy_contract import strategies
@@ -56,6 +57,7 @@ from midstream.state.store.memory import MemoryStore
 from midstream.state.store.memory_limit import MemoryLimit
 from midstream.state.store.write_back import WriteBackStore
 from midstream.state.sweep import listed
+from midstream.step.dealt_rows import Each
 from midstream.step.fold import OpenPieces, StepResult, step
 from midstream.step.plan_step import plan_step
 
@@ -88,6 +90,11 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
     all of the state is mapped from the checkpoint's files. A push that would need more raises an `InputError`, and
     nothing has changed then.
 
+    Lanes run in `threads`, one by core unless they are given. On a checkpoint and on Linux they may run in so many
+    `workers` instead, processes that use all cores of a machine for large steps; "auto" is one by core. A new
+    checkpoint then has as many lanes unless they are given. [Size a job](../howto/size.md#worker-processes) says when
+    that is faster.
+
     >>> engine = Engine()
     >>> engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
     >>> engine.create_stream("B", "k BIGINT, ts TIMESTAMP", timestamp="ts")
@@ -108,6 +115,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         durable: bool = True,
         threads: int | None = None,
         memory: str | int | None = None,
+        workers: int | str | None = None,
     ) -> None:
         self._limit = MemoryLimit.of(memory, "Engine")
         if self._limit is not None and checkpoint is None:
@@ -121,17 +129,20 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         # They load with the engine, not amid a step.
         strategies()
         policies()
-        self._manifest = Manifest(seed=seed, sharing=sharing or DEFAULT_SHARING, lanes=lanes or 1)
+        processes = workers_of(workers, checkpoint=checkpoint is not None, limited=self._limit is not None)
+        self._manifest = Manifest(seed=seed, sharing=sharing or DEFAULT_SHARING, lanes=lanes or processes or 1)
         self._ahead: Manifest | None = None
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._refusals: list[Event] = []
         self._logged: list[Command] = []
         self._warned: set[Source] = set()
         self._late, self._dead = dict[str, pa.Table](), dict[str, pa.Table]()
-        self._workers = workers(threads)
-        self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="midstream")
-        self._each = partial(in_threads, self._pool)
-        self._timing = StepTiming(self._workers, threads=self._workers)
+        self._processes = None if processes is None else Workers(processes)
+        self._threads = threads_of(threads)
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="midstream")
+        self._each: Each = partial(in_threads, self._pool)
+        side_by_side = processes or self._threads
+        self._timing = StepTiming(side_by_side, threads=side_by_side)
         self._declared: set[str] = set()
         self._closed = False
         self._checkpoint: EngineCheckpoint | None = None
@@ -408,6 +419,8 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
             if self._checkpoint is not None:
                 self._checkpoint.close(failure, self._manifest)
             self._pool.shutdown()
+            if self._processes is not None:
+                self._processes.close()
 
     def __enter__(self) -> Self:
         return self
@@ -480,7 +493,16 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         pieces: OpenPieces | None = None,
     ) -> StepResult:
         manifest, refuse = (self._manifest, None) if waiting is None else (waiting.manifest, waiting.refuse)
-        return step(manifest, tables, commands, self._store, self._each, self._timing, pieces, refuse)
+        if self._processes is None or self._checkpoint is None:
+            return step(manifest, tables, commands, self._store, self._each, self._timing, pieces, refuse)
+        lanes = InProcesses(self._processes, self._each, self._checkpoint.writes(self._manifest), kept=pieces is None)
+        deaths, result = self._processes.deaths, None
+        try:
+            result = step(manifest, tables, commands, self._store, lanes, self._timing, pieces, refuse)
+            return result
+        finally:
+            broken_off = result is None or self._processes.deaths > deaths
+            self._checkpoint.take_staged(lanes.files, lanes.staged, again=broken_off)
 
     def _keep(
         self, result: StepResult, read: Mapping[str, Sequence[str]] | None, watch: Stopwatch
@@ -574,7 +596,7 @@ def _succeeds(step: Callable[[Sequence[Command]], object], commands: Sequence[Co
     return True
 
 
-def workers(threads: int | None) -> int:
+def threads_of(threads: int | None) -> int:
     """Return how many threads an engine has; raises unless that is a whole number, or None for one by core."""
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise InputError(

@@ -38,6 +38,7 @@ from midstream.pipeline.carried_log import SparkLog
 from midstream.pipeline.commits import Commits
 from midstream.pipeline.crash_points import CrashPoint
 from midstream.pipeline.journal import log_step
+from midstream.pipeline.lane_task import Writes
 from midstream.pipeline.lost_rows import Source, warn_of_lost_rows
 from midstream.pipeline.outputs import Outputs
 from midstream.pipeline.patience import Patience
@@ -52,7 +53,6 @@ from midstream.spark.job_streams import needs
 from midstream.spark.layout import StepLayout
 from midstream.spark.session import STEP_SETTINGS
 from midstream.spark.setting import Setting, setting_of
-from midstream.spark.task import Writes
 from midstream.sql.parse import bind_query
 from midstream.state.store.files import FileStore
 from midstream.step.levels import StepOutputs, conclude_levels

@@ -8,20 +8,19 @@ from functools import reduce
 from typing import Any
 
 from pyspark import Accumulator
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from typing_extensions import override
 
-from midstream.model import errors
-from midstream.model.allowed import allowed_operators
+from midstream.expr.user_predicates import UserPredicate
 from midstream.model.codec import decode
 from midstream.model.counters import Counters
-from midstream.model.errors import MidstreamError
 from midstream.model.ids import LaneId
 from midstream.model.manifest import Manifest, OutputFile
 from midstream.model.schema import StreamSchema
 from midstream.operators.source import SourceOperator
-from midstream.operators.user_operator import OperatorSpec
+from midstream.pipeline.lane_task import ShippedPredicates, Writes, operators_shipped, raise_failure, stripped
 from midstream.runtime.watermark import Seen, StepClock
 from midstream.spark.blocks import Split, summed
 from midstream.spark.exchange import Exchange
@@ -29,10 +28,9 @@ from midstream.spark.kept_rows import KeptRows, chunks_by_stream
 from midstream.spark.parcel import ParcelFiles
 from midstream.spark.prepass import with_arrival_numbers
 from midstream.spark.setting import Setting
-from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart, spread_parts
 from midstream.spark.stages import Blocks, Reports, blocks_of, no_blocks, reports, seen_in
-from midstream.spark.task import StepTask, Writes, stripped
+from midstream.spark.task import StepTask
 from midstream.spark.unpack import StreamSlots
 from midstream.state.store.chunk_cache import NOT_USED, CacheUse
 from midstream.step.lane_report import decode_lanes
@@ -44,10 +42,6 @@ from midstream.step.spreading.taken_over import returned
 from midstream.units.answers import AnswerTimes
 from midstream.units.lane_step import LaneOutput
 from midstream.units.program import Program
-
-
-class FaultInWorker(Exception):
-    """What went wrong in a task, as the cause of the error raised for it: the traceback in the Python worker."""
 
 
 @dataclass(frozen=True)
@@ -174,8 +168,8 @@ class SparkExecutor(Executor):
             counting=counting,
             clock=clock,
             writes=self._writes,
-            operators=_operators(manifest),
-            predicates=ShippedPredicates.of(self._setting.asked),
+            operators=operators_shipped(manifest),
+            predicates=ShippedPredicates.of(self._setting.asked, _sent, _NOT_OF_THE_DRIVER),
             counts=tuple(group.lanes for group in groups),
             spreads=spread_parts(self._before, self._plan, level, clock, self._writes.store, exchange.partitions),
             returning=self._returning,
@@ -197,25 +191,19 @@ class SparkExecutor(Executor):
         return LevelOutput(outputs, {name: output.spread for name, output in over_nodes.items()})
 
 
+_NOT_OF_THE_DRIVER = "do not use objects of the driver, such as a session, a lock or an open file"
+
+
+def _sent(one: UserPredicate) -> object:
+    # A function of a module that the workers have goes by its name, any other by its code.
+    serializer: Any = CloudPickleSerializer
+    return serializer().dumps(one)
+
+
 def _none_failed(reports: Reports) -> Reports:
     for report in reports:
-        _raise(report)
+        raise_failure(report)
     return reports
-
-
-def _operators(manifest: Manifest) -> frozenset[str]:
-    specs = [decode(OperatorSpec, e.operator) for e in manifest.queries.values() if e.operator is not None]
-    for spec in specs:
-        # An operator that is not allowed must not be made.
-        spec.check_allowed()
-    return allowed_operators() | {spec.path for spec in specs}
-
-
-def _raise(report: Mapping[str, Any]) -> None:
-    if "error" in report:
-        name, message, place, remedy = report["error"]
-        kind: type[MidstreamError] = getattr(errors, name, MidstreamError)
-        raise kind(message, place=place, remedy=remedy) from FaultInWorker(report["traceback"])
 
 
 def _over_nodes(plan: StepPlan, part: SpreadPart, reports: Sequence[Mapping[str, Any]]) -> SpreadOutput:

@@ -15,7 +15,9 @@ from midstream.model.codec import encode
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.ids import LaneId
 from midstream.model.manifest import LaneState, StateListing
+from midstream.pipeline.lane_task import failure
 from midstream.pipeline.outputs import RESULTS, JobOutput
+from midstream.pipeline.staged_files import FILES_AT_ONCE, StagedFiles
 from midstream.ring.columns import Visits
 from midstream.ring.joined_rows import JoinedRows, concatenated
 from midstream.ring.ring_course import nothing_joined
@@ -26,7 +28,6 @@ from midstream.spark.parcel import (
     STOP,
     Parcel,
     addressed,
-    failure,
     in_order,
     place_of_task,
     reported,
@@ -36,7 +37,6 @@ from midstream.spark.parcel import (
     unpacked_words,
 )
 from midstream.spark.spread_part import ARRIVALS, FIRST_HOP, PLACING, ROWS, SPREAD, TIMES, VISITS, SpreadPart
-from midstream.spark.staged_files import FILES_AT_ONCE, StagedFiles
 from midstream.spark.task import TOGETHER, StepTask
 from midstream.state.rows import united
 from midstream.state.store.chunk_cache import ChunkCache

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import json
 import secrets
-import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.model.errors import MidstreamError
+from midstream.pipeline.lane_task import failure
 from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
 from midstream.ring.late_rows import LateRows
@@ -189,12 +189,6 @@ def addressed(
     except MidstreamError as error:
         going = [reported(partition, failure(error)), *stopped(partitions, stage)]
     return [(parcel.to, parcel) for parcel in going]
-
-
-def failure(error: MidstreamError) -> dict[str, Any]:
-    """Report the failure of a task; called while the error is handled."""
-    told = [type(error).__name__, error.message, error.place, error.remedy]
-    return {"error": told, "traceback": traceback.format_exc()}
 
 
 def place_of_task() -> tuple[int, bool]:

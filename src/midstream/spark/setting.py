@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from midstream.expr.functions import predicates_asked
-from midstream.logical.query import Query, query_of
 from midstream.model.manifest import QueryEntry
+from midstream.pipeline.lane_task import predicates_of
 from midstream.spark.exchange import Exchange, Group, row_filters
 from midstream.spark.layout import StepLayout
 from midstream.step.dealt_rows import counted_streams
@@ -58,16 +57,12 @@ def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, large: bool
         )
         partitions = max(1, min(parallelism, sum(group.lanes for group in groups)))
         exchanges.append(Exchange(layout, groups, partitions))
-    asked = tuple(sorted(_asked(query_of(entry) for entry in manifest.queries.values())))
+    asked = predicates_of(manifest)
     setting = Setting(
         key, exchanges[0], tuple(exchanges[1:]), programs, counted_streams(plan), plan.needs_watermarks, large, asked
     )
     # What a task reads Spark has not seen.
     return replace(setting, exchange=setting.exchange.without_filters(setting.read_above | layout.readers.keys()))
-
-
-def _asked(queries: Iterable[Query]) -> frozenset[str]:
-    return frozenset(name for query in queries for part in query.expressions() for name in predicates_asked(part))
 
 
 def _nodes(entry: QueryEntry) -> int:

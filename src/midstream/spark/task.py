@@ -16,17 +16,14 @@ from midstream.admission.admit import Mask, judge
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.model.allowed import allow_operators
 from midstream.model.codec import encode
-from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.ids import LaneId
-from midstream.model.lane_choice import LaneOptimization
-from midstream.model.manifest import ChunkRef, LaneState, Published
-from midstream.pipeline.crash_points import CrashPoint
+from midstream.model.manifest import ChunkRef, LaneState
+from midstream.pipeline.lane_task import ShippedPredicates, Writes, failure, run_lane
 from midstream.pipeline.outputs import RESULTS, JobOutput
+from midstream.pipeline.staged_files import FILES_AT_ONCE, LanePieces, StagedFiles
 from midstream.runtime.lane_key import is_single
-from midstream.runtime.piece_writer import PieceSizes
 from midstream.runtime.watermark import LAST_TIME, Seen, StepClock
-from midstream.sinks import Staging
 from midstream.spark.blocks import ARRIVAL, seen_of, shares, summed
 from midstream.spark.kept_rows import (
     KeptRows,
@@ -43,43 +40,27 @@ from midstream.spark.parcel import (
     Parcel,
     ParcelFiles,
     addressed,
-    failure,
     leave_loaded_code_alone,
     place_of_task,
     reported,
     stopped,
 )
-from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart
-from midstream.spark.staged_files import FILES_AT_ONCE, LanePieces, StagedFiles
 from midstream.spark.unpack import Share, StreamSlots, nothing
 from midstream.state.base_state import TIME
 from midstream.state.store.chunk_cache import CacheUse, ChunkCache
 from midstream.state.store.chunk_store import ChunkStore
-from midstream.state.store.files import FileStore
 from midstream.state.store.transfers import threads
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
-from midstream.step.fold import state_of
 from midstream.step.lane_report import encode_lanes
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.nodes_done import NodesDone
-from midstream.step.spreading.taken_over import with_returned
 from midstream.units.answers import unread
-from midstream.units.lane_step import LaneOutput, lane_step
+from midstream.units.lane_step import LaneOutput
 
 TOGETHER = 4 << 20
 """Chunks of up to so many bytes a task writes into one file: it must wait until each file is on the disk."""
-
-
-@dataclass(frozen=True)
-class Writes:
-    """Where the tasks of a step write: the store of chunks, and the staging of each output, in `pieces` if large."""
-
-    store: FileStore
-    staging: Mapping[JobOutput, Staging]
-    crash: CrashPoint
-    pieces: PieceSizes
 
 
 @dataclass(frozen=True)
@@ -211,10 +192,9 @@ class StepTask:
         name = self.groups[group]
         lane_id = LaneId(name, lane)
         batches = self._entering(group, lane, own)
-        state = with_returned(state_of(self.plan, name, lane_id, store), self.returning.get(lane_id))
         queries, crash, sizes = unread(self.plan.manifest), self.writes.crash, self.writes.pieces
         pieces = LanePieces(lane_id, queries, staged, crash, self.clock.step, sizes)
-        return lane_step(self.plan.program(name), lane_id, state, batches, self.clock, store, pieces)
+        return run_lane(self.plan, lane_id, batches, self.clock, store, pieces, self.returning.get(lane_id))
 
     def _entering(
         self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]]
@@ -324,18 +304,3 @@ class TaskReport:
         entered = [[*of, rows] for of, rows in self.entered.items()]
         found = {"lanes": lanes, "files": files, "seen": seen, "entered": entered, "nodes": nodes}
         return {**found, "cache": cache, "kept": [encode(one) for one in self.kept]}
-
-
-def stripped(plan: StepPlan) -> StepPlan:
-    """Remove from the plan what no task looks at, so that it travels light and programs are known again."""
-    queries = {name: replace(entry, counters=Counters(), sink=None) for name, entry in plan.manifest.queries.items()}
-    manifest = replace(
-        plan.manifest,
-        queries=queries,
-        operators={},
-        totals=Counters(),
-        published=Published(),
-        progress={},
-        lane_optimization=LaneOptimization(),
-    )
-    return replace(plan, manifest=manifest, events=())

@@ -6,7 +6,7 @@ Spark numbers and spreads them in the JVM (`midstream.spark.exchange`), to the s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,19 @@ from midstream.model.ids import LaneId
 from midstream.operators.arrival import with_arrival_numbers
 from midstream.runtime.distribution import Stage
 from midstream.runtime.lane_key import slots
+from midstream.runtime.watermark import StepClock
 from midstream.state.gather import MANY
 from midstream.state.keys import stable_order
 from midstream.state.rows import taken_rows
 from midstream.step.plan_step import StepPlan
+from midstream.units.lane_step import LaneOutput
 from midstream.units.program import Program
 
 What = TypeVar("What")
 Done = TypeVar("Done")
+
+LaneRows = Mapping[LaneId, Mapping[str, pa.RecordBatch]]
+"""A share of the rows by lane and stream."""
 
 
 class Each(Protocol):
@@ -31,6 +36,14 @@ class Each(Protocol):
 
     def __call__(self, do: Callable[[What], Done], many: Sequence[What], /) -> Iterable[Done]:
         """Call `do` for each of `many`, and return the results in their order."""
+
+
+@runtime_checkable
+class RunsLanes(Each, Protocol):
+    """Does lanes in other processes, and everything else as an `Each` does it."""
+
+    def run_lanes(self, plan: StepPlan, rows: LaneRows, clock: StepClock) -> Mapping[LaneId, LaneOutput] | None:
+        """Run lanes of a level on their rows; None if they are to run in this process."""
 
 
 def one_by_one(do: Callable[[What], Done], many: Sequence[What], /) -> Iterable[Done]:

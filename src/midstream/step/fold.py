@@ -25,7 +25,7 @@ from midstream.runtime.watermark import BEGINNING, Seen, StepClock, watermarks
 from midstream.state.gather import MANY, POOL, taken
 from midstream.state.keys import stable_order
 from midstream.state.store.chunk_store import ChunkStore
-from midstream.step.dealt_rows import Each, numbered, one_by_one, spread
+from midstream.step.dealt_rows import Each, RunsLanes, numbered, one_by_one, spread
 from midstream.step.levels import Executor, LevelOutput, conclude_levels, run_levels
 from midstream.step.plan_step import Refuse, StepPlan, lanes_of, plan_step
 from midstream.step.rescaled_state import adopt, dealt_states
@@ -145,13 +145,23 @@ class LaneExecutor(Executor):
             state = with_returned(state_of(plan, lane.group, lane, self._store), self._returning.get(lane))
             return lane_step(program, lane, state, share, clock, self._store, writer)
 
-        outputs = dict(zip((lane for _, lane, _ in shares), self._each(run, shares), strict=True))
+        outputs = self._elsewhere(shares, clock)
+        if outputs is None:
+            outputs = dict(zip((lane for _, lane, _ in shares), self._each(run, shares), strict=True))
         spreads = {}
         for name in plan.spread_at(level):
             over_nodes = spread_step(self._before, plan, name, self._rows, clock, self._store)
             outputs.update(over_nodes.lanes)
             spreads[name] = over_nodes.spread
         return LevelOutput(outputs, spreads)
+
+    def _elsewhere(self, shares: Sequence[LaneShare], clock: StepClock) -> dict[LaneId, LaneOutput] | None:
+        # What lanes take over from others, or from nodes, may be in this process only.
+        plan = self._plan
+        if not isinstance(self._each, RunsLanes) or self._returning or plan.lanes_before != plan.manifest.shares:
+            return None
+        outputs = self._each.run_lanes(plan, {lane: rows for _, lane, rows in shares}, clock)
+        return None if outputs is None else dict(outputs)
 
     @override
     def answer(self, stream: StreamSchema, outputs: Mapping[LaneId, LaneOutput]) -> AnswerTimes:
