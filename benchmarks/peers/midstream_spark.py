@@ -67,11 +67,12 @@ def run_in(
     checkpoint: str,
     *,
     durable: bool = True,
+    lanes: int = 2,
     sources: Callable[[SparkSession, Task, str], Any] = source,
 ) -> Measurement:
     """Run the scenario in a session that others may use before and after."""
     scenario = task.scenario
-    job = ms.Job(spark, checkpoint=checkpoint, lanes=2, durable=durable)
+    job = ms.Job(spark, checkpoint=checkpoint, lanes=lanes, durable=durable)
     for stream in scenario.streams:
         schema = None if sources is source else scenario.schema(stream)
         job.stream(stream, sources(spark, task, stream), timestamp="ts", schema=schema)
