@@ -48,12 +48,18 @@ a figure from equations, so does the lab.
 
 To draw one figure, name it: `midstream lab zhu_09`. `midstream lab --list` lists all figures, tables and theorems. A
 figure is drawn again when what it measures changes: `git log -1 docs/lab/zhu_09.csv` names the commit of its data.
-
+{quick}
 ## Appendix
 
 The rest of this page is for looking things up. First come the claims that do not hold as they are written, each with
 its numbers and the reason. Then come all figures, by paper, with all their claims.
 """
+
+QUICK = """\
+Without `--quick` a figure has its full size. In midstream's documentation these figures have it: HybMig's Figs. 17
+and 18, JISC's Figs. 7 to 9, 11 and 12, and Zhu's Fig. 9. HybMig's two take 7 and 6 minutes of processor time.
+"""
+"""What a page of `--quick` says of figures at full size."""
 
 LISTED: Mapping[Judgement, str] = {
     Judgement.FAILS: "Claims that do not hold",
@@ -72,8 +78,8 @@ def _lines(outcomes: Sequence[FigureOutcome], scale: Scale, folder: Path) -> Ite
     found = {finding: [(o, v) for o, v in verdicts if v.finding is finding] for finding in Judgement}
     counts = ", ".join(f"{len(those)} {finding.value}" for finding, those in found.items())
     total = f"{len(outcomes)} figures, {len(verdicts)} claims: {counts}."
-    flag = " --quick" if scale is Scale.QUICK else ""
-    yield HEAD.format(flag=flag, total=total, table="\n".join(_by_paper(outcomes)))
+    flag, quick = (" --quick", QUICK) if scale is Scale.QUICK else ("", "")
+    yield HEAD.format(flag=flag, quick=quick, total=total, table="\n".join(_by_paper(outcomes)))
     for finding, heading in LISTED.items():
         yield f"\n## {heading}\n"
         for outcome, verdict in found[finding]:

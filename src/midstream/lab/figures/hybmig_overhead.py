@@ -55,7 +55,7 @@ class OverheadFigure(Figure):
                 for case in METHODS:
                     phases = [
                         (task.method(case), task.start)
-                        for seed in range(scale.pick(quick=2, full=3))
+                        for seed in range(2)
                         for task in [HybMigTask(Machine.of(scale), shape=shape, seed=seed).at(**changes)]
                     ]
                     rows.append(

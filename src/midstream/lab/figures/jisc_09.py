@@ -74,11 +74,12 @@ class Jisc09(Figure):
                 f"{last['jisc', OPERATIONS]:g} operations against {last[PLAIN, OPERATIONS]:g}: {overhead:.2%} more",
                 "something of the transition is left",
             ),
-            TWICE.judged(
-                1.5 < faster < 2.5,
+            TWICE.sized(
+                faster > 1.5,
+                faster < 2.5,
                 f"CACQ takes {faster:.2f} times JISC's operations, "
                 f"{last['cacq', COMPARISONS] / last['jisc', COMPARISONS]:.2f} times its comparisons",
-                "routing costs more than that" if faster > 2 else "routing costs less than that",
+                "routing costs more than that" if faster > 1.5 else "routing costs less than that",
             ),
         )
 
