@@ -7,6 +7,7 @@ import csv
 import datetime as dt
 import gzip
 import json
+import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -59,6 +60,21 @@ def files_job(
             sql = "{sql}"
             sink = {{ path = "{folder}/out" }}""")
     )
+
+
+def test_files_whose_names_are_not_utf_8_are_read_once(tmp_path: Path) -> None:
+    (tmp_path / "A").mkdir()
+    (tmp_path / "A" / os.fsdecode(b"caf\xe9.json")).write_text('{"k": 1, "ts": "2024-01-01"}\n{"k": 1.5}\n')
+    with files_job(tmp_path, "json") as first:
+        assert first.step()
+    (tmp_path / "A" / os.fsdecode(b"caf\xe8.json")).write_text('{"k": 2, "ts": "2024-01-01"}\n')
+    with files_job(tmp_path, "json") as second:
+        assert second.step() and not second.step()
+    results = sorted((tmp_path / "out").glob("step=*/*.parquet"))
+    assert [pq.ParquetFile(file).read()["k"].to_pylist() for file in results] == [[1], [2]]
+    (dead,) = (tmp_path / "ckpt" / "dead_letters" / "A").glob("step=*/*.parquet")
+    (letter,) = pq.ParquetFile(dead).read().to_pylist()
+    assert letter["_file"] == rf"{tmp_path}/A/caf\udce9.json"
 
 
 def run(folder: Path, *given: Any, **others: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

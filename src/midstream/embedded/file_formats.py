@@ -83,8 +83,10 @@ def of_file(rows: pa.Table, place: str) -> pa.Table:
     """Add the file to its rows, for their dead letters to name."""
     if FILE in rows.column_names:
         return rows
+    # A name that is not UTF-8 is readable so; the bytes of the name have no place in a text of Arrow.
+    name = place.encode("utf-8", "backslashreplace").decode()
     # One byte a row: the name stands there once.
-    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows.num_rows, np.int8)), pa.array([place]))
+    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows.num_rows, np.int8)), pa.array([name]))
     return rows.append_column(FILE, names)
 
 
