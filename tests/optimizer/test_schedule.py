@@ -21,7 +21,7 @@ from midstream.model.optimization import Optimization, OptimizerSettings, Review
 from midstream.model.schema import StreamSchema
 from midstream.proposals.plan_group import plan_group
 from midstream.review.review import Reviewing
-from midstream.review.review_price import price, usual_step
+from midstream.review.review_price import ANY_STEP, UNITS, price, usual_step
 from midstream.review.schedule import SAVED, in_turn, look, paid
 from midstream.sql.parse import parse_query
 from tests.forked import PATHS
@@ -75,6 +75,10 @@ def test_the_first_review_waits_until_joins_have_made_what_it_takes(rate: int, f
     made.optimize("q", mode="auto", review="1 second")
     run(made, range(FILLED), BAD_FIRST, rate=rate)
     assert (not reviewed(made, 0)) == few
+
+
+def test_a_step_takes_at_least_what_its_joins_do_which_are_one_fewer_than_its_streams() -> None:
+    assert usual_step(job(4)) == ANY_STEP + 4 * 2 * UNITS.operator_step
 
 
 def test_the_strategies_are_loaded_before_the_first_review() -> None:
@@ -179,7 +183,10 @@ def test_reviews_take_the_share_that_is_allowed_and_excess_work_pays_for_one_at_
 def test_a_plan_of_which_another_could_spare_little_is_not_reviewed_however_much_is_saved_up() -> None:
     budget = ReviewBudget(5, 0.0, 10 * price(3, 0))
     for pace, seldom in ((0.0, True), (0.01 * price(3, 0), True), (price(3, 0), False)):
-        assert bool(look(replace(job(1, pace=pace, spared=pace), reviews=budget))[1]) != seldom
+        known = job(1, pace=pace, spared=pace)
+        new = replace(known, optimizations={"q0000": replace(known.optimizations["q0000"], plan="")})
+        for manifest in (known, new):
+            assert bool(look(replace(manifest, reviews=budget))[1]) != seldom
 
 
 def test_after_moves_in_vain_more_must_be_lost_before_the_next_review() -> None:

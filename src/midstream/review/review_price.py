@@ -61,7 +61,7 @@ def any_step(manifest: Manifest) -> float:
     joined = [] if known is None else known.joined
     if not joined:
         queries = [manifest.queries[names[0]] for names in groups_with_choice(manifest)]
-        joined.append(sum(len(query_of(entry).sources) for entry in queries))
+        joined.append(sum(len(query_of(entry).sources) - 1 for entry in queries))
     return ANY_STEP + joined[0] * UNITS.operator_step
 
 

@@ -97,15 +97,15 @@ def in_turn(manifest: Manifest, wanted: Iterable[Candidate]) -> list[Candidate]:
 
 def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
     """Book a review: what excess work did not pay for is taken from the budget."""
-    most = SAVED * max([price, *(kept.price for kept in manifest.optimizations.values())])
+    # What one step brings in is never too much to save: reviews of many queries take it all.
+    dearest = max([price, *(kept.price for kept in manifest.optimizations.values())])
+    most = max(SAVED * dearest, one.settings.effort * usual_step(manifest))
     left = min(_left(manifest, one.settings.effort), most) - max(price - one.kept.excess, 0.0)
     return replace(manifest, reviews=ReviewBudget(manifest.step, worked(manifest.totals), left))
 
 
 def _is_worth_it(settings: OptimizerSettings, kept: Optimization, now: int) -> bool:
-    # No plan can save more than what another might spare, so reviews after the first take a limited share of that, too.
-    if not kept.plan:
-        return True
+    # No plan can save more than what another might spare, so reviews take a limited share of that, too.
     spared = kept.pace * (now - (kept.reviewed or 0)) / SECOND
     return kept.price * kept.hurdle * (1 - settings.effort) <= SPARES * settings.effort * spared
 
