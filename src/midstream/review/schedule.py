@@ -60,8 +60,7 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
             first = price(len(query_of(manifest.queries[lead]).sources), 0.0)
             seen[lead] = replace(kept, reviewed=now, reviewed_in=manifest.step, price=first, seen=now)
             continue
-        due = now - kept.reviewed >= settings.review and _can_pay(manifest, settings, kept)
-        over = due and _is_worth_it(settings, kept, now)
+        over = now - kept.reviewed >= settings.review and _is_for_budget(manifest, settings, kept, kept.pace, now)
         if not (kept.searched or over or _looks(manifest, lead, kept)):
             continue
         if any(manifest.queries[name].migrations for name in names) or manifest.queries[lead].since >= manifest.step:
@@ -70,8 +69,8 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
         if not one.is_reviewed or is_quiet(one.settings, now):
             continue
         after = seen[lead] = _looked(manifest, lead, kept, now)
-        risen = after.plan and after.pace > RISEN * (after.spared or 0.0) and _can_pay(manifest, settings, kept)
-        risen = risen and _is_worth_it(settings, after, now)
+        risen = after.plan and after.pace > RISEN * (after.spared or 0.0)
+        risen = risen and _is_for_budget(manifest, settings, kept, after.pace, now)
         if after.searched or over or risen or after.excess > after.price * after.hurdle:
             wanted.append(Candidate(replace(one, kept=after), now))
     looked = revised(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest
@@ -104,14 +103,11 @@ def paid(manifest: Manifest, one: PlanGroup, price: float) -> Manifest:
     return replace(manifest, reviews=ReviewBudget(manifest.step, worked(manifest.totals), left))
 
 
-def _is_worth_it(settings: OptimizerSettings, kept: Optimization, now: int) -> bool:
+def _is_for_budget(manifest: Manifest, settings: OptimizerSettings, kept: Optimization, pace: float, now: int) -> bool:
     # No plan can save more than what another might spare, so reviews take a limited share of that, too.
-    spared = kept.pace * (now - (kept.reviewed or 0)) / SECOND
-    return kept.price * kept.hurdle * (1 - settings.effort) <= SPARES * settings.effort * spared
-
-
-def _can_pay(manifest: Manifest, settings: OptimizerSettings, kept: Optimization) -> bool:
-    return _left(manifest, settings.effort) >= kept.price - kept.excess
+    spared = pace * (now - (kept.reviewed or 0)) / SECOND
+    is_worth_it = kept.price * kept.hurdle * (1 - settings.effort) <= SPARES * settings.effort * spared
+    return is_worth_it and _left(manifest, settings.effort) >= kept.price - kept.excess
 
 
 def _left(manifest: Manifest, effort: float) -> float:
