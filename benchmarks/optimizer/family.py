@@ -30,6 +30,7 @@ import midstream as ms
 from benchmarks.optimizer.trace import UNITS, work_of
 from benchmarks.verdict import Verdict, verdict_table
 from midstream.model.events import MigrationBegun, PlanReviewed
+from midstream.model.optimization import OptimizerSettings
 from midstream.optimizer.search.greedy import left_deep
 from midstream.review.review_price import ANY_STEP, price
 
@@ -40,6 +41,7 @@ LARGE_FROM, LARGE = 31, ("window", "rows", "queries")  # From this seed on every
 KINDS = ("flip", "ramp", "season", "burst", "skew", "stop", "steady")
 MOST_PLANS, MOST_ROWS, PHASES = 3, 3_000, 3  # rows alive in a stream
 HOT_ROWS = 300  # rows of one hot key alive in a stream, at most
+EFFORT = OptimizerSettings().effort
 ABOVE = 1.05  # no case may do so many times the work of its best fixed plan
 DENSE, SPARSE = (2.0, 5.0), (0.01, 0.1)  # partners that a row of one stream has in the window of another
 
@@ -159,8 +161,8 @@ class Case:
                       for a, b in zip(self.streams, self.streams[2:], strict=False)]  # fmt: skip
         return found[:MOST_PLANS]
 
-    def engine(self, plan: str, mode: str) -> ms.Engine:
-        """Make an engine that begins by a plan, kept or not."""
+    def engine(self, plan: str, mode: str, effort: float = EFFORT) -> ms.Engine:
+        """Make an engine that begins by a plan, kept or not; reviews may take a share of all work, the effort."""
         engine = ms.Engine(seed=1)
         for stream in self.streams:
             engine.create_stream(stream, "id BIGINT, k BIGINT, j BIGINT, ts TIMESTAMP", timestamp="ts")
@@ -168,7 +170,7 @@ class Case:
             more = f" AND A.j >= {at}" if self.queries > 2 and at % 2 else ""  # A chain of windows and filters.
             window = max(self.window - at, 2)
             engine.add_query(f"q{at}", f"{self.sql}{more} WINDOW {window} SECONDS", plan=plan)
-        engine.optimize(mode=mode)
+        engine.optimize(mode=mode, effort=effort)
         return engine
 
     def runs(self, modes: Sequence[tuple[str, str]]) -> list[Run]:

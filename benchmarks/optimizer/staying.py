@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 import midstream as ms
-from benchmarks.optimizer.family import Case, Run, at_most, constant
+from benchmarks.optimizer.family import EFFORT, Case, Run, at_most, constant
 from benchmarks.optimizer.trace import work_of
 from benchmarks.verdict import Verdict
 
@@ -51,13 +51,15 @@ def drawn(seed: int) -> tuple[Case, Dense]:
     return case, turned if seed % 2 else seen
 
 
-def beside_trees(case: Case, dense: Dense, steps: int, start: str | None = None) -> tuple[Run, float]:
+def beside_trees(
+    case: Case, dense: Dense, steps: int, start: str | None = None, effort: float = EFFORT
+) -> tuple[Run, float]:
     """Run `auto` beside every tree on the rows that `auto` meets.
 
     Returns: the run, and its work divided by that of the best tree.
     """
     plans = case.plans()
-    engines = [case.engine(start or plans[0], "auto"), *(case.engine(plan, "off") for plan in plans)]
+    engines = [case.engine(start or plans[0], "auto", effort), *(case.engine(plan, "off") for plan in plans)]
     for step in range(steps):
         rows = replace(case, phase=steps, dense=(dense(step, engines[0]),)).batch(step)
         for engine in engines:
@@ -73,12 +75,12 @@ def flapping(seed: int, steps: int) -> tuple[Run, float]:
     return beside_trees(case, dense, steps)
 
 
-def steady(seed: int, steps: int) -> tuple[Run, float]:
+def steady(seed: int, steps: int, effort: float = EFFORT) -> tuple[Run, float]:
     """Run a case in which nothing drifts, begun by the best plan; return the run and its work by that of this plan."""
     case, _ = drawn(seed)
     pair = (frozenset("AB"), frozenset("BC"))[seed % 2]
     start = case.plans()[1 - seed % 2]  # It joins the other pair first.
-    return beside_trees(case, lambda step, engine: pair, steps, start)
+    return beside_trees(case, lambda step, engine: pair, steps, start, effort)
 
 
 def main(which: str, cases: int, steps: int, steps_steady: int) -> list[Verdict]:

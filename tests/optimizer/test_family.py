@@ -37,7 +37,7 @@ def test_streams_that_flap_cost_little_more_than_the_best_fixed_plan(seed: int) 
 
 @pytest.mark.parametrize("seed", [3032, 3033])
 def test_where_nothing_drifts_the_best_plan_stays(seed: int) -> None:
-    run, _ = staying.steady(seed, 400)
+    run, _ = staying.steady(seed, 400, effort=1.0)  # By the usual effort none of its plans is worth a review.
     assert run.reviews and not run.moves
 
 
