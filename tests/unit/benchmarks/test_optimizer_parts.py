@@ -150,7 +150,7 @@ def test_every_policy_competes() -> None:
 
 
 def test_reviews_are_measured() -> None:
-    course = Course(replace(SCENARIOS["selectivity_flip"], length=24.0), LOAD)
+    course = Course(replace(SCENARIOS["selectivity_flip"], length=24.0), replace(LOAD, rate=10 * LOAD.rate))
     found = embedded.run(course, decided_by("adaptive", "((A B) C)"))
     assert found.reviews and 0 < found.reviewing < found.busy
 
