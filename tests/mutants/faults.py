@@ -281,11 +281,11 @@ FAULTS = (
     ),
     Fault(
         "session-gap-edge",
-        "operators/session_groups.py",
+        "operators/open_groups.py",
         "times[1:] - times[:-1] > gap",
         "times[1:] - times[:-1] >= gap",
         "a row exactly a gap after another begins a session of its own",
-        ("src/midstream/operators/session_groups.py",),
+        ("src/midstream/operators/open_groups.py",),
     ),
     Fault(
         "band-upper-edge-excluded",
@@ -585,7 +585,7 @@ FAULTS = (
     ),
     Fault(
         "chunk-listed-twice",
-        "checkpoint/json_difference.py",
+        "checkpoint/manifest_file.py",
         "    return list(old[begin:end])",
         "    return list(old[begin : end + 1])",
         "a manifest that is read from what differs lists a chunk twice",

@@ -13,7 +13,7 @@ from midstream.commands.optimize import Optimize
 from midstream.embedded.job_run import FileJob
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import OptimizerSettings
-from midstream.proposals.group_settings import settings_of
+from midstream.proposals.plan_group import settings_of
 from midstream.proposals.settings import declared_optimizer
 from midstream.sql.job_file import parse_job
 

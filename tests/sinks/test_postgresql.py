@@ -20,8 +20,7 @@ import midstream as ms
 from midstream.model.errors import WriteError
 from midstream.sinks import as_sink
 from midstream.sinks import postgresql as postgresql_sink
-from midstream.sinks.postgresql import PostgresqlSink
-from midstream.sinks.postgresql_text import copy_text
+from midstream.sinks.postgresql import PostgresqlSink, copy_text
 from midstream.testing import SinkCase, check_sink
 from tests.postgresql import PASSWORD, Server
 from tests.sinks.steps import commit

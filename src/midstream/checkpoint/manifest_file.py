@@ -11,19 +11,250 @@ is written for few of them again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
-from midstream.checkpoint.credible import credible, shaped
-from midstream.checkpoint.json_difference import Difference, difference, patched
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import KeepsLanes, LanePart, LaneState, Manifest
+from midstream.runtime.lane_key import SLOTS
 from midstream.state.store.disk import crc32, seal, unseal
 from midstream.state.store.files import FileStore
 from midstream.state.store.storage import Storage
+
+MOST_NUMBER = 1 << 62
+"""No step, epoch or command is ever counted so far."""
+
+_PART = re.compile(r"[^/\\\0.][^/\\\0]*")
+"""One part of a path, that leads nowhere else."""
+
+
+def credible(manifest: Manifest, place: str) -> Manifest:
+    """Return the manifest, or raise `CheckpointError` if this program cannot have written it.
+
+    What a manifest names becomes part of paths: its job, its epochs, the files that a step has staged and what they are
+    of. The names of chunks are checked by the store, and those of queries and streams are made fit for paths where they
+    are used.
+    """
+    published = manifest.published
+    names = filter(None, (manifest.job, *(epoch.token for epoch in manifest.epochs)))
+    files = (one.file for one in published.files)
+    carried = () if published.spark is None else published.spark.objects.values()
+    wrong = next((name for name in (*names, *files, *carried) if not _PART.fullmatch(name)), None)
+    if wrong is not None:
+        raise _not_ours(f"the manifest has a name that leads elsewhere, {wrong!r}", place)
+    outputs = {"results": manifest.queries, "late": manifest.streams, "dead_letters": manifest.streams}
+    outputs |= {"rejected": manifest.queries}
+    unknown = next((one for one in published.files if one.name not in outputs.get(one.kind, ())), None)
+    if unknown is not None:
+        raise _not_ours(
+            f"the manifest has files of {unknown.kind!r} of {unknown.name!r}, which the job does not have", place
+        )
+    _check_numbers(manifest, place)
+    return manifest
+
+
+def shaped(document: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    """Return a manifest's document, or raise `CheckpointError` where what is published has another shape."""
+    published = document["published"]
+    for key, fits in _SHAPES.items():
+        if key in published and not fits(published[key]):
+            raise _not_ours(f"what the manifest has published under {key!r} is nothing that a job publishes", place)
+    return document
+
+
+def _check_numbers(manifest: Manifest, place: str) -> None:
+    numbers = {"step": manifest.step, "last command": manifest.last_command}
+    numbers |= {f"epoch {one.number!r}": one.number for one in manifest.epochs}
+    for what, number in numbers.items():
+        if not _is_number(number) or not -1 <= number < MOST_NUMBER:
+            raise _not_ours(f"the manifest has the {what} {number!r}, which no job comes to", place)
+    if not _is_number(manifest.lanes) or not 1 <= manifest.lanes <= SLOTS:
+        raise _not_ours(f"the manifest has {manifest.lanes!r} lanes, which no job can have", place)
+    if not _is_number(manifest.held_in) or not 0 <= manifest.held_in <= manifest.lanes:
+        raise _not_ours(f"the manifest has its lanes in {manifest.held_in!r} shares, which no job has", place)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_any_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _are(value: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(map(fits, value))
+
+
+def _are_named(value: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(value, dict) and all(map(fits, value.values()))
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_staged(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 4 and all(map(_is_text, value[:3])) and _is_number(value[3])
+
+
+def _is_event(value: Any) -> bool:
+    return isinstance(value, dict) and _is_text(value.get("event")) and _is_number(value.get("step"))
+
+
+def _is_carried(value: Any) -> bool:
+    return isinstance(value, dict) and all(_are_named(value.get(part, {}), _is_text) for part in ("texts", "objects"))
+
+
+def _is_query(value: Any) -> bool:
+    return isinstance(value, dict) and _is_text(value.get("sql")) and _is_any_text(value.get("plan"))
+
+
+def _is_declared(value: Any) -> bool:
+    # What is as by default is not written.
+    if not value or not isinstance(value, dict) or not _are_named(value.get("queries", {}), _is_query):
+        return False
+    lanes, tables = value.get("lanes"), value.get("tables", {})
+    named = _is_any_text(value.get("sharing")) and _are_named(tables, _is_text)
+    return named and (lanes is None or _is_number(lanes)) and _are_named(value.get("optimizer", {}), _is_object)
+
+
+_SHAPES: Mapping[str, Callable[[Any], bool]] = {
+    "host": _is_text,
+    "files": lambda value: _are(value, _is_staged),
+    "read": lambda value: _are_named(value, lambda files: _are(files, _is_text)),
+    "spark": _is_carried,
+    "declared": _is_declared,
+    "events": lambda value: _are(value, _is_event),
+    "late": lambda value: _are_named(value, _is_object),
+    "dead_letters": lambda value: _are_named(value, _is_object),
+}
+"""By its name what a host publishes with a step, or `Engine.save` with an engine: what it looks like."""
+
+
+def _not_ours(message: str, place: str) -> CheckpointError:
+    return CheckpointError(message, place=place, remedy="do not use this checkpoint: it was not written by midstream")
+
+
+Difference = dict[str, Any]
+"""Of objects the names that are `set`, `gone`, and that differ `within`; of lists the `pieces`: a range [from, to] of
+the old list, or an object with the items that are `new`.
+"""
+
+NEAR = 16
+"""An item that is not the same object as before is looked for among so many old ones."""
+
+_MISSING = object()
+
+
+def difference(old: Any, new: Any) -> Difference | None:
+    """Find what turns `old` into `new`; None if only writing `new` as a whole does.
+
+    >>> old = {"step": 3, "lanes": {"a.0": {"rows": 5}, "a.1": {"rows": 7}}, "names": []}
+    >>> difference(old, {**old, "step": 4, "lanes": {"a.0": {"rows": 6}, "a.1": {"rows": 7}}})
+    {'set': {'step': 4}, 'within': {'lanes': {'within': {'a.0': {'set': {'rows': 6}}}}}}
+    """
+    if type(old) is not type(new):
+        return None
+    if type(new) is dict:
+        return _of_objects(old, new)
+    return _of_lists(old, new) if type(new) is list else None
+
+
+def patched(old: Any, difference: Difference) -> Any:
+    """Apply a difference and return the new value; `old` stays as it is.
+
+    Raises `KeyError`, `TypeError`, `ValueError`, `AttributeError` or `IndexError` for what is no difference of `old`.
+
+    >>> patched({"a": 1, "b": [{"n": 1}, {"n": 2}]}, {"gone": ["a"], "within": {"b": {"pieces": [[1, 2]]}}})
+    {'b': [{'n': 2}]}
+    """
+    if "pieces" in difference:
+        return [item for piece in difference["pieces"] for item in _items(old, piece)]
+    made = dict(old)
+    for name in difference.get("gone", ()):
+        del made[name]
+    for name, inner in difference.get("within", {}).items():
+        made[name] = patched(old[name], inner)
+    made.update(difference.get("set", {}))
+    return made
+
+
+def _of_objects(old: dict[str, Any], new: dict[str, Any]) -> Difference | None:
+    own, gone = [name for name in old if name in new], list[str]()
+    if len(own) < len(old):
+        gone = [name for name in old if name not in new]
+    if list(islice(new, len(own))) != own:
+        return None
+    told, within = dict[str, Any](), dict[str, Any]()
+    for name, value in new.items():
+        before = old.get(name, _MISSING)
+        if before is value:
+            continue
+        inner = difference(before, value)
+        if inner is None:
+            if not _equal(before, value):
+                told[name] = value
+        elif inner:
+            within[name] = inner
+    parts = {"set": told, "gone": gone, "within": within}
+    return {part: what for part, what in parts.items() if what}
+
+
+def _of_lists(old: list[Any], new: list[Any]) -> Difference | None:
+    pieces, at = list[Any](), 0
+    for item in new:
+        found = next((place for place in _places(old, at) if _equal(old[place], item)), None)
+        if found is None:
+            if not pieces or type(pieces[-1]) is list:
+                pieces.append({"new": []})
+            pieces[-1]["new"].append(item)
+            continue
+        if pieces and type(pieces[-1]) is list and pieces[-1][1] == found:
+            pieces[-1][1] += 1
+        else:
+            pieces.append([found, found + 1])
+        at = found + 1
+    if pieces == [[0, len(old)]] or (not old and not new):
+        return {}
+    return {"pieces": pieces} if any(type(piece) is list for piece in pieces) else None
+
+
+def _places(old: list[Any], at: int) -> Iterator[int]:
+    yield from range(at, min(at + NEAR, len(old)))
+
+
+def _items(old: Any, piece: Any) -> list[Any]:
+    if type(piece) is dict:
+        return list(piece["new"])
+    begin, end = piece
+    if not 0 <= begin < end <= len(old):
+        raise IndexError(f"{begin} to {end} of {len(old)} items")
+    return list(old[begin:end])
+
+
+def _equal(old: Any, new: Any) -> bool:
+    # `True` and 1 are written differently, and so are 0.0 and -0.0.
+    if old is new:
+        return True
+    if type(old) is not type(new):
+        return False
+    if type(new) is dict:
+        return len(old) == len(new) and all(
+            one == other and _equal(old[one], new[other]) for one, other in zip(old, new, strict=True)
+        )
+    if type(new) is list:
+        return len(old) == len(new) and all(map(_equal, old, new))
+    return bool(repr(old) == repr(new) if type(new) is float else old == new)
+
 
 Document = dict[str, Any]
 """A whole manifest as JSON values."""

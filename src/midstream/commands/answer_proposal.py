@@ -14,8 +14,7 @@ from midstream.model.command import Prompt
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, LanesProposalClosed, ProposalClosed
 from midstream.model.optimization import ProposalState
-from midstream.proposals.lane_proposal import answer_proposal
-from midstream.proposals.proposals import close, waiting
+from midstream.proposals.proposals import answer_proposal, close, waiting
 from midstream.units.draft import Draft
 
 

@@ -10,9 +10,8 @@ from midstream.commands.base import StepCommand
 from midstream.model.events import Event, OptimizerSet
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, OptimizerSettings
-from midstream.proposals.group_settings import settings_of
-from midstream.proposals.lane_proposal import withdraw_lanes
-from midstream.proposals.proposals import withdraw, withdraw_without_own_settings
+from midstream.proposals.plan_group import settings_of
+from midstream.proposals.proposals import withdraw, withdraw_lanes, withdraw_without_own_settings
 from midstream.proposals.settings import (
     check_allowed,
     check_allowed_anywhere,

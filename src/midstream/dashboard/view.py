@@ -13,7 +13,7 @@ from midstream.migration.strategy_contract import discovered
 from midstream.model.codec import encode
 from midstream.model.optimization import MODES
 from midstream.optimizer.policies.policy_contract import policies
-from midstream.proposals.group_settings import settings_of
+from midstream.proposals.plan_group import settings_of
 
 ViewData = Callable[[JobReading, Mapping[str, str]], dict[str, Any]]
 """From how a job stands and what the page asks for, JSON values."""

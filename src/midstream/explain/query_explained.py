@@ -8,9 +8,8 @@ from typing import Any
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.running_states import running_boxes, state_names
-from midstream.explain.chain import chain_values
+from midstream.explain.chain import ChainView, chain_values
 from midstream.explain.chain_drawing import draw_chain, reads_text
-from midstream.explain.chain_view import ChainView
 from midstream.explain.nodes import draw_nodes, node_values
 from midstream.logical.query import Query, query_of
 from midstream.migration.under_way.transition import Transition

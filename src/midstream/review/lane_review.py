@@ -12,8 +12,8 @@ from midstream.model.manifest import Manifest
 from midstream.model.words import counted
 from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.optimizer.lane_advice import GroupLoad, LaneDecision, LaneFigures, changed, decided
-from midstream.proposals.lane_proposal import closed_lanes, keep_lanes
 from midstream.proposals.plan_group import is_quiet
+from midstream.proposals.proposals import closed_lanes, keep_lanes
 from midstream.review.carry_out import DECIDED, INSISTS
 from midstream.runtime.lane_key import is_single
 from midstream.units.draft import Draft

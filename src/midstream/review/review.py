@@ -21,8 +21,7 @@ from midstream.plan.decompose import same_shape, subplans
 from midstream.plan.notation import parse_plan
 from midstream.plan.signature import relabel_plan
 from midstream.plan.tree import Join, Leaf, Plan
-from midstream.proposals.group_settings import split_allowed
-from midstream.proposals.plan_group import PlanGroup
+from midstream.proposals.plan_group import PlanGroup, split_allowed
 from midstream.review.review_price import price, slice_price
 from midstream.state.store.chunk_store import ChunkStore
 from midstream.units.choose import AUTO, live_statistics, resolve

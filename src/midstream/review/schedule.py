@@ -18,8 +18,7 @@ from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.window import SECOND
-from midstream.proposals.group_settings import settings_of
-from midstream.proposals.plan_group import PlanGroup, group_of, groups_with_choice, is_quiet, query_time
+from midstream.proposals.plan_group import PlanGroup, group_of, groups_with_choice, is_quiet, query_time, settings_of
 from midstream.review.review_price import ANY_STEP, SHORT, UNITS, any_step, price, usual_step, worked
 from midstream.units.arrangement import keep_arrangement, known_arrangement
 from midstream.units.program import unit_of

@@ -7,6 +7,7 @@ which job did it, in which epoch, and how many rows it gave. A row of results sa
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,16 +15,188 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.types as pt
 
 from midstream.model.errors import SinkError, WriteError
+from midstream.model.extras import from_extra
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything, other_columns
-from midstream.sinks.postgresql_dsn import SECRETS, check_dsn, check_password_goes_to, holds_a_password
-from midstream.sinks.postgresql_text import column_type, copy_text
+from midstream.sinks.formats import json_texts
 
 if TYPE_CHECKING:
     from psycopg import Connection, Error
     from psycopg.sql import Composed, Identifier
+
+SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
+"""What a connection string may hold that no manifest shall."""
+
+_SETTINGS = """service host port dbname user connect_timeout keepalives keepalives_idle keepalives_interval
+keepalives_count tcp_user_timeout sslmode sslnegotiation sslcert sslkey sslcertmode sslrootcert sslcrl sslcrldir sslsni
+ssl_min_protocol_version ssl_max_protocol_version min_protocol_version max_protocol_version channel_binding require_auth
+requirepeer gssencmode krbsrvname target_session_attrs load_balance_hosts application_name fallback_application_name
+client_encoding options"""
+
+SETTINGS = frozenset(_SETTINGS.split())
+"""The settings of libpq that a connection string may have. Not among them are those that write a file
+(`sslkeylogfile`), load a library (`gsslib`), or hand a password or ticket of one server to another (`passfile`,
+`hostaddr`, `gssdelegation`), nor any that a later libpq may bring.
+"""
+
+
+def check_dsn(dsn: str) -> Mapping[str, str]:
+    """Parse a connection string; raises a `SinkError` where it holds a password, or a setting that it may not have.
+
+    >>> check_dsn("host=db")
+    {'host': 'db'}
+    """
+    with from_extra("postgresql", "sink", SinkError):
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict
+    if not isinstance(dsn, str):
+        raise _no_dsn()
+    try:
+        given = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
+    except ProgrammingError:  # Its message quotes the string, which may hold a password.
+        raise _no_dsn() from None
+    if any(secret in given for secret in SECRETS):
+        raise holds_a_password()
+    refused = sorted(given.keys() - SETTINGS)
+    if refused:
+        raise _refused(f"a dsn may not say {refused[0]}")
+    if ":" in given.get("sslkey", ""):  # OpenSSL would load the engine, which may be any library.
+        raise _refused("the sslkey of a dsn may not name an engine")
+    if {"service", "host"} <= given.keys():
+        raise _refused("a dsn may not send the password of a service to another host")
+    return given
+
+
+def check_password_goes_to(given: Mapping[str, str], environment: Mapping[str, str], place: str) -> None:
+    """Raise where `PGPASSWORD` would be shown to a server that the environment that has it does not name.
+
+    The user who set the password says by `PGHOST` and `PGPORT` which servers it is for; anybody may have written the
+    rest of a connection string. Service files and `~/.pgpass` say themselves which server each password is for.
+
+    >>> check_password_goes_to({"host": "db"}, {"PGPASSWORD": "of db", "PGHOST": "db"}, "table t")
+    >>> check_password_goes_to({"host": "evil"}, {"PGPASSWORD": "of db", "PGHOST": "db"}, "t")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    midstream.model.errors.SinkError: PGPASSWORD is not sent to the host evil, which the environment does not name ...
+    """
+    if not environment.get("PGPASSWORD"):
+        return
+    for what, variable, default in (("host", "PGHOST", ""), ("port", "PGPORT", "5432")):
+        named = (environment.get(variable) or default).split(",")
+        for one in given.get(what, "").split(","):
+            if one and one not in named:
+                raise SinkError(
+                    f"PGPASSWORD is not sent to the {what} {one}, which the environment does not name",
+                    place=place,
+                    remedy=f"if you trust it with that password, set {variable}={one} too; or use ~/.pgpass or a "
+                    "service file, where a password has a server",
+                )
+
+
+def holds_a_password() -> SinkError:
+    """Make the error for a sink whose options hold a password."""
+    return SinkError(
+        "a sink must not contain a password: the checkpoint would keep it",
+        place="sink",
+        remedy="leave it out, and set PGPASSWORD with PGHOST or use ~/.pgpass or a service file",
+    )
+
+
+def _no_dsn() -> SinkError:
+    remedy = 'write it as in "host=db dbname=sales user=etl"'
+    return SinkError("the dsn is not a connection string", place="sink", remedy=remedy)
+
+
+def _refused(what: str) -> SinkError:
+    return SinkError(what, place="sink", remedy="leave it out, and set it in a service file or libpq's environment")
+
+
+ROWS_AT_ONCE = 65_536
+_QUOTED = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid")
+"""Every value is quoted and NULL is nothing, so an empty text is not a NULL."""
+
+_TYPES = {
+    pa.bool_(): "boolean",
+    pa.int8(): "smallint",
+    pa.int16(): "smallint",
+    pa.int32(): "integer",
+    pa.int64(): "bigint",
+    pa.uint8(): "smallint",
+    pa.uint16(): "integer",
+    pa.uint32(): "bigint",
+    pa.uint64(): "numeric(20)",
+    pa.float16(): "real",
+    pa.float32(): "real",
+    pa.float64(): "double precision",
+    pa.date32(): "date",
+    pa.date64(): "date",
+    pa.null(): "text",
+}
+
+
+def column_type(field: pa.Field) -> str:
+    """Return the type of the column that holds a result column; nested values are held as `jsonb`."""
+    kind = field.type.value_type if pt.is_dictionary(field.type) else field.type
+    if kind in _TYPES:
+        return _TYPES[kind]
+    if pt.is_timestamp(kind):
+        return "timestamptz" if kind.tz else "timestamp"
+    if pt.is_decimal(kind):
+        return f"numeric({kind.precision}, {kind.scale})"
+    for test, name in (
+        (_is_text, "text"),
+        (_is_binary, "bytea"),
+        (pt.is_time, "time"),
+        (pt.is_duration, "interval"),
+        (pt.is_nested, "jsonb"),
+    ):
+        if test(kind):
+            return name
+    raise SinkError(
+        f"PostgreSQL has no type for column {field.name!r} of type {kind}",
+        place="sink",
+        remedy="leave the column out of the query, or CAST it",
+    )
+
+
+def copy_text(table: pa.Table) -> Iterator[bytes]:
+    """Yield the rows for `COPY ... FROM STDIN (FORMAT csv)`, in pieces."""
+    for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
+        columns = [_text(column) for column in batch.columns]
+        piece = io.BytesIO()
+        named = pa.RecordBatch.from_arrays(columns, names=[str(n) for n in range(len(columns))])
+        pyarrow.csv.write_csv(named, piece, _QUOTED)
+        yield piece.getvalue()
+
+
+def _text(column: pa.Array) -> pa.Array:
+    # Arrow must write the values as PostgreSQL reads them.
+    kind = column.type
+    if pt.is_dictionary(kind):
+        return _text(column.dictionary_decode())
+    if _is_binary(kind):
+        return pa.array([None if value is None else "\\x" + value.hex() for value in column.to_pylist()], pa.string())
+    if pt.is_duration(kind):
+        counted = column.cast(pa.duration("us")).cast(pa.int64()).cast(pa.string())
+        return pc.binary_join_element_wise(counted, "microseconds", " ")
+    if pt.is_nested(kind):
+        return json_texts(column)
+    if kind == pa.float16():
+        return column.cast(pa.float32())
+    return column.cast(pa.string()) if pt.is_null(kind) else column
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return kind in (pa.binary(), pa.large_binary(), pa.binary_view()) or bool(pt.is_fixed_size_binary(kind))
 
 
 STEPS = "midstream_steps"

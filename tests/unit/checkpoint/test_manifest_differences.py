@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from midstream.checkpoint import manifest_file
-from midstream.checkpoint.json_difference import difference, patched
-from midstream.checkpoint.manifest_file import BASE
+from midstream.checkpoint.manifest_file import BASE, difference, patched
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.savepoints import Savepoints
 from midstream.checkpoint.writer import Writer

@@ -8,7 +8,7 @@ import pytest
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.operators.join_condition import JoinCondition
 from midstream.operators.match import count_candidates
-from midstream.operators.time_ranges import RunPair, is_beyond, pieces, time_ranges
+from midstream.operators.window_join import RunPair, is_beyond, pieces, time_ranges
 from midstream.state.combinations import Combinations, pair
 from midstream.state.sorted_run import SortedRun, sort_run
 from midstream.state.specs import Index

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.ring.deployment import Deployment
-from midstream.ring.relocation import relocated, ring_of
+from midstream.ring.relocate import relocated, ring_of
 from midstream.ring.spreading import Passive, Spreading, spreadings
 from tests.unit.ring.cases import SPAN, Case, draw, meetings
 

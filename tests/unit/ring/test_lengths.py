@@ -10,7 +10,7 @@ from pytest import approx
 
 from midstream.lab.costs.ring import output_gain, ring_workload
 from midstream.ring.cost import ProbingStep, RingCosts, RingLoad, length, result_latency
-from midstream.ring.lengths import RouteLoad, busiest, by_matches, lengths_for, mean_latency, rings_of
+from midstream.ring.lengthening import RouteLoad, busiest, by_matches, lengths_for, mean_latency, rings_of
 
 MOST = 5
 LABELS = "ABC"

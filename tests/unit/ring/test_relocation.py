@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from midstream.ring.columns import Words
-from midstream.ring.relocation import Relocation, relocated, ring_of
+from midstream.ring.relocate import Relocation, relocated, ring_of
 from midstream.ring.slice_table import SliceTable
 
 RINGS = [(nodes, added) for nodes in range(1, 9) for added in range(1, 7)]

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from midstream.model.sharing import Demand
 from midstream.runtime.result_operator import Answer
+from midstream.sharing.chain_answers import merged, nested_windows, portions
 from midstream.sharing.chain_results import Member
-from midstream.sharing.delivery import merged, nested_windows, portions
 
 
 def member(name: str, a: int, b: int, where: str = "") -> Member:

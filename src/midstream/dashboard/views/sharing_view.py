@@ -8,8 +8,7 @@ from typing import Any
 from midstream.checkpoint.running_states import running_boxes
 from midstream.dashboard.job_reading import JobReading
 from midstream.dashboard.view import DashboardView
-from midstream.explain.chain import chain_values
-from midstream.explain.chain_view import ChainView
+from midstream.explain.chain import ChainView, chain_values
 from midstream.model.errors import QueryError
 from midstream.units.chain_unit import chain_unit
 

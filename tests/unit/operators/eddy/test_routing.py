@@ -12,7 +12,7 @@ import pytest
 import midstream as ms
 from midstream.commands.add_query import AddQuery
 from midstream.model.manifest import Manifest
-from midstream.operators.eddy.routing import HALF_LIFE, POLICIES, Lottery, Rank, Sightings
+from midstream.operators.eddy.cacq_eddy import HALF_LIFE, POLICIES, Lottery, Rank, Sightings
 from midstream.plan.tree import Eddy
 from midstream.state.store import files as store_files
 from midstream.state.store.files import FileStore
