@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.admission.admit import admit
-from midstream.cli.source_columns import source_columns
+from midstream.cli.source_columns import folder_warnings, source_columns
 from midstream.embedded import file_formats
 from midstream.embedded.file_formats import (
     NO_OBJECT_OF_MESSAGE,
@@ -500,3 +500,10 @@ def test_the_columns_of_a_file_with_a_long_text_are_found() -> None:
     value = b"y" * 3_000_000
     for format, text in ("csv", b"k,n\n1,%b\n" % value), ("json", b'{"k": 1, "n": "%b"}\n' % value):
         assert file_columns(pa.py_buffer(text), f"a.{format}", format, {}).names == ["k", "n"]
+
+
+def test_check_names_files_that_spark_does_not_find(tmp_path: Path) -> None:
+    for name in (b"caf\xe9.json", "café.json".encode()):
+        (tmp_path / os.fsdecode(name)).touch()
+    (warning,) = folder_warnings("A", SourceSpec("json", str(tmp_path), SCHEMA, "ts"))
+    assert rf"1 file in {tmp_path} whose name is not UTF-8: 'caf\udce9.json'" in warning

@@ -162,6 +162,10 @@ def folder_warnings(name: str, spec: SourceSpec) -> list[str]:
     if broken := broken_links(path):
         links = f"{counted(len(broken), 'link')} in {path} whose target is missing: {some(broken)}"
         warnings.append(f"stream {name} does not read {links}. Restore the target, or remove the link")
+    # Java lists such a file under a name that leads to no file.
+    if unnamed := sorted(repr(file) for file in os.listdir(path) if _is_not_utf8(file)):
+        files = f"{counted(len(unnamed), 'file')} in {path} whose name is not UTF-8: {some(unnamed)}"
+        warnings.append(f"stream {name} on Spark does not find {files}. Rename what a job on Spark must read")
     found = passed_over(path)
     if not found:
         return warnings
@@ -171,6 +175,10 @@ def folder_warnings(name: str, spec: SourceSpec) -> list[str]:
         f"stream {name} does not read {folders}; only partitions such as k=5 are read. To read such folders write "
         f'path = "{path.rstrip("/")}/*"',
     ]
+
+
+def _is_not_utf8(file: str) -> bool:
+    return any("\udc80" <= letter <= "\udcff" for letter in file)
 
 
 def _path_here(path: str | None) -> str | None:
