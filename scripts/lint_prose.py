@@ -9,7 +9,7 @@ The rules:
 - length: a sentence has at most `MOST_WORDS` words. Code in backticks, a link and a number count as one word each.
 - banned: the words of `BANNED` hide who does what; each has a plain word in its place.
 - passive: a sentence has at most two verbs in the passive voice.
-- beginning: a sentence does not begin with "What", "Those" or "The same of".
+- beginning: a sentence does not begin with "What", "Those", "Its", "So is" or "The same of".
 - chain: a relative clause has no relative clause of its own.
 
 Docstrings of private names are checked for the words of `HIDDEN_WORD` only. They are not
@@ -71,10 +71,15 @@ BANNED = {
     r"surely between": "a range",
     r"anew": "again",
     r"beside": "next to, together with, compared with",
+    r"texts": "strings, values, names",
+    r"(?:says?|sees?|know|knows|asks?) if": "... whether",
+    r"also (?:if|when)": "even if",
+    r"cannot stand|stands? outside": "is not allowed",
+    r"make it one|nobody knows": "name what it is",
     r"(?<!here )is no (?:\w+ )?(?:object|number|text|column|plan|query|type|function|sink|SQL|JSON)": "is not a",
 }
 # Rule 3: repeat the noun.
-BEGINNING = re.compile(r"(?:The same of|Those|What) (?!made)")
+BEGINNING = re.compile(r"(?:The same of|Those|What) (?!made)|Its |So (?:is|are|do|does|it is) ")
 BANNED_WORD = re.compile(r"\b(?:" + "|".join(BANNED) + r")\b", re.IGNORECASE)
 HIDDEN_WORD = re.compile(r"\b(?:anew|beside|but for|hence|in order to|needs? not)\b", re.IGNORECASE)
 

@@ -363,7 +363,9 @@ def _unreadable(error: Exception, place: str, remedy: str) -> CheckpointError:
 
 def _alone(place: str, remedy: str) -> Callable[[str], Written]:
     def base(name: str) -> Written:
-        raise CheckpointError(f"it holds only what differs from {name}", place=place, remedy=remedy)
+        raise CheckpointError(
+            f"the manifest lists only changes to {name}, which is needed too", place=place, remedy=remedy
+        )
 
     return base
 

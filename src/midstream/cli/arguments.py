@@ -94,7 +94,7 @@ AllowSource = Annotated[
 
 
 def named_values(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
-    """Parse arguments of the form NAME=VALUE, with JSON values or texts; refuse a name that is given twice.
+    """Parse arguments of the form NAME=VALUE, with JSON values or strings; refuse a name that is given twice.
 
     >>> named_values(["window=5", "column=paid"], "--option")
     {'window': 5, 'column': 'paid'}

@@ -29,8 +29,8 @@ def check(
 ) -> None:
     """Check whether a job can run: its streams, queries, plans, sinks, settings and checkpoint, all at once.
 
-    It starts and writes nothing, and does not need Spark; `midstream run` makes the same checks first. The exit code is
-    2 if there is a fault.
+    It starts no job, writes no file and needs no Spark. `midstream run` makes the same checks first. The exit code is 2
+    if there is a fault.
     """
     job, found = looked_at(job_file, engine, allow_operator, allow_source)
     if as_json:

@@ -295,7 +295,7 @@ _MOST_FAULTS = 32
 
 
 def faults_of(sql: str, bind: Callable[[str], object]) -> list[LanguageError]:
-    """Return every fault of a query's text that can be found: after each the name, or call, at its place is NULL.
+    """Return every fault of a query's text, by putting NULL in the place of each faulty name or call.
 
     An error that only follows from an earlier fault is not a fault of its own.
 

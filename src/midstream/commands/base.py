@@ -82,10 +82,10 @@ def command_of(value: Any) -> StepCommand:
         command = decode(Command, value)
     except (KeyError, TypeError, ValueError, AttributeError, MidstreamError) as error:
         raise QueryError(
-            f"this is not a command: {error}", place=place, remedy="send an object in the form of the command log"
+            f"the value is not a command: {error}", place=place, remedy="send an object in the form of the command log"
         ) from error
     if not isinstance(command, StepCommand):
         raise QueryError(
-            "this is not a command to a step", place=place, remedy="send a command in the form of the command log"
+            "a step does not take this command", place=place, remedy="send a command in the form of the command log"
         )
     return command

@@ -195,7 +195,9 @@ class KafkaSource(FileSource):
         for option in ("maxoffsetspertrigger", "maxbytespertrigger", "startingtimestamp"):
             if not re.fullmatch(r"[1-9]\d*", own.get(option, "1")):
                 raise InputError(
-                    f"the option {option} is not a whole number above 0", place=place, remedy="make it one"
+                    f"the option {option} is not a whole number above 0",
+                    place=place,
+                    remedy="use a whole number of at least 1",
                 )
         if spec.on_data_loss == "skip":
             own["failondataloss"] = "false"

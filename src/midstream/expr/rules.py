@@ -51,7 +51,7 @@ def counted(least: int, most: int, rule: Rule) -> Rule:
     def checked(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         if not least <= len(arguments) <= most:
             number = str(least) if least == most else f"{least} to {most}"
-            raise wrong(f"{len(arguments)} arguments instead of {number}", f"give {number}")
+            raise wrong(f"it has {len(arguments)} arguments instead of {number}", f"give {number}")
         return rule(arguments)
 
     return checked

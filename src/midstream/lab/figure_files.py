@@ -64,7 +64,9 @@ def redrawn(figure: Figure, out: Path) -> FigureOutcome:
     """Draw and judge a figure again from the data that `run` left in a folder, without measuring."""
     csv, png = out / f"{figure.name}.csv", out / f"{figure.name}.png"
     if not csv.is_file():
-        raise MidstreamError("there are no data of the figure", place=str(csv), remedy="measure it: without --redraw")
+        raise MidstreamError(
+            "there are no data of the figure", place=str(csv), remedy="measure the figure: leave out --redraw"
+        )
     data = pa.csv.read_csv(csv)
     picture(figure, data, png)
     return FigureOutcome(figure, data, figure.judge(data), csv, png)

@@ -103,7 +103,7 @@ class DeltaSink(Sink):
     def newest(self, name: str) -> Stamp | None:
         """Read the newest step from the newest commit of the query.
 
-        If the log no longer has it, only the step is known.
+        If the log no longer has this commit, the stamp has only the step.
         """
         table = self._table()
         return None if table is None else self._newest(table, name)

@@ -245,7 +245,7 @@ def _gone(storage: Storage, step: int, staged: str) -> SinkError:
     return SinkError(
         f"the results of step {step} are gone",
         place=storage.place(staged),
-        remedy="go back to an older step, which does this one again: midstream rewind CHECKPOINT STEP",
+        remedy="go back to an older step, so that the job repeats this one: midstream rewind CHECKPOINT STEP",
     )
 
 

@@ -48,10 +48,10 @@ class KafkaSink(Sink):
     """Rows as messages of an existing topic, with the values of the `key` columns as keys.
 
     A `value` is a JSON object, or "avro": a record with the number of its schema in the registry that the environment
-    names. A key of one column is a text, and a key of several columns is a JSON object. With `tombstones`, a row that
-    leaves a change log becomes a message without a value. Only one query writes a topic. Its transactions, and the
-    consumer group that records its steps, have the name `transactional_id`; the default is `midstream.TOPIC`. Logins
-    and TLS come from the environment.
+    names. A key of one column is a string, and a key of several columns is a JSON object. With `tombstones`, a row that
+    leaves a change log becomes a message without a value. Only one query writes a topic. The option
+    `transactional_id` names the sink's transactions and the consumer group that records steps; the default is
+    `midstream.TOPIC`. Logins and TLS come from the environment.
 
     >>> KafkaSink.of({"topic": "paid", "servers": "broker:9092", "key": "id"}).to_json()["key"]
     ['id']

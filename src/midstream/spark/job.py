@@ -125,7 +125,7 @@ class Job:
         `timestamp` names the column of event time. A row may come `lateness` behind the newest one of its stream; later
         rows go to the late output. A stream without rows for `idle_timeout` of event time does not delay other streams.
         `schema`, an Arrow schema or SQL DDL text, declares other types than those of the DataFrame, such as BIGINT for
-        a column of texts. A row with a value that cannot be read as declared is a dead letter. Without `schema` the
+        a column of strings. A row with a value that cannot be read as declared is a dead letter. Without `schema` the
         types are those of the DataFrame. An integer timestamp has a `unit`: it counts "s", "ms", "us" or "ns" since
         1970. A row that is more than `max_ahead` ahead of all rows of the steps before it is a dead letter. The sink
         `dead_letters` gets the dead letters, which the checkpoint has too.

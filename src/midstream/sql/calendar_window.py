@@ -53,7 +53,7 @@ def calendar_window(
             raise error_at(
                 found.text,
                 node,
-                f"a group by the {unit} in UTC of a TIMESTAMP without a zone, which AT TIME ZONE takes for local time",
+                f"AT TIME ZONE reads the TIMESTAMP of this {unit} as local time, not as UTC",
                 f"write DATE_TRUNC('{unit}', {time} AT TIME ZONE 'UTC' AT TIME ZONE '{zone}') if it is in UTC, or "
                 "declare it TIMESTAMP WITH TIME ZONE",
             )

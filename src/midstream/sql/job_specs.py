@@ -84,7 +84,7 @@ class QuerySpec(QueryText):
     query: Annotated[str, Prompt("A name that no running query has.", "NAME")]
     sql: Annotated[str, Prompt("The query; - reads it from standard input.", "SQL", long=True)]
     plan: Annotated[
-        str | None, Prompt("Its plan, such as '((A B) C)'; default: joins in the order of FROM.", "PLAN")
+        str | None, Prompt("The plan, such as '((A B) C)'; default: joins in the order of FROM.", "PLAN")
     ] = None
     sink: Annotated[
         dict[str, Any] | None,
