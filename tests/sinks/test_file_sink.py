@@ -36,7 +36,7 @@ def test_what_is_staged_on_a_store_and_gone_is_an_error(bucket: str, tmp_path: P
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ms.sinks.files(3), "is not a text"),  # type: ignore[arg-type]
+        (lambda: ms.sinks.files(3), "is not a string"),  # type: ignore[arg-type]
         (lambda: ms.sinks.files(""), "is empty"),
         (lambda: ms.sinks.files("a\0b"), "a character 0"),
         (lambda: as_sink({"path": "a", "format": []}, ""), "unknown format"),
