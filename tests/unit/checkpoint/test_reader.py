@@ -113,7 +113,7 @@ def test_a_query_whose_results_would_go_to_another_ones_folder_is_not_logged(job
         ({"path": "{}/late/A"}, "in the folder of the checkpoint"),
         ({"path": "{}/manifests"}, "in the folder of the checkpoint"),
         ({"path": "{}/results/n"}, "query n go to the same folder"),
-        ({"path": 7}, r"7 is not a text \(at query r\)"),
+        ({"path": 7}, r"7 is not a string \(at query r\)"),
         ({"path": "hdfs://a"}, "nothing can be kept on hdfs"),
         ({"path": "{}/a", "format": "xml"}, "unknown format 'xml'"),
         ({"colour": 1}, r"is not a sink \(at query r\)"),
