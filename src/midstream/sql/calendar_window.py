@@ -53,7 +53,7 @@ def calendar_window(
             raise error_at(
                 found.text,
                 node,
-                f"AT TIME ZONE reads the TIMESTAMP of this {unit} as local time, not as UTC",
+                f"AT TIME ZONE reads a TIMESTAMP without a zone as local time, but this {unit} is in UTC",
                 f"write DATE_TRUNC('{unit}', {time} AT TIME ZONE 'UTC' AT TIME ZONE '{zone}') if it is in UTC, or "
                 "declare it TIMESTAMP WITH TIME ZONE",
             )
