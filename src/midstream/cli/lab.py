@@ -18,7 +18,7 @@ from midstream.model.errors import MidstreamError
 
 if TYPE_CHECKING:
     from midstream.lab.figure import Figure, Scale
-    from midstream.lab.figure_files import FigureOutcome
+    from midstream.lab.lab_report import FigureOutcome
 
 REPORT = "lab.md"
 
@@ -50,7 +50,7 @@ def lab(
     A claim that does not hold is a finding, not a failure: the command fails only if it cannot draw a figure.
     """
     from midstream.lab.figure import Scale, figure, figures
-    from midstream.lab.figure_files import lacks
+    from midstream.lab.lab_report import lacks
 
     chosen = list(figures().values()) if name is None else [figure(name)]
     if list_only:
@@ -85,7 +85,7 @@ def lab(
 def _run(
     chosen: list[Figure], scale: Scale | None, out: Path, jobs: int, quiet: bool
 ) -> tuple[list[FigureOutcome], dict[str, MidstreamError]]:
-    from midstream.lab.figure_files import need_matplotlib
+    from midstream.lab.lab_report import need_matplotlib
 
     need_matplotlib()
     folder_made(out)
@@ -129,7 +129,7 @@ def _draw_by_name(names: list[str], scale: Scale | None, out: Path) -> list[tupl
 
 
 def _draw(family: list[Figure], scale: Scale | None, out: Path) -> list[tuple[Figure, FigureOutcome | MidstreamError]]:
-    from midstream.lab.figure_files import redrawn, run
+    from midstream.lab.lab_report import redrawn, run
 
     drawn: list[tuple[Figure, FigureOutcome | MidstreamError]] = []
     for figure in family:

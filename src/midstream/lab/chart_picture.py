@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from midstream.lab.figure_files import need_matplotlib
+from midstream.lab.lab_report import need_matplotlib
 from midstream.optimizer.charts.chart import ChartPanel, Drawn, axis_label, panels
 
 if TYPE_CHECKING:

@@ -9,13 +9,103 @@ Differs in that an END tuple carries no result: it follows the last one, and so 
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from heapq import heappop, heappush
+from itertools import pairwise
+from math import floor
 
 import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
 
-from midstream.lab.ring_arrivals import RingArrivals, Row
-from midstream.ring.cost import RingCosts
+from midstream.ring.cost import RingCosts, RingLoad, length
+
+Words = npt.NDArray[np.int64]
+
+Row = tuple[int, int]
+"""A row: its stream, and its number in the stream."""
+
+
+@dataclass(frozen=True)
+class RingArrivals:
+    """What comes to a ring: for each stream ascending times in seconds, and which rows of neighbouring streams match.
+
+    Streams are joined in a chain, and each row visits them outwards from its own, so that every pair compared decides
+    by one predicate: `matches[i]` has rows of stream i down and of stream i + 1 across.
+    """
+
+    times: tuple[npt.NDArray[np.float64], ...]
+    matches: tuple[npt.NDArray[np.bool_], ...]
+
+    @staticmethod
+    def drawn(ways: int, rate: float, selectivity: float, seconds: float, seed: int) -> RingArrivals:
+        """Draw Poisson arrivals at `rate` rows a second in each stream, and predicates of this selectivity."""
+        return RingArrivals.paced(ways, [(rate, seconds)], selectivity, seed)
+
+    @staticmethod
+    def paced(ways: int, paces: Sequence[tuple[float, float]], selectivity: float, seed: int) -> RingArrivals:
+        """Draw arrivals at a changing rate: each pace is rows a second in each stream, and for how many seconds.
+
+        >>> found = RingArrivals.paced(2, [(10, 1.0), (100, 1.0)], 0.5, seed=1)
+        >>> [int((times < 1).sum()) < 30 < int((times > 1).sum()) for times in found.times]
+        [True, True]
+        """
+        rng = np.random.default_rng(seed)
+        begins = np.cumsum([0.0, *(seconds for _, seconds in paces)])
+        times = tuple(
+            np.concatenate(
+                [
+                    np.sort(rng.uniform(begin, begin + seconds, rng.poisson(rate * seconds)))
+                    for begin, (rate, seconds) in zip(begins, paces, strict=False)
+                ]
+            )
+            for _ in range(ways)
+        )
+        sizes = [len(found) for found in times]
+        return RingArrivals(times, tuple(rng.random((a, b)) < selectivity for a, b in pairwise(sizes)))
+
+    def later(self, seconds: float) -> RingArrivals:
+        """Shift the rows in time."""
+        return replace(self, times=tuple(times + seconds for times in self.times))
+
+    def since(self, begin: float) -> list[tuple[float, int, int]]:
+        """List the rows that come from `begin` on, in that order: when, of which stream, of which number."""
+        return sorted(
+            (time, stream, number)
+            for stream, times in enumerate(self.times)
+            for number, time in enumerate(times)
+            if time >= begin
+        )
+
+    def processed(self, orders: Sequence[Words]) -> RingArrivals:
+        """Number the rows of each stream as they are processed: the i-th is that of number `orders[...][i]`."""
+        times = tuple(found[order] for found, order in zip(self.times, orders, strict=True))
+        matches = tuple(
+            found[np.ix_(down, across)] for found, (down, across) in zip(self.matches, pairwise(orders), strict=True)
+        )
+        return RingArrivals(times, matches)
+
+    @property
+    def ways(self) -> int:
+        """The number of streams."""
+        return len(self.times)
+
+    def order(self, stream: int) -> list[tuple[int, int]]:
+        """Return the probing order of a stream's rows: each stream visited, and the one whose row decides about a
+        match."""
+        after = [(other, other - 1) for other in range(stream + 1, self.ways)]
+        return after + [(other, other + 1) for other in range(stream - 1, -1, -1)]
+
+    def orders(self) -> list[list[int]]:
+        """List the streams as the rows of each visit them, their own first."""
+        return [[start, *(other for other, _ in self.order(start))] for start in range(self.ways)]
+
+    def matching(self, row: Row, stream: int, low: int, high: int) -> Words:
+        """Find the rows of a neighbouring stream, by number, that match a row."""
+        of, number = row
+        found = self.matches[of][number, low:high] if of < stream else self.matches[stream][low:high, number]
+        return found.nonzero()[0] + low
 
 
 @dataclass(frozen=True)
@@ -294,3 +384,164 @@ class RingCluster:
         for stream, times in enumerate(self.arrivals.times):
             free = int(np.searchsorted(times, oldest - self.ends[node], "right"))
             at.low[stream] = max(at.low[stream], min(free, at.moved[stream]))
+
+
+@dataclass(eq=False)
+class DynamicRing(RingCluster):
+    """A ring of so many nodes whose head moves; what a node has are rows by number, those that came first first."""
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._oldest: dict[int, float] = {}
+        self._kept: list[list[dict[int, None]]] = [[{} for _ in self.arrivals.times] for _ in range(self.nodes)]
+        for stream, times in enumerate(self.arrivals.times):
+            for number in np.flatnonzero((times < self.begin) & (times > self.begin - self.window)).tolist():
+                self._kept[self._head_of(float(times[number]))][stream][number] = None
+
+    @override
+    def _head_of(self, time: float) -> int:
+        return -self._slice_of(time) % self.nodes
+
+    def _slice_of(self, time: float) -> int:
+        return floor(time * self.nodes / self.window)
+
+    @override
+    def _keep(self, at: ClusterNode, message: Message) -> None:
+        ((stream, number),) = message.rows
+        self._kept[self._heads[message.cycle]][stream][number] = None
+        at.free += self.costs.insert
+        self.counts.inserted += 1
+
+    @override
+    def _purge(self, node: int, cycle: int) -> None:
+        # Only at the tail is there anything to purge.
+        under_way = [self._time(self._read[other][0]) for other in self._cycles]
+        oldest = self._oldest.setdefault(cycle, min(under_way))
+        for kept, times in zip(self._kept[node], self.arrivals.times, strict=True):
+            gone = [number for number in kept if times[number] <= oldest - self.window]
+            for number in gone:
+                del kept[number]
+            self._at[node].free += self.costs.purge * len(gone)
+            self.counts.purged += len(gone)
+
+    @override
+    def _found(self, node: int, message: Message) -> list[tuple[Row, ...]]:
+        row, _ = self._read[message.cycle]
+        stream, _ = self._orders[row[0]][len(message.rows) - 1]
+        found, kept = list[tuple[Row, ...]](), self._kept[node][stream]
+        spans = self._spans_at(node, stream, self._time(row))
+        self.counts.met(message.cycle, node, sum(high - low for low, high in spans))
+        for low, high in spans:
+            if any(number not in kept for number in range(low, high)):
+                self.counts.violations.append("Lemma 7")
+            found += self._compared(self._at[node], message, (low, high))
+        return found
+
+    def _spans_at(self, node: int, stream: int, now: float) -> list[tuple[int, int]]:
+        # The head may be the tail as well: it has the newest slice, and what is left of the oldest.
+        times, head = self.arrivals.times[stream], self._slice_of(now)
+        slices = [one for one in range(head - self.nodes, head + 1) if -one % self.nodes == node]
+        spans = []
+        for one in slices:
+            begin, end = one * self.window / self.nodes, (one + 1) * self.window / self.nodes
+            low = max(int(np.searchsorted(times, begin)), int(np.searchsorted(times, now - self.window, "right")))
+            high = int(np.searchsorted(times, min(end, now)))
+            if low < high:
+                spans.append((low, high))
+        return spans
+
+    @override
+    def _expire(self, node: int, cycle: int) -> None:
+        # What no probe under way may meet is purged as the next row passes.
+        return
+
+    @override
+    def _rows(self) -> int:
+        return sum(len(kept) for node in self._kept for kept in node)
+
+    def _time(self, row: Row) -> float:
+        return float(self.arrivals.times[row[0]][row[1]])
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """What is adapted, every so many seconds: where slices end, and, up to `most` nodes, how many there are.
+
+    Without `most` the length stays: workload smoothing (§14.1). With neither nothing is adapted.
+    """
+
+    every: float = 0.0
+    most: int = 0
+
+
+@dataclass(frozen=True)
+class RingMoment:
+    """A ring when a row was read in: its length, its fullest node's rows over the mean node's, and rows moved then."""
+
+    time: float
+    nodes: int
+    fullest: float
+    moved: int
+
+
+@dataclass(eq=False, kw_only=True)
+class AdaptiveRing(RingCluster):
+    """A ring over arrivals of this selectivity, full at `begin`; `course` has a moment for each row."""
+
+    selectivity: float
+    adaptation: Adaptation
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.course: list[RingMoment] = []
+        self._next = self.begin + self.adaptation.every
+
+    @override
+    def _admit(self, now: float) -> None:
+        if not self._waiting:
+            return
+        last = self._last_time()
+        moved = 0
+        if self.adaptation.every and last >= self._next:
+            self._next = last + self.adaptation.every
+            moved, now = self._relocate(last, now)
+        rows = [sum(at.high) - sum(at.low) for at in self._at]
+        time = self._waiting[-1][0]
+        self.course.append(RingMoment(time, self.nodes, max(rows) * len(rows) / max(sum(rows), 1), moved))
+        super()._admit(now)
+
+    def _last_time(self) -> float:
+        (stream, number), _ = self._read[len(self._read) - 1] if self._read else ((0, 0), 0.0)
+        return float(self.arrivals.times[stream][number]) if self._read else 0.0
+
+    def _relocate(self, moment: float, now: float) -> tuple[int, float]:
+        # Returns how many rows are sent for that, and when the ring goes on.
+        come, kept = list(self._at[0].high), list(self._at[-1].low)
+        rows = sum(come) - sum(kept)
+        if not rows:
+            return 0, now
+        if self.adaptation.most:
+            load = RingLoad.alike(self.arrivals.ways, rows / self.arrivals.ways, self.selectivity)
+            self.nodes = length(load, self.costs, self.adaptation.most)
+        before = self._places()
+        ages = [moment - times[low:high] for times, low, high in zip(self.arrivals.times, kept, come, strict=True)]
+        shares = np.arange(1, self.nodes) / self.nodes
+        self.ends = [*np.quantile(np.concatenate(ages), shares).tolist(), self.window]
+        self._at = self._sliced(moment, come)
+        after = self._places()
+        hops = np.array([abs(after[row] - node) for row, node in before.items() if row in after])
+        leaving = np.bincount([node for row, node in before.items() if after.get(row, node) != node], minlength=1)
+        pause = self.costs.send * float(leaving.max()) + self.costs.hop * float(hops.max())
+        for at in self._at:
+            at.free = now + pause
+        return int(hops.sum()), now + pause
+
+    def _places(self) -> dict[Row, int]:
+        return {
+            (stream, number): node
+            for node, at in enumerate(self._at)
+            for stream, (low, high) in enumerate(zip(at.low, at.high, strict=True))
+            for number in range(low, high)
+        }

@@ -22,10 +22,15 @@ import pyarrow.parquet as pq
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.commands.spread import Spread
-from midstream.lab.ring_adaptation import Adaptation, AdaptiveRing
-from midstream.lab.ring_arrivals import RingArrivals, Words
-from midstream.lab.ring_cluster import RingCluster, RingCounts
-from midstream.lab.ring_dynamic import DynamicRing
+from midstream.lab.ring_cluster import (
+    Adaptation,
+    AdaptiveRing,
+    DynamicRing,
+    RingArrivals,
+    RingCluster,
+    RingCounts,
+    Words,
+)
 from midstream.lab.ring_routed import LABELS, MICROSECONDS, RoutedCluster
 from midstream.lab.ring_settings import WAYS, WINDOW, costs
 from midstream.model.errors import MidstreamError

@@ -13,8 +13,7 @@ from heapq import heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
-from midstream.lab.ring_arrivals import RingArrivals, Row
-from midstream.lab.ring_cluster import RingCounts
+from midstream.lab.ring_cluster import RingArrivals, RingCounts, Row
 from midstream.ring.columns import Partials, StreamRows, Words
 from midstream.ring.cost import RingCosts
 from midstream.ring.deployment import Deployment

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from midstream.lab.figure import Scale
-from midstream.lab.ring_arrivals import RingArrivals
-from midstream.lab.ring_cluster import RingCluster, RingCounts
+from midstream.lab.ring_cluster import RingArrivals, RingCluster, RingCounts
 from midstream.lab.ring_routed import LABELS, MICROSECONDS, RoutedCluster
 from midstream.ring.cost import RingCosts
 from midstream.ring.deployment import Deployment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 
-from midstream.lab.ring_arrivals import RingArrivals, Row
+from midstream.lab.ring_cluster import RingArrivals, Row
 
 WINDOW = 4.0
 

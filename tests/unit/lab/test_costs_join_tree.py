@@ -7,9 +7,8 @@ from itertools import product
 import pytest
 from pytest import approx
 
-from midstream.lab.costs import join_tree_ratios as ratios
-from midstream.lab.costs.join_tree import JoinTree, TreeQuery, isolated, pull_up, scaled, state_slice
-from midstream.lab.costs.join_tree_ratios import Ratios
+from midstream.lab.costs import join_tree as ratios
+from midstream.lab.costs.join_tree import JoinTree, Ratios, TreeQuery, isolated, pull_up, scaled, state_slice
 
 TABLE_6_2 = JoinTree()
 MB, MILLION = 1000.0, 1e6

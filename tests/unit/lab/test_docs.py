@@ -9,8 +9,7 @@ import pyarrow.csv
 import pytest
 
 from midstream.lab.figure import Judgement, Scale, figures
-from midstream.lab.figure_files import FigureOutcome
-from midstream.lab.lab_report import report
+from midstream.lab.lab_report import FigureOutcome, report
 from midstream.migration.strategy_contract import strategies
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -12,7 +12,7 @@ import pytest
 from midstream.lab import lab_report as reporting
 from midstream.lab.drawing import INK, MARKS, lines, mark_of, plain
 from midstream.lab.figure import Claim, Figure, Judgement, Scale, Verdict, figure, figures
-from midstream.lab.figure_files import FigureOutcome, redrawn, run
+from midstream.lab.lab_report import FigureOutcome, redrawn, run
 from midstream.lab.tidy import table
 from midstream.migration.strategy_contract import strategies
 from midstream.model.errors import MidstreamError, QueryError

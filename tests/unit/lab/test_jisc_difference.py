@@ -7,8 +7,22 @@ from typing import Any
 import pytest
 
 from midstream.lab.figure import Judgement
-from midstream.lab.figures.jisc_04_7 import COURSES, DOUBLED, DUE, ENDING, LOSING, LOST, STAYING, WINDOWS, Jisc047
-from midstream.lab.jisc_difference import COMPLETED, ENGINE, FORWARDED, RULES, DifferenceCourse
+from midstream.lab.figures.jisc_04_7 import (
+    COMPLETED,
+    COURSES,
+    DOUBLED,
+    DUE,
+    ENDING,
+    ENGINE,
+    FORWARDED,
+    LOSING,
+    LOST,
+    RULES,
+    STAYING,
+    WINDOWS,
+    DifferenceCourse,
+    Jisc047,
+)
 from midstream.lab.tidy import table
 from midstream.model.events import MigrationEnded, StepDone
 from tests.unit.building import engine

@@ -7,16 +7,22 @@ from typing import Any
 import pytest
 
 from midstream.lab.figure import Judgement
-from midstream.lab.figures.jisc_04 import COURSES, DOUBLED, DUE, LOSING, LOST, PLANS, Jisc04
-from midstream.lab.jisc_rules import (
+from midstream.lab.figures.jisc_04 import (
     CASE_3,
+    COURSES,
+    DOUBLED,
+    DUE,
     ENGINE,
     FRESH,
+    LOSING,
+    LOST,
     OF_STREAM,
     PER_STATE,
+    PLANS,
     PRESENT,
     PRINTED,
     RULES,
+    Jisc04,
     RuleCourse,
 )
 from midstream.lab.tidy import table

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.lab.ring_arrivals import RingArrivals
-from midstream.lab.ring_cluster import Message, RingCluster
+from midstream.lab.ring_cluster import Message, RingArrivals, RingCluster
 from midstream.ring.cost import RingCosts
 from tests.unit.lab.ring_join import WINDOW, expected
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from midstream.lab.ring_arrivals import RingArrivals
-from midstream.lab.ring_cluster import RingCluster, RingCounts
-from midstream.lab.ring_dynamic import DynamicRing
+from midstream.lab.ring_cluster import DynamicRing, RingArrivals, RingCluster, RingCounts
 from midstream.lab.ring_settings import WINDOW as RING_WINDOW
 from midstream.lab.ring_settings import costs
 from midstream.lab.ring_settings import run as run_of_16

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from midstream.lab.drawing import PANEL
 from midstream.lab.figures import ring_orders as figure
 from midstream.lab.figures.ring_orders import Execution, OrderedRing, out_of_order
-from midstream.lab.ring_arrivals import RingArrivals
-from midstream.lab.ring_cluster import RingCounts
+from midstream.lab.ring_cluster import RingArrivals, RingCounts
 from midstream.lab.ring_figures import CASE
 from midstream.lab.tidy import table
 from midstream.ring.cost import RingCosts

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from midstream.lab.ring_adaptation import Adaptation, AdaptiveRing
-from midstream.lab.ring_arrivals import RingArrivals
-from midstream.lab.ring_cluster import RingCluster
+from midstream.lab.ring_cluster import Adaptation, AdaptiveRing, RingArrivals, RingCluster
 from midstream.lab.ring_routed import LABELS, MICROSECONDS, RoutedCluster
 from midstream.ring.columns import Partials, StreamRows
 from midstream.ring.cost import RingCosts

@@ -8,9 +8,19 @@ from itertools import pairwise
 import pytest
 
 from midstream.lab.generator import Workload
-from midstream.lab.wang_engine import SEED, TICK, Tally, tally
-from midstream.lab.wang_operators import chain, mem_opt, pull_up, push_down
-from midstream.lab.wang_queries import PARTS, WangSetting, small_large
+from midstream.lab.wang_engine import (
+    PARTS,
+    SEED,
+    TICK,
+    Tally,
+    WangSetting,
+    chain,
+    mem_opt,
+    pull_up,
+    push_down,
+    small_large,
+    tally,
+)
 from midstream.model.window import SECOND
 
 FILTERED = WangSetting((2, 5, 9), rate=4.0, s_sigma=0.4, s_join=0.3, run=30.0)

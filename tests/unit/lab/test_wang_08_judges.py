@@ -10,7 +10,6 @@ import pytest
 
 from midstream.lab.drawing import PANEL, RATE
 from midstream.lab.figure import Figure, Scale
-from midstream.lab.figure_files import picture
 from midstream.lab.figures.wang_chains import (
     C_SYS,
     ENDS,
@@ -35,6 +34,7 @@ from midstream.lab.figures.wang_chains import (
     Wang0802,
     Wang0803,
 )
+from midstream.lab.lab_report import picture
 from midstream.lab.tidy import table
 
 SLOW, FAST = 20.0, 80.0

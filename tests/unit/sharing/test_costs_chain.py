@@ -9,8 +9,7 @@ import pytest
 from pytest import approx
 
 from midstream.lab.costs import two_queries
-from midstream.lab.costs.merged_slices import saved_by_merging, saved_by_merging_as_printed
-from midstream.lab.costs.two_queries import TwoQueries
+from midstream.lab.costs.two_queries import TwoQueries, saved_by_merging, saved_by_merging_as_printed
 from midstream.sharing.chain_cost import (
     ChainLoad,
     UnitCosts,

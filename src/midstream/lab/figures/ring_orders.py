@@ -13,8 +13,7 @@ from typing_extensions import override
 
 from midstream.lab.drawing import PANEL, draw_bars
 from midstream.lab.figure import Canvas, Claim, Scale, Verdict
-from midstream.lab.ring_arrivals import RingArrivals, Row
-from midstream.lab.ring_cluster import Message, RingCluster
+from midstream.lab.ring_cluster import Message, RingArrivals, RingCluster, Row
 from midstream.lab.ring_figures import CASE, OfRing, listed, values
 from midstream.lab.ring_settings import costs
 from midstream.lab.tidy import cases

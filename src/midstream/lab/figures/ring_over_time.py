@@ -12,8 +12,7 @@ from typing_extensions import override
 
 from midstream.lab.drawing import PANEL, draw_rows, mark
 from midstream.lab.figure import Canvas, Claim, Scale, Verdict
-from midstream.lab.ring_adaptation import Adaptation, AdaptiveRing
-from midstream.lab.ring_arrivals import RingArrivals
+from midstream.lab.ring_cluster import Adaptation, AdaptiveRing, RingArrivals
 from midstream.lab.ring_figures import CASE, NODES, RESPONSE, OfRing, by_panel, curves
 from midstream.lab.ring_settings import MOST_NODES, RATE, WAYS, WINDOW, costs
 from midstream.lab.tidy import cases

@@ -11,8 +11,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.figure import Claim, Scale, Verdict
-from midstream.lab.ring_cluster import RingCluster
-from midstream.lab.ring_dynamic import DynamicRing
+from midstream.lab.ring_cluster import DynamicRing, RingCluster
 from midstream.lab.ring_figures import CASE, PAIRS, RESPONSE, RESULTS, SENT, OverNodes, curves, lengths, observed
 from midstream.lab.ring_settings import LENGTHS, SETTING, WINDOW, arrivals, costs
 from midstream.lab.tidy import cases

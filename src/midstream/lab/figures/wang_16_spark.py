@@ -13,7 +13,7 @@ from typing_extensions import override
 from midstream.lab.drawing import PANEL, ink, mark, mark_of
 from midstream.lab.figure import Canvas, Claim, Scale, Verdict
 from midstream.lab.figures.ring_over_time import ADAPTATIONS, OFF, RELOCATED, SMOOTHED
-from midstream.lab.ring_adaptation import Adaptation
+from midstream.lab.ring_cluster import Adaptation
 from midstream.lab.ring_figures import CASE, NODES, RESULTS, ROWS, OfRing
 from midstream.lab.ring_on_spark import CLUSTER, SPARK, OnCluster, RingRun, SpreadRing, ValuedRows, on_spark, session
 from midstream.lab.ring_routed import MICROSECONDS

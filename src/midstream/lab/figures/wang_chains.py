@@ -14,11 +14,27 @@ from typing_extensions import override
 from midstream.lab.drawing import PANEL, RATE, draw_panels
 from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.tidy import column, table
-from midstream.lab.wang_engine import TICK, tally
-from midstream.lab.wang_operators import chain, engine_work
-from midstream.lab.wang_queries import RATES, RUN, S_SIGMA, THREE, WangSetting, small_large
+from midstream.lab.wang_engine import (
+    MEM_OPT,
+    MIDDLE,
+    PULL_UP,
+    PUSH_DOWN,
+    RATES,
+    RIVALS,
+    RUN,
+    S_SIGMA,
+    THREE,
+    TICK,
+    OfThree,
+    WangSetting,
+    chain,
+    engine_work,
+    named,
+    shared,
+    small_large,
+    tally,
+)
 from midstream.lab.wang_settings import S_JOIN, Numbers, percent
-from midstream.lab.wang_three import MEM_OPT, MIDDLE, PULL_UP, PUSH_DOWN, RIVALS, OfThree, named, shared
 from midstream.sharing.chain_cost import ChainLoad, UnitCosts, edge_lengths
 from midstream.sharing.schemes.cpu_opt import cheapest_cuts
 

@@ -8,13 +8,16 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.costs.join_tree import JoinTree, isolated, pull_up, state_slice
-from midstream.lab.costs.join_tree_ratios import (
+from midstream.lab.costs.join_tree import (
+    JoinTree,
     Ratios,
     cpu_over_isolated_as_printed,
     cpu_over_pull_up_as_printed,
+    isolated,
     memory_over_isolated,
     memory_over_pull_up,
+    pull_up,
+    state_slice,
 )
 from midstream.lab.figure import Claim, Verdict
 from midstream.lab.tidy import column
