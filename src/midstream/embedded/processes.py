@@ -19,6 +19,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
 
 import pyarrow as pa
+from typing_extensions import override
 
 from midstream.embedded.channel import Channel
 from midstream.embedded.worker import LaneTask
@@ -36,7 +37,7 @@ from midstream.pipeline.lane_task import (
 )
 from midstream.runtime.watermark import StepClock
 from midstream.state.gather import MANY
-from midstream.step.dealt_rows import Each, LaneRows
+from midstream.step.dealt_rows import Each, LaneRows, RunsLanes
 from midstream.step.lane_report import decode_lanes
 from midstream.step.plan_step import StepPlan
 from midstream.units.answers import unread
@@ -175,8 +176,8 @@ def _end_all(processes: dict[int, _Process], owner: int) -> None:
 
 
 @dataclass
-class InProcesses:
-    """Runs the lanes of one step in worker processes, as a `RunsLanes`, where they have many rows.
+class InProcesses(RunsLanes):
+    """Runs the lanes of one step in worker processes where they have many rows.
 
     Everything else is done as `each` does it. `writes` opens where workers write. Answers that no query reads go to
     their sinks' staging, from which they come back only if they are `kept`; `files` are the staged ones, `staged` their
@@ -190,10 +191,11 @@ class InProcesses:
     files: list[OutputFile] = field(default_factory=list)
     staged: set[str] = field(default_factory=set)
 
+    @override
     def __call__(self, do: Callable[[What], Done], many: Sequence[What], /) -> Iterable[Done]:
-        """Call `do` for each of `many` in this process."""
         return self.each(do, many)
 
+    @override
     def run_lanes(self, plan: StepPlan, rows: LaneRows, clock: StepClock) -> Mapping[LaneId, LaneOutput] | None:
         """Run lanes in the workers, unless they have few rows, or one of the workers would have them all."""
         if sum(batch.num_rows for own in rows.values() for batch in own.values()) < LEAST_ROWS:

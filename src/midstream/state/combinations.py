@@ -262,7 +262,7 @@ class Combinations:
 
     def under(self, heading: Heading) -> Combinations:
         """Reorder the columns as in a heading of these sources and at most these clocks."""
-        if self.heading == heading:
+        if self.heading is heading or self.heading == heading:
             return self
         refs = {label: self.refs[label] for label in heading.labels}
         begins = {clock: self.valid_from[clock] for clock in heading.begins}

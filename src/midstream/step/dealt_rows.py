@@ -5,8 +5,9 @@ Spark numbers and spreads them in the JVM (`midstream.spark.exchange`), to the s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +39,14 @@ class Each(Protocol):
         """Call `do` for each of `many`, and return the results in their order."""
 
 
-@runtime_checkable
-class RunsLanes(Each, Protocol):
-    """Does lanes in other processes, and everything else as an `Each` does it."""
+class RunsLanes(ABC):
+    """An `Each` that runs lanes in other processes, and does everything else in this one."""
 
+    @abstractmethod
+    def __call__(self, do: Callable[[What], Done], many: Sequence[What], /) -> Iterable[Done]:
+        """Call `do` for each of `many` in this process."""
+
+    @abstractmethod
     def run_lanes(self, plan: StepPlan, rows: LaneRows, clock: StepClock) -> Mapping[LaneId, LaneOutput] | None:
         """Run lanes of a level on their rows; None if they are to run in this process."""
 
