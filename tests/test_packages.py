@@ -132,7 +132,8 @@ def test_the_wheel_has_every_file_of_the_package_and_the_licence(wheel: Path) ->
         names = set(archive.namelist())
     files = {name.removeprefix("src/") for name in tracked("src/midstream")}
     assert "midstream/py.typed" in files and files - names == set()
-    assert {name.split("/")[0] for name in names - files} == {f"midstream-{ms.__version__}.dist-info"}
+    beside = {"midstream_cli.py", f"midstream-{ms.__version__}.dist-info"}
+    assert {name.split("/")[0] for name in names - files} == beside
     assert f"midstream-{ms.__version__}.dist-info/licenses/LICENSE" in names
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 import midstream as ms
@@ -51,6 +52,22 @@ def test_text_that_the_terminal_cannot_show_does_not_end_a_command(tmp_path: Pat
 
     assert r"gr\xfc\xdfe\U0001f600" in of("status")
     assert "grüße😀" in json.loads(of("status", "--json"))["queries"]
+
+
+@pytest.mark.parametrize("amid", ["pyarrow", "midstream.cli.table"])
+def test_an_interrupt_during_an_import_ends_the_command_without_a_traceback(amid: str) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        f"        if name == {amid!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting)\n"
+        "from midstream_cli import main\n"
+        "sys.exit(main())"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run([sys.executable, "-c", program, "--help"], env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def test_an_inner_failure_has_a_traceback_only_on_demand(job: SmallJob) -> None:
