@@ -84,7 +84,7 @@ def test_unit_costs_are_corrected_by_what_busier_steps_take_more() -> None:
     for step in range(160):
         made.push(rows(step, BAD_FIRST, rate=60 if step % 2 else 10), took=took)
         work = made.manifest.lane_optimization.slowness.work
-        took = 0.5 + 3 * work / 1e9 / min(2, made._workers)
+        took = 0.5 + 3 * work / 1e9 / min(2, made._threads)
     learnt = made.manifest.lane_optimization.slowness
     assert learnt.factor == pytest.approx(3, rel=0.05)
     plain = replace(made.manifest, lane_optimization=LaneOptimization())
