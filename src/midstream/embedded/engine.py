@@ -90,10 +90,9 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
     all of the state is mapped from the checkpoint's files. A push that would need more raises an `InputError`, and
     nothing has changed then.
 
-    Lanes run in `threads`, one by core unless they are given. On a checkpoint and on Linux they may run in so many
-    `workers` instead, processes that use all cores of a machine for large steps; "auto" is one by core. A new
-    checkpoint then has as many lanes unless they are given. [Size a job](../howto/size.md#worker-processes) says when
-    that is faster.
+    With a checkpoint, without `memory` and on Linux, the lanes of large steps may run in `workers`: so many processes
+    that use all cores of a machine. "auto" is one for each core, and threads where there can be no workers. A new
+    checkpoint then has as many lanes as workers, unless `lanes` is given. The page "Size a job" says when to use them.
 
     >>> engine = Engine()
     >>> engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
