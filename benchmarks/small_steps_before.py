@@ -46,7 +46,7 @@ COMPARED: Mapping[str, Compared] = {
     "30 rows, 3 streams, windows of 200 pushes": Compared(Kind(30), 6.0),
     "30 rows, 3 streams, windows of 2 pushes": Compared(Kind(30, window=2), None, filling=20),
     "one row through 20 joins": Compared(Kind(1, streams=21, window=20, through=True), 10.0, filling=60),
-    "one row of 21 streams that meets nothing": Compared(Kind(1, streams=21), None, filling=60),
+    "one row without a match, in a join of 21 streams": Compared(Kind(1, streams=21), None, filling=60),
     "10,000 rows, 21 streams, windows of 2 pushes": Compared(Kind(10_000, streams=21, window=2), 2.0, 20, pushes=3),
 }
 
