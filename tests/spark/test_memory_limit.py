@@ -26,6 +26,9 @@ pytestmark = [linux_only, pytest.mark.timeout(300)]
 MANY = 4_000
 """So many rows of one key on either side make 16 million results."""
 
+BEYOND = r"(joining the rows of this step|reading the columns of what is found) needs"
+"""Which of the two asks first for too much depends on what the worker holds already."""
+
 
 def near() -> int:
     """A limit just above what this process, the driver, holds; the workers were not asked."""
@@ -58,7 +61,7 @@ def test_a_step_beyond_the_limit_of_a_worker_fails_whole(spark: SparkSession, tm
     table = pa.table({"k": count * 0, "ts": pa.array(count, pa.timestamp("us"))})
     for step, tables in enumerate(({"A": table, "B": table[:0]}, {"A": table[:0], "B": table})):
         place.feed_together(step, tables)
-    with pytest.raises(InputError, match="(joining the rows of this step|reading the columns of what is found) needs") as caught:
+    with pytest.raises(InputError, match=BEYOND) as caught:
         finish(of_many(spark, place, near()))
     assert "more memory" in caught.value.remedy
     assert place.manifest().step == 0
