@@ -94,7 +94,7 @@ def test_no_stream_gets_the_name_of_answers_that_are_read(tmp_path: Path, on_che
     [
         (
             "SELECT k FROM joined [ROWS 3], A [ROWS 3] WHERE joined.k = A.k",
-            "a ROWS window in a query that reads the answers",
+            "cannot have a ROWS window",
         ),
         ("SELECT zz FROM joined", "unknown column 'zz'"),
         ("SELECT k FROM joind", "unknown stream 'joind'"),

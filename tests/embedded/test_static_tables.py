@@ -192,7 +192,7 @@ REFUSED = {
     "SELECT A.k FROM A JOIN rates FOR SYSTEM_TIME AS OF A.ts AS r ON r.k = A.k": "0 columns of a date or time",
     "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k": "0 conditions of time",
     "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k AND r.w > A.k": "on 'r.w > A.k'",
-    "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k AND r.name <= 'x'": "by what is not a time",
+    "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k AND r.name <= 'x'": "must compare a time",
     "SELECT A.k FROM A ASOF JOIN rates r ON r.k = A.k AND r.w <= A.k WINDOW 5 SECONDS": "over static tables alone",
     "SELECT A.k FROM A JOIN rates r ON CAST(r.name AS BIGINT) = A.k": "cannot be evaluated for every row",
     "SELECT A.k, r.w FROM A JOIN rates r ON r.k = A.k WHERE CAST(r.name AS BIGINT) > 1": "cannot be evaluated",

@@ -144,15 +144,15 @@ def test_it_migrates_and_a_restart_takes_it_up(tmp_path: Path) -> None:
         (f"{JOIN} QUALIFY TWO_IN(3, A.v) WINDOW 4 SECONDS", r"unknown function 'TWO_IN' in QUALIFY.*or one of ONE_IN"),
         (
             "SELECT A.k, COUNT(*) FROM A GROUP BY A.k QUALIFY ONE_IN(3, A.k) WINDOW 4 SECONDS EVERY 1 SECOND",
-            r"QUALIFY ONE_IN\(\) together with an aggregate",
+            r"QUALIFY ONE_IN\(\) cannot be in a query with an aggregate",
         ),
         (
             "SELECT A.k FROM A LEFT JOIN B ON A.k = B.k QUALIFY ONE_IN(3, A.k) WINDOW 4 SECONDS",
-            r"QUALIFY ONE_IN\(\) together with an outer join",
+            r"QUALIFY ONE_IN\(\) cannot be in a query with an outer join",
         ),
         (
             "DSTREAM (SELECT A.k FROM A [RANGE 4 SECONDS] QUALIFY ONE_IN(3, A.k))",
-            r"QUALIFY ONE_IN\(\) together with ISTREAM, DSTREAM or RSTREAM",
+            r"QUALIFY ONE_IN\(\) cannot be in a query with ISTREAM, DSTREAM or RSTREAM",
         ),
     ],
 )

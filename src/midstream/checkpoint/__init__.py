@@ -4,5 +4,5 @@ In: a folder, or a manifest to publish in it. Out: the newest manifest, any of t
 the report that every face shows; a step is committed by one rename.
 """
 
-# So that every kind of command that a manifest or a log may hold is known to the codec.
+# The import makes every kind of command that a manifest or a log may hold known to the codec.
 from midstream import commands as commands

@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CommandGroup(Enum):
-    """The parts of `midstream --help`, in their order there."""
+    """The parts of `midstream --help`, in the order in which it prints them."""
 
     RUN = "Run a job"
     LOOK = "Look at a job"

@@ -59,7 +59,9 @@ def optimize(
     ] = "10 seconds",
     effort: Annotated[
         float,
-        typer.Option("--effort", metavar="SHARE", help="The share of the queries' work that long reviews may take."),
+        typer.Option(
+            "--effort", metavar="SHARE", help="The time that long reviews may take, as a share of the queries' work."
+        ),
     ] = 0.03,
     horizon: Annotated[
         str | None, typer.Option("--horizon", metavar="DURATION", help="The time for which you expect a gain to last.")

@@ -19,10 +19,10 @@ PLAIN_EVERY = 10.0
 
 
 class RunConsole:
-    """Report on a running job on standard output; use it as a context manager. `quiet` prints nothing.
+    """Print the progress of a running job; use it as a context manager. `quiet` prints nothing.
 
-    On a terminal it overwrites the last line, which says what the job is `doing` until the first step begins. Elsewhere
-    it prints a line every 10 seconds in which a step ran.
+    On a terminal the console overwrites its last line, which says what the job is `doing` until the first step begins.
+    Elsewhere the console prints a line after a step, at most every 10 seconds.
     """
 
     def __init__(self, quiet: bool, doing: str) -> None:

@@ -63,7 +63,7 @@ def fork(
 ) -> None:
     """Start another job from a step of this job, in a checkpoint of its own. This job does not change.
 
-    Results go below the new checkpoint, unless --sink says otherwise: never into what this job writes.
+    Results go below the new checkpoint, or into the folders of --sink. The new job does not inherit this job's sinks.
     """
     from midstream.pipeline.opened import OpenCheckpoint
 

@@ -128,7 +128,7 @@ def lateness_warnings(name: str, spec: SourceSpec) -> list[str]:
 
 
 def header_warnings(name: str, spec: SourceSpec) -> list[str]:
-    """Return a warning for a stream of CSV files without `header` whose first line has the declared names."""
+    """Return a warning if a stream has no option `header`, but its CSV files begin with the declared names."""
     options = {key.lower(): value for key, value in spec.options.items()}
     path = _path_here(spec.path) if spec.format == "csv" and spec.schema and "header" not in options else None
     if path is None or not os.path.exists(path):

@@ -134,9 +134,9 @@ def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
 
 
 def _given(session: Any, spec: SourceSpec, declared: Any, options: dict[str, str]) -> Any:
-    # So that no value is lost before it can be read: of text Spark brings text, and of files that know their own types
-    # those types, where a declared type might not hold them. Options that say how values are written leave it to Spark
-    # to read them; it gives NULL for what it cannot read.
+    # No value may be lost before it can be read. So Spark brings the values of text files as text, and those of files
+    # that know their own types in these types, where a declared type might not hold them. Options that say how values
+    # are written leave it to Spark to read them; it gives NULL for what it cannot read.
     from midstream.spark.declared import as_found, as_text, with_corrupt_lines
 
     if declared is None or spec.format not in SELF_DESCRIBING:

@@ -29,8 +29,8 @@ def table(
     """Give a static table its rows, or replace them: stream rows that arrive from the next step on meet the new
     version.
 
-    The first line of a CSV file has the names of its columns. Equal rows do not make a new version. You cannot change
-    the table's columns while a query reads them.
+    The first line of a CSV file has the names of its columns. If the table already has exactly these rows, its version
+    stays the same. You cannot change the table's columns while a query reads them.
     """
     from midstream.checkpoint.reader import Checkpoint, upcoming
     from midstream.cli.send import send

@@ -44,7 +44,7 @@ class DropStream(StepCommand):
             raise QueryError(
                 f"stream {self.stream!r} cannot be dropped on Spark, whose log of offsets keeps a place for it",
                 place=place,
-                remedy="leave it declared: a stream that no query reads is only counted",
+                remedy="leave it declared: midstream only counts the rows of a stream that no query reads",
             )
         streams = {name: one for name, one in manifest.streams.items() if name != self.stream}
         progress = {name: one for name, one in manifest.progress.items() if name != self.stream}

@@ -91,7 +91,7 @@ def _listening(host: str, port: int) -> socket.socket:
         raise MidstreamError(
             f"cannot listen: {getattr(error, 'strerror', None) or error}",
             place=f"{host} port {port}",
-            remedy="name another one with --port, or 0 for any that is free",
+            remedy="name another port with --port, or 0 for any free port",
         ) from error
     return listener
 

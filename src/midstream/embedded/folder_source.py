@@ -77,7 +77,7 @@ class FolderSource(FileSource):
         scheme = urlsplit(spec.path or "").scheme
         if not spec.path or (len(scheme) > 1 and scheme not in (*SCHEMES, "file")):
             message = f"the embedded engine reads folders and object stores, not {spec.path or 'nothing'}"
-            raise InputError(message, place=place, remedy=f"name one, or {ON_SPARK}")
+            raise InputError(message, place=place, remedy=f"name a folder or an object store, or {ON_SPARK}")
         options = known_options(spec, _OPTIONS.get(spec.format, set()), place)
         if spec.schema is None and spec.format == "csv":
             options = {"header": "true", **options}  # By nothing else could the columns be known, as on Spark.

@@ -258,7 +258,7 @@ class _Options:
 
 
 def _within(column: str) -> str:
-    # So that no column is called as the generator calls its event time.
+    # No column may have the name that the generator gives its event time.
     return f"_{column}"
 
 

@@ -179,7 +179,7 @@ def _end_all(processes: dict[int, _Process], owner: int) -> None:
 class InProcesses(RunsLanes):
     """Runs the lanes of one step in worker processes where they have many rows.
 
-    Everything else is done as `each` does it. `writes` opens where workers write. Answers that no query reads go to
+    `each` runs all other lanes. `writes` opens where workers write. Answers that no query reads go to
     their sinks' staging, from which they come back only if they are `kept`; `files` are the staged ones, `staged` their
     queries.
     """

@@ -156,7 +156,7 @@ class Sources:
             for name, source in self._sources.items()
             if name not in found
         }
-        wait(asked.values())  # As above, where one fails.
+        wait(asked.values())  # No source is asked while another still answers, even if one fails.
         found |= {name: one.result() for name, one in asked.items()}
         return {name: found[name] for name in self._sources}
 

@@ -42,18 +42,16 @@ def part_of(value: Expression, key: Expression) -> Expression:
         return field_of(value, key.value)
     if is_.is_map(value.type):
         if "other" in (family(key.type), family(value.type.key_type)):
-            raise wrong(f"a key of type {key.type} of a value of type {value.type} is not possible", "use a plain key")
+            raise wrong(f"a value of type {value.type} cannot have a key of type {key.type}", "use a plain key")
         return plain(Call(value.type.item_type, ENTRY, (value, cast(key, value.type.key_type))))
     if is_list(value.type):
         if family(key.type) != "integer":
-            shown = f"an item {key.value!r}" if isinstance(key, Literal) else f"an item of type {key.type}"
-            raise wrong(f"{shown} of a list is not possible", "write its number")
+            shown = repr(key.value) if isinstance(key, Literal) else f"a value of type {key.type}"
+            raise wrong(f"the place of an item in a list must be a whole number, not {shown}", "write its number")
         if isinstance(key, Literal) and key.value == 0:
             raise wrong("a list has no item 0", "items count from 1, and from -1 at the end")
         return plain(Call(value.type.value_type, ITEM, (value, cast(key, INT64))))
-    raise wrong(
-        f"a subscript of a value of type {value.type} is not possible", "only a list, a MAP or a STRUCT has parts"
-    )
+    raise wrong(f"a value of type {value.type} cannot have a subscript", "only a list, a MAP or a STRUCT has parts")
 
 
 def constant_of(node: exp.Expr) -> Literal | None:

@@ -39,7 +39,7 @@ def need(argument: Expression, families: frozenset[str], what: str) -> Expressio
     """The argument, plain, if it is of one of the families or NULL."""
     if family(argument.type) not in families | {"null"}:
         raise wrong(
-            f"{what} of a {name(argument.type)} is not possible",
+            f"{what} cannot be computed from a {name(argument.type)}",
             f"give it a value that is {' or '.join(sorted(families))}",
         )
     return plain(argument)
@@ -261,7 +261,7 @@ def rounds(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     number = need(arguments[0], NUMBERS, "arithmetic")
     digits = arguments[1] if len(arguments) > 1 else literal(0)
     if not isinstance(digits, Literal) or not isinstance(digits.value, int) or abs(digits.value) > MOST_PLACES:
-        raise wrong("ROUND to a number of places that is not a constant is not possible", PLACES)
+        raise wrong("ROUND needs a constant number of places", PLACES)
     number = cast(number, DOUBLE) if family(number.type) == "null" else number
     type = number.type
     if family(type) == "decimal":
@@ -297,7 +297,7 @@ def patterns(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def trims(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A text and literal characters to cut off."""
     if len(arguments) == 2 and not isinstance(arguments[1], Literal):
-        raise wrong("TRIM of characters that are not constant is not possible", "write them as a string")
+        raise wrong("TRIM needs constant characters", "write them as a string")
     return texts(arguments)
 
 

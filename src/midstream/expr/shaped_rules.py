@@ -43,7 +43,7 @@ def _text(argument: Expression) -> Expression:
 
 def _word(argument: Expression) -> Expression:
     if not isinstance(argument, Literal) or not isinstance(argument.value, str):
-        raise wrong("a string that is not a constant is not possible here", "write it as a string in quotes")
+        raise wrong("this argument must be a constant string", "write it as a string in quotes")
     return argument
 
 
@@ -73,7 +73,7 @@ def groups(rule: Rule) -> Rule:
     def checked(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         type, (text, expression, group) = rule(arguments)
         if not isinstance(group, Literal) or not isinstance(expression, Literal) or group.value is None:
-            raise wrong("a group that is not a constant is not possible", "write its number")
+            raise wrong("the number of the group must be a constant", "write its number")
         pattern.check_group(expression.value, group.value)
         return type, (text, expression, group)
 
@@ -105,10 +105,10 @@ def bucket(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A width above zero, a moment, and the constant moment at which one of the buckets begins."""
     width, moment, origin = arguments[0], _moment(arguments[1]), arguments[2]
     if not isinstance(width, Literal) or family(width.type) != "duration" or not width.value > timedelta(0):
-        raise wrong("buckets of no fixed width are not possible", "write TIME_BUCKET(INTERVAL 10 MINUTES, ts)")
+        raise wrong("buckets must have a fixed width", "write TIME_BUCKET(INTERVAL 10 MINUTES, ts)")
     if not isinstance(origin, Literal) or family(origin.type) not in TIMES:
         remedy = "write a constant, such as TIMESTAMP '1970-01-01', or INTERVAL 5 MINUTES"
-        raise wrong("buckets that begin at no constant time are not possible", remedy)
+        raise wrong("buckets must begin at a constant time", remedy)
     kind = pa.timestamp("us", moment.type.tz)
     return kind, (width, cast(moment, kind), cast(cast(origin, TIMESTAMP), kind))
 
@@ -159,7 +159,8 @@ def bits(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         unified = tuple(cast(a, INT64) for a in unified)  # They are all NULL.
     if family(unified[0].type) != "integer":
         raise wrong(
-            "bits of a UBIGINT together with a signed integer are not possible", "CAST one of them to the other's type"
+            "an operator on bits cannot take a UBIGINT together with a signed integer",
+            "CAST one of them to the other's type",
         )
     return unified[0].type, unified
 

@@ -22,7 +22,7 @@ _WIDENED = frozenset({"add", "sub", "mul", "neg", "abs"})
 
 
 def widened_call(function: str, *arguments: Expression) -> Expression:
-    """A function applied to arguments, as `call` does it, in a wider type where that is arithmetic of whole numbers.
+    """Apply a function to arguments by `call`; arithmetic of whole numbers gets a wider type.
 
     Raises LanguageError, without a place, for constants of which it has no value, such as `1 // 0`.
 

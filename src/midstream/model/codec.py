@@ -78,7 +78,7 @@ class OwnForm:
 
     @classmethod
     def from_json(cls, value: Any) -> Any:
-        """Decode what `to_json` wrote; raises as `decode` does for anything else."""
+        """Decode what `to_json` wrote; raise an error of the kinds that `decode` lists for any other value."""
         raise NotImplementedError
 
 

@@ -29,8 +29,8 @@ class UserOperator(Protocol):
     """An operator on top of a query, written by the user; made as `Class(**options)`.
 
     It must be deterministic, and depend only on its options and the rows that it was fed. It may remember a row to its
-    `_until`, or for `remembers` microseconds after its `_ts` (a class attribute). Only then can a migration
-    replace it by another operator, which sees no older rows.
+    `_until`, or for `remembers` microseconds (a class attribute) after its `_ts` if this is later. A migration can
+    replace an operator only if it keeps this limit, because the new operator sees no older rows.
     """
 
     def feed(self, rows: pa.Table, watermark: int | None) -> pa.Table:

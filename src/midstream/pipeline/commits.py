@@ -57,7 +57,7 @@ class Commits:
                 self.outputs.folders.tidy(manifest)
 
     def fill(self, manifest: Manifest, *, keeps: bool = False) -> None:
-        """Fill the sinks as `deliver` does, and tidy nothing; what is staged stays as well if this `keeps` it."""
+        """Fill the sinks with the results of a committed step. Staged files stay if it `keeps` them."""
         self.crash.reach("before_sink", manifest.step)
         self.outputs.commit(manifest, keeps=keeps)
         self.crash.reach("after_sink", manifest.step)

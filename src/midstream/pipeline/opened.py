@@ -165,8 +165,8 @@ class OpenCheckpoint:
         """Start another job from a step of this job, in a checkpoint of its own. Return the new job's id.
 
         Chunks are shared by hard links if both are on one file system, and copied otherwise. Results go below the new
-        checkpoint unless `sinks` names others, as `job.query` takes them: never into what the old job writes. Results
-        of queries that wait for their first step also go there.
+        checkpoint, or into the `sinks`, which have the form that `job.query` takes. The new job does not inherit the
+        sinks of the old one. Results of queries that wait for their first step go to the same places.
         """
         manifest, place = self.manifest(step), located(new)
         waiting = (one.query for one in manifest.pending if isinstance(one, AddQuery))

@@ -257,7 +257,7 @@ class Outputs:
         self.check_given(query, sink, manifest, before)
 
     def check_given(self, query: str, sink: Sink, manifest: Manifest, before: Manifest) -> None:
-        """Check a sink as `check_new` does, where the sink is made already."""
+        """Check that a query's results can go to a sink that exists; raises the errors of `check_new`."""
         if sink.target:
             entries = [(name, entry.sink) for name, entry in manifest.queries.items() if entry.sink and name != query]
             others = [(name, restored(other, self.folders.results(name))) for name, other in entries]

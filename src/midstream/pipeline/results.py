@@ -91,7 +91,7 @@ class DeliveredResults:
         return self._files(after, 0 if after is None else after.step + 1, last)
 
     def files_from(self, begun: Stamp | None, last: Stamp) -> tuple[tuple[int, str], ...]:
-        """List the files, as `files` does, from a step on that was read perhaps in part."""
+        """List the files from the step `begun` on, which was read perhaps in part; raises the error of `files`."""
         return self._files(begun, 0 if begun is None else begun.step, last)
 
     def counts(self, stamp: Stamp) -> bool:

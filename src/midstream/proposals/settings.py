@@ -135,7 +135,7 @@ def check_allowed(manifest: Manifest, query: str, settings: OptimizerSettings) -
         raise _wrong(
             f"what is allowed leaves nothing to choose: query {query!r} runs by {running.notation()} already",
             place,
-            f"allow another plan too, or pin it: midstream pin CKPT {query}",
+            f"allow another plan too, or pin the running plan: midstream pin CKPT {query}",
         )
     reason = _carried_by_none(query, bound, running, others, [one for one in settings.allow if one in strategies()])
     if reason:

@@ -227,7 +227,7 @@ def _count_bound(options: Mapping[str, Any], place: str) -> int | str:
         return AUTO
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise PlanError(
-            f"a slice of at most {given!r} rows is not possible", place=place,
+            f"a slice cannot be limited to {given!r} rows", place=place,
             remedy=f"use 1 or more, or {AUTO}; without it only time ends slices",
         )  # fmt: skip
     return given

@@ -102,8 +102,10 @@ class DeadLetters:
     def of_outputs(
         self, outputs: Mapping[str, pa.Array], times: npt.NDArray[np.int64], failed: Sequence[tuple[str, Mask]]
     ) -> tuple[Mask | None, pa.Table | None]:
-        """Separate an aggregate query's results as `sorted_out` does; `failed` marks where each output cannot be
-        evaluated."""
+        """Separate an aggregate query's results that remain from rejected ones; None and None if all remain.
+
+        `failed` marks where each output cannot be evaluated.
+        """
         at, reasons = _first(failed, len(times))
         if not len(at):
             return None, None

@@ -81,7 +81,7 @@ class FileSink(Sink):
         return Staging(self._storage(scratch.durable).at(STAGING), self.format)
 
     def commit(self, staged: StagedStep) -> None:
-        """Put the step's files in place; raises if they are neither staged nor in place."""
+        """Put the step's files in place, or raise if they are neither staged nor in place."""
         self.write(staged)
 
     def write(self, staged: StagedStep) -> None:
@@ -253,7 +253,7 @@ def _in_the_way(storage: Storage, step: int) -> SinkError:
     return SinkError(
         f"the results of step {step} cannot be put in place: another file has their name",
         place=storage.place(_folder(step)),
-        remedy="look what wrote it, and move it away",
+        remedy="find out which program wrote the other file, and move it away",
     )
 
 

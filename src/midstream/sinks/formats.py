@@ -85,7 +85,7 @@ def _json(table: pa.Table, file: pa.NativeFile) -> None:
 
 
 def json_objects(rows: pa.Table) -> list[bytes]:
-    """Write each row as a JSON object, as `written` does; columns that are NULL are left out.
+    """Write each row as the JSON object that a file of `written` has; columns that are NULL are left out.
 
     >>> json_objects(pa.table({"k": [1, 2], "v": ["a\\nb", None]}))
     [b'{"k": 1, "v": "a\\\\nb"}', b'{"k": 2}']

@@ -36,7 +36,7 @@ class IcebergSink(Sink):
     """Rows appended to a table of a catalog, which the sink creates with the results' columns if it does not exist.
 
     `catalog` is the name of a catalog that `~/.pyiceberg.yaml` or the environment (`PYICEBERG_CATALOG__DEFAULT__URI`)
-    describes, with its credentials; `table` is `namespace.table` in it. A job that goes back restores the table's
+    describes, with its credentials. `table` is `namespace.table` in it. A job that goes back restores the table's
     snapshot of that step, if no other writer has written since.
 
     >>> IcebergSink("sales.pairs").to_json()

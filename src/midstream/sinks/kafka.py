@@ -166,7 +166,7 @@ class KafkaSink(Sink):
             )
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise as `check_forget` does."""
+        """Remove nothing: raise if the topic has later steps, as `check_forget` does."""
         self.check_forget(name, step, given_up)
 
     def _gone(self) -> Any:

@@ -129,7 +129,7 @@ def going_back(history: Iterable[TableVersion], step: int, place: str, *, lost: 
         elif foreign is not None:
             raise SinkError(
                 f"the table cannot go back to step {step}: its version {foreign.id} belongs to another query, and is "
-                f"newer than what step {version.stamp.step} wrote",
+                f"newer than the version that step {version.stamp.step} wrote",
                 place=place,
                 remedy="take the rows of later steps out by hand, or give each query a table of its own and restore "
                 "this one",

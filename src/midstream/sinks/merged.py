@@ -121,7 +121,7 @@ class MergedResults:
         return True
 
     def forget_after(self, step: int, given_up: Callable[[Stamp], bool]) -> None:
-        """Drop the parts with rows of later steps that are `given_up`.
+        """Drop each part that has rows of a later step whose stamp is `given_up`.
 
         A later merge reads the other steps of such a part again, from the steps' own folders.
         """

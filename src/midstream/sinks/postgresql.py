@@ -103,7 +103,7 @@ def holds_a_password() -> SinkError:
     return SinkError(
         "a sink must not contain a password: the checkpoint would keep it",
         place="sink",
-        remedy="leave it out, and set PGPASSWORD with PGHOST or use ~/.pgpass or a service file",
+        remedy="leave it out; set PGPASSWORD and PGHOST, or use ~/.pgpass or a service file",
     )
 
 

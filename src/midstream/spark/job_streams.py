@@ -311,7 +311,7 @@ def arrow_type(kind: T.DataType) -> pa.DataType | None:
 def _spark_type(schema: StreamSchema, field: pa.Field) -> T.DataType:
     try:
         return from_arrow_type(field.type, prefer_timestamp_ntz=True)
-    except Exception as error:  # As above.
+    except Exception as error:  # Spark has no common class for the types that it lacks.
         raise InputError(
             f"column {field.name!r} of type {field.type} cannot be used on Spark",
             place=f"stream {schema.name}",

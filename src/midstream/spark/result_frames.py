@@ -92,7 +92,7 @@ def stream_of(
         raise SinkError(
             f"Spark's file source cannot read a folder with {pattern[0]!r} in its path",
             place=sink.path,
-            remedy="name a folder without the characters of a pattern as the query's sink",
+            remedy="set the query's sink to a folder whose path has no wildcard",
         )
     sink.open()
     return spark.readStream.schema(schema).options(**options).format(sink.format).load(f"{sink.path}/step=*")

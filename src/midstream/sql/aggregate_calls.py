@@ -89,7 +89,7 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
     if without_null:
         if function not in LISTS | FIRSTS or value is None:
             raise LanguageError(
-                f"IGNORE NULLS after {function.upper()} is not possible",
+                f"{function.upper()} cannot have IGNORE NULLS",
                 remedy="leave it out: the function ignores NULLs",
             )
         condition = _both(condition, called("not", called("is_null", value)))
@@ -116,7 +116,7 @@ def _in_order(function: str, node: exp.Expr, inner: Binder) -> tuple[exp.Expr | 
     first, *more = argument.expressions
     if more or first.args.get("nulls_first"):
         raise LanguageError(
-            f"{function.upper()} in order of several values, or with NULLS FIRST, is not possible",
+            f"{function.upper()} can order by one value only, without NULLS FIRST",
             remedy="order it by one value",
         )
     return argument.this, plain(inner.bind(first.this)), bool(first.args.get("desc"))
@@ -138,7 +138,7 @@ def _distinct(function: str, argument: exp.Expr | None) -> tuple[exp.Expr | None
         return argument, False
     if function not in _DISTINCT or len(argument.expressions) != 1:
         raise LanguageError(
-            "DISTINCT is not possible here", remedy="use it in COUNT(DISTINCT x), or in a list of one value"
+            "this call cannot have DISTINCT", remedy="use it in COUNT(DISTINCT x), or in a list of one value"
         )
     return argument.expressions[0], True
 
@@ -177,7 +177,9 @@ def _share(node: exp.Expr) -> float:
     share = node.args.get("expression") or node.args.get("quantile")
     number = _number(share)
     if number is None or not 0 <= number <= 1:
-        raise LanguageError("a quantile of a share needs a number from 0 to 1", remedy="write QUANTILE_CONT(x, 0.9)")
+        raise LanguageError(
+            "the share of a quantile must be a number from 0 to 1", remedy="write QUANTILE_CONT(x, 0.9)"
+        )
     return number
 
 
@@ -201,30 +203,28 @@ def result_type(call: AggregateCall) -> pa.DataType:
     kind = family(type)
     if call.function in LISTS:
         if kind in ("other", "null"):
-            raise LanguageError(f"a list of values of type {name(type)} is not possible", remedy="list plain values")
+            raise LanguageError(f"a list cannot have values of type {name(type)}", remedy="list plain values")
         if call.function == "string_agg" and kind != "text":
             raise LanguageError(
-                f"STRING_AGG of a {name(type)} is not possible", remedy="cast it: STRING_AGG(CAST(x AS VARCHAR), ',')"
+                f"STRING_AGG cannot take a {name(type)}", remedy="cast it: STRING_AGG(CAST(x AS VARCHAR), ',')"
             )
         return TEXT if call.function == "string_agg" else pa.list_(type)
     if call.function in BY_ANOTHER | FIRSTS:
         if kind in ("other", "null"):
-            raise LanguageError(f"{call.function.upper()} of a {name(type)} is not possible", remedy="use plain values")
+            raise LanguageError(f"{call.function.upper()} cannot take a {name(type)}", remedy="use plain values")
         return type
     if call.function in ("min", "max"):
         if kind in ("other", "null"):
-            raise LanguageError(
-                f"{call.function.upper()} of a {name(type)} is not possible", remedy="use values that compare"
-            )
+            raise LanguageError(f"{call.function.upper()} cannot take a {name(type)}", remedy="use values that compare")
         return type
     if call.function == "quantile_disc" and kind not in ("other", "null"):
         return type
     if call.function in ("bool_and", "bool_or"):
         if kind != "boolean":
-            raise LanguageError(f"{call.function.upper()} of a {name(type)} is not possible", remedy="use a condition")
+            raise LanguageError(f"{call.function.upper()} cannot take a {name(type)}", remedy="use a condition")
         return BOOLEAN
     if kind not in NUMBERS:
-        raise LanguageError(f"{call.function.upper()} of a {name(type)} is not possible", remedy="use numbers")
+        raise LanguageError(f"{call.function.upper()} cannot take a {name(type)}", remedy="use numbers")
     if call.function == "sum":
         if kind == "integer" and type.bit_width == 64:
             return WIDEST

@@ -251,7 +251,7 @@ class Binder:
             return self.call(NODES[type(node)][0], self.bind(node.this), self.bind(node.expression))
         if not isinstance(left, exp.Tuple) or not isinstance(right, exp.Tuple):
             raise LanguageError(
-                "a row value compared with a single value is not possible",
+                "a row value must be compared with a row value",
                 remedy="write the same number of values on both sides",
             )
         return self._compared(NODES[type(node)][0], left, right)
@@ -278,7 +278,7 @@ class Binder:
         row, others = node.this.unnest(), [one.unnest() for one in node.expressions]
         if any(not isinstance(one, exp.Tuple) for one in others):
             raise LanguageError(
-                "a row value compared with a single value is not possible",
+                "a row value must be compared with a row value",
                 remedy="write the same number of values on both sides",
             )
         return _balanced("or", [self._compared("eq", row, other) for other in others])
@@ -362,7 +362,7 @@ class Binder:
         part = {"dow": "dayofweek", "doy": "dayofyear", "years": "year"}.get(part, part)
         if part not in PARTS:
             raise LanguageError(
-                f"EXTRACT of {node.this.name} is not possible", remedy=f"use one of: {', '.join(PARTS)}"
+                f"EXTRACT does not know the part {node.this.name!r}", remedy=f"use one of: {', '.join(PARTS)}"
             )
         return call(part, self.bind(node.expression))
 
@@ -374,7 +374,7 @@ class Binder:
     def _log(self, node: exp.Expr) -> Expression:
         base = node.this.name if node.expression else "10"
         if base not in ("2", "10"):
-            raise LanguageError("LOG of this base is not possible", remedy="use LN(x) / LN(base)")
+            raise LanguageError("LOG must have the base 2 or 10", remedy="use LN(x) / LN(base)")
         return self.call(f"log{base}", self.bind(node.expression or node.this))
 
     def _named(self, node: exp.Expr) -> Expression:

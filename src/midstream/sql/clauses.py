@@ -92,7 +92,7 @@ class _Joined:
             raise error_at(
                 self.found.text,
                 join.this,
-                "NATURAL JOIN of sources that have no column in common is not possible",
+                "NATURAL JOIN needs sources that have a column in common",
                 remedy,
             )
         return found

@@ -63,10 +63,10 @@ def _schema(text: str, dialect: str | type[Spark]) -> pa.Schema:
     except SqlglotError as error:
         details = (getattr(error, "errors", None) or [{}])[0]
         spot = _place(details.get("line", 1), details.get("col", 1))
-        raise LanguageError(f"not a schema: {text!r}, it cannot be read", place=spot, remedy=_REMEDY) from error
+        raise LanguageError(f"the schema {text!r} cannot be read", place=spot, remedy=_REMEDY) from error
     columns = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
     if not columns or not all(isinstance(column, exp.ColumnDef) and column.args.get("kind") for column in columns):
-        raise LanguageError(f"not a schema: {text!r}, it is not a list of columns", place=_place(1, 0), remedy=_REMEDY)
+        raise LanguageError(f"the schema {text!r} is not a list of columns", place=_place(1, 0), remedy=_REMEDY)
     fields: list[pa.Field] = []
     for column in columns:
         line, number = (int(word) for word in place_of(f"{_HEAD}{text}", column)[5:].split(", column "))

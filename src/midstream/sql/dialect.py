@@ -207,7 +207,7 @@ class _Parser(DuckDBParser):
         if not isinstance(tree, exp.Select):
             remedy = "write it around each SELECT"
             raise LanguageError(
-                f"{name.upper()} around more than one SELECT is not possible", place=place(sql, start), remedy=remedy
+                f"{name.upper()} must be around a single SELECT", place=place(sql, start), remedy=remedy
             )
         if tree.args.get("relation") is not None:
             raise LanguageError("the query has a second relation operator", place=place(sql, start), remedy="keep one")

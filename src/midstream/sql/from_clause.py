@@ -62,7 +62,7 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
     selects = {alias: one.selects for (_, alias, _), one in zip(named, unwrapped, strict=True) if one.selects}
     for source in sources:
         if selects.get(source.alias) and source.window is not None and source.window.kind == "rows":
-            raise error_at(text, tree, f"a ROWS window on the subquery {source.alias!r} is not possible", "use RANGE")
+            raise error_at(text, tree, f"the subquery {source.alias!r} cannot have a ROWS window", "use RANGE")
     return FromClause(tuple(sources), tuple(conditions), tuple(item.offset for item in items), selects)
 
 
@@ -98,7 +98,7 @@ def check_rows_windows(
     answered = next((source for source in sources if streams[source.stream].answers_of), None)
     if answered is not None and any(source.window and source.window.kind == "rows" for source in sources):
         raise LanguageError(
-            f"a ROWS window in a query that reads the answers of query {answered.stream!r} is not possible, because "
+            f"a query that reads the answers of query {answered.stream!r} cannot have a ROWS window, because "
             "answers have no order of arrival",
             place=place_of(found.text, tree),
             remedy="use RANGE",
@@ -120,7 +120,7 @@ def _check_join(text: str, join: exp.Expr) -> None:
     extra = [word.upper() for word in words if word and word.upper() not in _JOINS]
     if "ASOF" in extra or join.this.args.get("version"):
         raise LanguageError(
-            f"an as-of join of {join.this.alias_or_name!r} without a window is not possible",
+            f"an as-of join of {join.this.alias_or_name!r} needs a window",
             place=place_of(text, join.this),
             remedy=f"{ASOF_SHAPE}; or WINDOW n unit at the end",
         )

@@ -169,24 +169,25 @@ def _with_function(found: CqlText, tree: exp.Select, windowed: WindowFunction) -
 
 def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -> None:
     if len(calls) > 1:
-        raise error_at(found.text, calls[1], "two windows in GROUP BY are not possible", "group by one window")
+        raise error_at(found.text, calls[1], "GROUP BY can have only one window", "group by one window")
     if found.every is not None:
         remedy = "leave EVERY out: the answer comes when the watermark passes the window's end"
-        what = f"EVERY together with {_shown(calls[0])} is not possible"
+        what = f"EVERY cannot be in a query with {_shown(calls[0])}"
         raise LanguageError(what, place=place(found.text, found.every[1]), remedy=remedy)
     if len(sources) > 1:
         raise error_at(
             found.text,
             calls[0],
             f"{_shown(calls[0])} groups the rows of one stream, not those of a join or of EXCEPT",
-            "write GROUP BY TUMBLE(_ts, INTERVAL '10' MINUTES) for the time of a join's results, or the timestamp of "
-            "one of its streams; group the change log of a difference in a query that reads it",
+            "to group by the time of a join's results, write GROUP BY TUMBLE(_ts, INTERVAL '10' MINUTES); to group by "
+            "the time of one stream, write its timestamp instead of _ts; "
+            "group the change log of a difference in a query that reads it",
         )
     if sources[0].window is not None:
         raise error_at(
             found.text,
             calls[0],
-            f"{_shown(calls[0])} together with a window of the stream is not possible",
+            f"{_shown(calls[0])} cannot group a stream that has a window",
             "leave out [...] and WINDOW",
         )
 
@@ -237,7 +238,7 @@ def duration(sql: str, node: exp.Expr, least: int = 1) -> int:
     except LanguageError as error:
         raise error_at(sql, node, error.message, "write INTERVAL '10' MINUTES, or '10 minutes'") from error
     if length < least:
-        raise error_at(sql, node, "a window of no length is not possible", "use a duration above zero")
+        raise error_at(sql, node, "a window must have a length", "use a duration above zero")
     return length
 
 
@@ -269,7 +270,7 @@ def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow,
         raise error_at(
             found.text,
             node,
-            f"{_shown(node)} in the select list or HAVING is not possible",
+            f"{_shown(node)} must be in GROUP BY, not in the select list or HAVING",
             "select window_start or window_end",
         )
     base, _, end = name.rpartition("_")

@@ -62,8 +62,8 @@ def grouped(
             found.text,
             first,
             "aggregates over a stream need EVERY",
-            "say at which instants to compute them, such as EVERY 10 SECONDS at the end of the query; or, over "
-            "one stream, GROUP BY TUMBLE(ts, INTERVAL 10 SECONDS), or DATE_TRUNC('day', ts)",
+            "say at which instants to compute them, such as EVERY 10 SECONDS at the end of the query; over one "
+            "stream you may write GROUP BY TUMBLE(ts, INTERVAL 10 SECONDS) or GROUP BY DATE_TRUNC('day', ts) instead",
         )
     return _Grouping(found, tree, scope).run(found.every[0])
 

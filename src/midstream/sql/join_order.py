@@ -187,7 +187,7 @@ class JoinOrder:
                 raise LanguageError(
                     "a condition of an outer, semi or anti join cannot be evaluated for every pair of rows",
                     place=place_of(self.found.text, join),
-                    remedy="write TRY_CAST instead of CAST, and NULLIF(x, 0) below // and %",
+                    remedy="write TRY_CAST instead of CAST, and divide by NULLIF(x, 0) with // and %",
                 )
 
     def _without_window(self, alias: str) -> LanguageError:

@@ -293,7 +293,7 @@ def join_part_of(
         return below_last_join(order, PartWriter(order, tree, _names_read(tree, conditions), enriched), tree)
     if found.every is not None and found.window is None:
         raise LanguageError(
-            "an aggregate over an outer, semi or anti join without WINDOW is not possible",
+            "an aggregate over an outer, semi or anti join needs WINDOW",
             place=place(found.text, found.every[1]),
             remedy="write WINDOW n unit before EVERY: how old answers of the join may be at an instant",
         )
@@ -433,12 +433,18 @@ def by_answers(found: CqlText, tree: exp.Select, order: JoinOrder) -> tuple[exp.
     if alias not in order.times.always:
         remedy = f"group by {TIME_COLUMN}, the time of a result"
         raise error_at(
-            found.text, asked, f"{what} of the time of {alias!r} is not possible: the join may give NULL for it", remedy
+            found.text,
+            asked,
+            f"{what} cannot use the time of {alias!r}, because the join may fill this time with NULL",
+            remedy,
         )
     if order.times.late[alias] == inf:
         remedy = f"write [RANGE n unit], or group by {TIME_COLUMN}, the time of a result"
         raise error_at(
-            found.text, asked, f"{what} of the time of {alias!r} is not possible: its rows stay forever", remedy
+            found.text,
+            asked,
+            f"{what} cannot use the time of {alias!r}, because the rows of {alias!r} stay forever",
+            remedy,
         )
 
     unit_kinds = (exp.TimestampTrunc, exp.DateTrunc)

@@ -82,7 +82,7 @@ def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
         or side not in ("", "LEFT")
         or not (on is None or on == exp.true())
     ):
-        raise error_at(text, lateral, "LATERAL that takes no latest row is not possible", _LATERAL_SHAPE)
+        raise error_at(text, lateral, "LATERAL must take the latest row of a stream", _LATERAL_SHAPE)
     by, source = order.expressions, select.args["from_"].this
     latest = len(by) == 1 and by[0].args.get("desc") and select.args["limit"].expression == exp.Literal.number(1)
     kept, ties, shown = list[exp.Expr](), list[exp.Expr](), list[exp.Expr](select.expressions)
@@ -96,7 +96,10 @@ def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
         timed = isinstance(part, (exp.GTE, exp.GT) if around[0] else (exp.LTE, exp.LT)) and own == by[0].this
         if all(around) or not (isinstance(part, exp.EQ) or timed) or not isinstance(own, exp.Column):
             raise error_at(
-                text, part, "a condition of LATERAL between others than columns is not possible", _LATERAL_SHAPE
+                text,
+                part,
+                "a condition of LATERAL must compare a column of its stream with a column around it",
+                _LATERAL_SHAPE,
             )
         title = f"{own.name}" if _shows(shown, own) else f"{alias}_{own.name}_{len(ties)}"
         if not _shows(shown, own):
@@ -106,12 +109,10 @@ def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
         ties.append(tie)
         latest = latest if not timed else latest and "time"
     if latest != "time":
-        raise error_at(text, lateral, "LATERAL that takes no latest row is not possible", _LATERAL_SHAPE)
+        raise error_at(text, lateral, "LATERAL must take the latest row of a stream", _LATERAL_SHAPE)
     if len(shown) > len(select.expressions) and any(item.is_star for item in tree.expressions):
         remedy = "name the columns, or select all in LATERAL: (SELECT * FROM B ...)"
-        raise error_at(
-            text, lateral, "* together with a LATERAL that shows less than it compares is not possible", remedy
-        )
+        raise error_at(text, lateral, "* needs a LATERAL that shows all columns that it compares", remedy)
     below = exp.Select(expressions=[one.copy() for one in shown], from_=exp.From(this=source.copy()))
     below.args["from_"].this.set("window", None)
     if kept:
@@ -173,7 +174,7 @@ def _as_of(text: str, tree: exp.Select, before: Sequence[exp.Expr], join: exp.Ex
 
     natural = join.text("method").upper() == "NATURAL"
     if side.upper() in ("RIGHT", "FULL") or kind.upper() in ("SEMI", "ANTI") or natural or _is_comma(join):
-        raise refused("an as-of join other than JOIN and LEFT JOIN is not possible")
+        raise refused("an as-of join must be JOIN or LEFT JOIN")
     assert size is not None
     keys, time, strict, own_time = _asked(join, before[0], refused)
     base = _one_of_a_time(source, [*(own for own, _ in keys), own_time])
@@ -355,7 +356,9 @@ def _first_rows(text: str, tree: exp.Select) -> exp.Select:
         keys = [key.unnest() for key in (on.expressions if isinstance(on, exp.Tuple) else [on])]
         ordered = [one for one in (order.expressions if order is not None else []) if one.this not in keys]
         if qualify is not None or len(ordered) > 1:
-            raise error_at(text, source, "DISTINCT ON in another order than that of time is not possible", _FIRST_SHAPE)
+            raise error_at(
+                text, source, "DISTINCT ON must order by its keys and one time, without QUALIFY", _FIRST_SHAPE
+            )
         time = ordered[0] if ordered else exp.Ordered(this=_time_of(alias, source))
     else:
         named = {item.alias: item.unalias() for item in tree.expressions if item.alias}
@@ -369,7 +372,9 @@ def _first_rows(text: str, tree: exp.Select) -> exp.Select:
             raise error_at(text, source, "the rank of a row is always 1", "leave it out")
         time = by.expressions[0]
     if size is None:
-        raise error_at(text, source, "the first row of a key forever is not possible", _FIRST_SHAPE)
+        raise error_at(
+            text, source, "the first row of a key needs a window, because no query keeps keys forever", _FIRST_SHAPE
+        )
     other = f"{alias}_other"
     base = _one_of_a_time(source, [*keys, time.this], tree.args.get("where"))
     same = [_of(key, alias) for key in keys]

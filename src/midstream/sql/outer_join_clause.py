@@ -45,27 +45,24 @@ def check_outer_joins(found: CqlText, tree: exp.Select, sources: Sequence[Source
             return LanguageError(f"{shown} {message}", place=place_of(found.text, node), remedy=remedy)
 
         if found.subtrahends:
-            raise refused(
-                "together with EXCEPT ON is not possible", "join in a subquery, and subtract from its answers"
-            )
+            raise refused("cannot be in a query with EXCEPT ON", "join in a subquery, and subtract from its answers")
         if found.windowed:
             raise refused(
-                "together with TABLE(...) is not possible", "write GROUP BY TUMBLE(ts, size) or HOP(ts, slide, size)"
+                "cannot be in a query with TABLE(...)", "write GROUP BY TUMBLE(ts, size) or HOP(ts, slide, size)"
             )
         if any(map(is_bare, joins[:at])) and not stands_in_where(node):
-            raise refused(
-                "behind a comma is not possible", "write JOIN ... ON instead of the comma, or name that source last"
-            )
+            raise refused("cannot follow a comma", "write JOIN ... ON instead of the comma, or name that source last")
         if node.args.get("on") is None:
-            raise refused("without a condition is not possible", "write ON and a condition after the stream")
+            raise refused("needs a condition", "write ON and a condition after the stream")
         for source in sources:
             if source.window is not None and source.window.kind == "rows":
                 raise refused(
-                    f"with a ROWS window on {source.alias!r}: the join needs the time after which no partner can come",
+                    f"cannot have a ROWS window on {source.alias!r}, because the join needs the time after which no "
+                    "partner can come",
                     "write [RANGE n unit] instead",
                 )
         if kind.lower() in _KINDS and side == "RIGHT":
-            raise refused("from the right is not possible", "exchange the streams, and write LEFT")
+            raise refused("cannot give the rows of its right stream", "exchange the streams, and write LEFT")
 
 
 def outer_join_of(
@@ -143,7 +140,7 @@ def check_evaluable(found: CqlText, tree: exp.Select, predicates: Sequence[Predi
         raise LanguageError(
             "a condition of an outer, semi or anti join cannot be evaluated for every pair of rows",
             place=place_of(found.text, next(join for join in tree.args["joins"] if is_outer(join))),
-            remedy="write TRY_CAST instead of CAST, and NULLIF(x, 0) below // and %",
+            remedy="write TRY_CAST instead of CAST, and divide by NULLIF(x, 0) with // and %",
         )
 
 

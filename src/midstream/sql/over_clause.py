@@ -47,15 +47,17 @@ def over_rows(
     if found.every is not None:
         remedy = "leave EVERY out: each row has an answer when the watermark passes the end of its frame"
         raise LanguageError(
-            "EVERY together with OVER is not possible", place=place(found.text, found.every[1]), remedy=remedy
+            "EVERY cannot be in a query with OVER", place=place(found.text, found.every[1]), remedy=remedy
         )
     for key, word in (("group", "GROUP BY"), ("having", "HAVING")):
         if (clause := tree.args.get(key)) is not None:
             remedy = "group in a subquery, and compute OVER its answers"
-            raise error_at(found.text, clause, f"{word} together with OVER is not possible", remedy)
+            raise error_at(found.text, clause, f"{word} cannot be in a query with OVER", remedy)
     (source,) = sources
     if source.window is not None and source.window.kind == "rows":
-        raise error_at(found.text, tree, "OVER a window of rows is not possible", "write [RANGE n unit]")
+        raise error_at(
+            found.text, tree, "OVER needs a stream with a window of time, not of rows", "write [RANGE n unit]"
+        )
     return _Over(found, tree, scope, source, streams[source.stream]).run()
 
 
@@ -104,7 +106,7 @@ class _Over:
             remedy = (
                 f"use {KNOWN}, LAG or LEAD; ROW_NUMBER, RANK and DENSE_RANK as QUALIFY ROW_NUMBER() OVER (...) <= n"
             )
-            raise error_at(self.text, node, f"{called} ... OVER is not possible", remedy)
+            raise error_at(self.text, node, f"{called} cannot be used with OVER", remedy)
         return self.column(replace(call, frame=self.frame(node)))
 
     def column(self, call: AggregateCall) -> Column:
@@ -116,27 +118,27 @@ class _Over:
         """Read PARTITION BY and ORDER BY, which all calls have in common."""
         by, order = node.args.get("partition_by") or [], node.args.get("order")
         if node.args.get("alias") is not None:
-            raise error_at(
-                self.text, node, "OVER a window by its name is not possible", "write it out: OVER (PARTITION BY ...)"
-            )
+            raise error_at(self.text, node, "OVER cannot name a window", "write it out: OVER (PARTITION BY ...)")
         if order is None:
             remedy = f"write OVER (PARTITION BY k ORDER BY {self.stream.timestamp} {_IN_TIME})"
             raise error_at(
-                self.text, node, "OVER all rows of a stream is not possible, because a stream never ends", remedy
+                self.text, node, "OVER cannot take all rows of a stream, because a stream never ends", remedy
             )
         if self.first is not None:
             if [*by, order] == [*(self.first.args.get("partition_by") or []), self.first.args["order"]]:
                 return
             remedy = "ask for the others in a query of their own, or around this one"
-            raise error_at(
-                self.text, node, "two kinds of PARTITION BY and ORDER BY in one SELECT are not possible", remedy
-            )
+            raise error_at(self.text, node, "all calls of a SELECT must have one PARTITION BY and ORDER BY", remedy)
         self.first = node
         time, *keys = order.expressions
         if self.time(time.this) not in columns_of_time(self.stream) | {TIME_COLUMN} or time.args.get("desc"):
-            wrong = "in descending order of time" if time.args.get("desc") else "in order of what is not an event time"
+            wrong = (
+                "cannot be in descending order of time"
+                if time.args.get("desc")
+                else "must be in order of an event time"
+            )
             remedy = f"ORDER BY {self.stream.timestamp}; for what comes after a row write FOLLOWING, or LEAD"
-            raise error_at(self.text, time, f"OVER {wrong} is not possible", remedy)
+            raise error_at(self.text, time, f"OVER {wrong}", remedy)
         self.groups = tuple(partition_group(self.found, self.inner, one) for one in by)
         self.keys = tuple(order_key(self.found, self.inner, one) for one in keys)
 
@@ -155,7 +157,7 @@ class _Over:
         call = inside.this if isinstance(inside, exp.IgnoreNulls) else inside
         name = call.key.upper()
         if node.args.get("spec") is not None:
-            raise error_at(self.text, node, f"a frame of {name} is not possible", f"leave it out; {_BOUNDED}")
+            raise error_at(self.text, node, f"{name} cannot have a frame", f"leave it out; {_BOUNDED}")
         offset = call.args.get("offset")
         by = offset.name if isinstance(offset, exp.Literal) and not offset.is_string else "1" if offset is None else ""
         if not by.isdigit() or int(by) > _ALL:
@@ -187,7 +189,9 @@ class _Over:
     def bound(self, node: exp.Expr, what: str) -> int:
         """How far rows may be apart that have no frame in time: the window of the stream."""
         if self.source.window is None:
-            raise error_at(self.text, node, f"{what} is not possible: the query would keep its rows forever", _BOUNDED)
+            raise error_at(
+                self.text, node, f"{what} needs a window: without one the query would keep its rows forever", _BOUNDED
+            )
         return self.source.window.size
 
     def frame(self, node: exp.Window) -> Frame:
@@ -197,11 +201,11 @@ class _Over:
         kind = spec.text("kind").upper() or "RANGE"
         if kind not in ("RANGE", "ROWS") or spec.args.get("exclude"):
             wrong = f"a frame of {kind}" if kind not in ("RANGE", "ROWS") else "a frame with EXCLUDE"
-            raise error_at(self.text, node, f"{wrong} is not possible", f"write {_IN_TIME}")
+            raise error_at(self.text, node, f"OVER cannot have {wrong}", f"write {_IN_TIME}")
         first = self.edge(node, kind, spec.args.get("start"), spec.args.get("start_side"), "PRECEDING")
         last = self.edge(node, kind, spec.args.get("end"), spec.args.get("end_side"), "FOLLOWING")
         if first > last:
-            raise error_at(self.text, node, "a frame that ends before it begins is not possible", f"write {_IN_TIME}")
+            raise error_at(self.text, node, "a frame cannot end before it begins", f"write {_IN_TIME}")
         if kind == "ROWS":
             bound = self.bound(node, "a frame of rows")
             return Frame(bound if first < 0 else 0, bound if last > 0 else 0, (first, last))
@@ -209,7 +213,7 @@ class _Over:
             raise error_at(
                 self.text,
                 node,
-                "a frame in time of rows in order of several values is not possible",
+                "a frame in time must order rows by the time only",
                 "order by the time only",
             )
         return Frame(-first, last)
@@ -219,7 +223,7 @@ class _Over:
             raise error_at(
                 self.text,
                 node,
-                f"{what} is not possible: the query would keep its rows forever",
+                f"{what} needs a window: without one the query would keep its rows forever",
                 f"write {_IN_TIME}; or {_BOUNDED}",
             )
         return self.source.window.size
@@ -235,9 +239,7 @@ class _Over:
         assert isinstance(value, exp.Expr)
         if kind == "RANGE":
             if not isinstance(value, exp.Interval):
-                raise error_at(
-                    self.text, node, "a frame in time without a unit of time is not possible", f"write {_IN_TIME}"
-                )
+                raise error_at(self.text, node, "a frame in time needs a unit of time", f"write {_IN_TIME}")
             return sign * duration(self.text, value, least=0)
         if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
             raise error_at(self.text, node, "a frame of ROWS needs a number of rows", "write ROWS 3 PRECEDING")

@@ -179,7 +179,7 @@ def _parse(
     if asked is not None:
         node_of(Binder(text, selected), asked, "an aggregate")
     if difference is not None:
-        raise error_at(text, tree, "aggregates over EXCEPT are not possible", "aggregate its change log instead")
+        raise error_at(text, tree, "an aggregate cannot be over EXCEPT", "aggregate its change log instead")
     outputs, aggregate = aggregated
     return _complete(replace(query, outputs=outputs, on_top=aggregate))
 

@@ -62,7 +62,7 @@ def node_of(binder: Binder, call: exp.Anonymous, beside: str) -> QualifyNode:
         raise error_at(binder.text, call, f"unknown function {written!r} in QUALIFY", remedy)
     if beside:
         remedy = "write it over a subquery that has the rest"
-        raise error_at(binder.text, call, f"QUALIFY {written}() together with {beside} is not possible", remedy)
+        raise error_at(binder.text, call, f"QUALIFY {written}() cannot be in a query with {beside}", remedy)
     arguments = [binder.bind(argument) for argument in call.expressions]
     try:
         return known[call.name.lower()].of(arguments)

@@ -33,14 +33,14 @@ def relation_of(found: CqlText, tree: exp.Select) -> str:
     if found.subtrahends:
         remedy = "leave it out; a query around this one selects by _op: '+' is what enters, '-' what leaves"
         raise _refused(
-            found, f"{word} over EXCEPT is not possible: its answer already lists what enters and leaves", remedy
+            found, f"{word} cannot be over EXCEPT, because its answer already lists what enters and leaves", remedy
         )
     joins = tree.args.get("joins") or []
     if any(str(join.args.get(key) or "").upper() not in ("", "INNER", "CROSS") for join in joins for key in _KINDS):
         why = "only the end of a window shows that a row has no match"
         raise _refused(
             found,
-            f"{word} over an outer, semi or anti join is not possible: {why}",
+            f"{word} cannot be over an outer, semi or anti join, because {why}",
             "use an inner join, or leave it out",
         )
     grouped = any(tree.args.get(key) for key in _GROUPING) or bool(found.windowed)
@@ -51,7 +51,7 @@ def relation_of(found: CqlText, tree: exp.Select) -> str:
     if kind != "rstream" and grouped:
         why = "its answers are whole groups, at instants or at the ends of windows"
         raise _refused(
-            found, f"{word} over an aggregate is not possible: {why}", "leave it out, or write RSTREAM and EVERY"
+            found, f"{word} cannot be over an aggregate, because {why}", "leave it out, or write RSTREAM and EVERY"
         )
     if kind != "rstream" and found.every is not None:
         remedy = "leave EVERY out, or write RSTREAM: the whole relation at each of these instants"
@@ -76,7 +76,9 @@ def check_relation(found: CqlText, sources: Sequence[Source], in_parts: bool) ->
     if in_parts and word != "ISTREAM":
         remedy = "give all streams one window by WINDOW n unit at the end, or leave it out"
         raise _refused(
-            found, f"{word} over joins of different windows is not possible: no window keeps the joins' results", remedy
+            found,
+            f"{word} cannot be over joins of different windows, because no window keeps the joins' results",
+            remedy,
         )
 
 

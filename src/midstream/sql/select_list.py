@@ -62,7 +62,11 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
     if operation is not None and not timed:
         instead = "write UNION ALL; or " if operation == "union" else ""
         remedy = f"{instead}select the window_end of windows to group by in each: equal rows are then known"
-        raise LanguageError(f"{operation.upper()} of answers without an end is not possible", place=spot, remedy=remedy)
+        raise LanguageError(
+            f"{operation.upper()} needs a column of time, because only time shows that all equal rows are known",
+            place=spot,
+            remedy=remedy,
+        )
     if distinct.args.get("on") is not None or any(item.is_star for item in tree.expressions):
         raise LanguageError(
             "DISTINCT does not take ON or *", place=spot, remedy="list the columns: SELECT DISTINCT a, b"
@@ -72,7 +76,7 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
     grouped_otherwise = group is not None and len(windows) < len(group.expressions)
     if grouped_otherwise or any(item.find(exp.AggFunc) for item in tree.expressions):
         raise LanguageError(
-            "DISTINCT together with GROUP BY or an aggregate is not possible",
+            "DISTINCT cannot be in a query with GROUP BY or an aggregate",
             place=spot,
             remedy="groups always differ: leave DISTINCT out",
         )
@@ -80,8 +84,8 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         raise LanguageError(
             "DISTINCT over a stream needs EVERY, or a window to group by",
             place=spot,
-            remedy="add EVERY 10 SECONDS, or GROUP BY TUMBLE(ts, INTERVAL '10' SECONDS), or select the timestamp or "
-            "the window_end of answers",
+            remedy="add EVERY 10 SECONDS; or add GROUP BY TUMBLE(ts, INTERVAL '10' SECONDS); or select the timestamp "
+            "of the stream, or the window_end of answers",
         )
     grouped = tree.copy()
     grouped.set("distinct", None)
@@ -113,7 +117,7 @@ def star(binder: Binder, node: exp.Expr) -> list[tuple[str, Expression]] | None:
     scope: Scope = binder.scope
     try:
         if any(inner.args.values()):
-            raise LanguageError("* with EXCLUDE, REPLACE or RENAME is not possible", remedy="list the columns")
+            raise LanguageError("* cannot have EXCLUDE, REPLACE or RENAME", remedy="list the columns")
         names = [scope.alias(node.text("table"))] if isinstance(node, exp.Column) else [a for a, _ in scope.sources]
         columns = [column for alias in names for column in scope.starred(alias)]
         return [(c.name, scope.shown(c)) for c in columns]

@@ -39,7 +39,7 @@ def selects_of(text: str, tree: exp.Expr) -> list[exp.Expr] | None:
         words, spot = _words(one), place(text, one.meta.get("operator", 0))
         if words != first:
             remedy = f"put those that belong together into a subquery: FROM (SELECT ... {first} SELECT ...) AS x"
-            raise LanguageError(f"{first} together with {words} is not possible", place=spot, remedy=remedy)
+            raise LanguageError(f"{first} and {words} cannot be combined without a subquery", place=spot, remedy=remedy)
         if words in ("INTERSECT ALL", "EXCEPT ALL") or one.args.get("by_name"):
             what = "BY NAME" if one.args.get("by_name") else words
             remedy = f"leave ALL out; or count equal rows with GROUP BY in subqueries, and {_COUNTED.get(one.key)}"

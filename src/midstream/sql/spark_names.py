@@ -33,9 +33,7 @@ def other_name(node: exp.Expr) -> exp.Expr | None:
     if found is not None:
         return found
     if name in _SHAPES:
-        raise LanguageError(
-            f"{name.upper()} of {len(arguments)} arguments is not possible", remedy=f"write {_SHAPES[name]}"
-        )
+        raise LanguageError(f"{name.upper()} cannot take {len(arguments)} arguments", remedy=f"write {_SHAPES[name]}")
     return _transpiled(node)
 
 

@@ -233,7 +233,7 @@ class _Taker:
     def _unversioned(self, at: int, why: str) -> LanguageError:
         remedy = "write A ASOF JOIN rates AS r ON r.k = A.k AND A.ts >= r.since, with the column that says since when"
         return error_at(
-            self.found.text, self.items[at], f"an as-of join of a static table {why} is not possible", remedy
+            self.found.text, self.items[at], f"midstream cannot make an as-of join of a static table {why}", remedy
         )
 
     def _check_windows(self, is_table: Sequence[bool]) -> None:
@@ -268,8 +268,8 @@ def _typed(text: str, table: NamedTable, binder: Binder) -> NamedTable:
     if not is_list(items.type):
         raise error_at(text, node, f"UNNEST needs a list, not a value of type {name(items.type)}", "give it a list")
     if can_fail(items):
-        remedy = "write TRY_CAST instead of CAST, and NULLIF(x, 0) below // and %"
-        raise error_at(text, node, "UNNEST of a list that cannot be evaluated for every row is not possible", remedy)
+        remedy = "write TRY_CAST instead of CAST, and divide by NULLIF(x, 0) with // and %"
+        raise error_at(text, node, "UNNEST needs a list that can be evaluated for every row", remedy)
     if len(items.aliases()) != 1:
         remedy = "unnest the list of one stream, FROM A CROSS JOIN UNNEST(A.items) AS t(x)"
         raise error_at(text, node, "UNNEST needs a list that reads the columns of exactly one stream", remedy)
@@ -333,7 +333,7 @@ def _latest(text: str, node: exp.Expr, binder: Binder) -> Expression:
     bound = binder.bind(node)
     if family(bound.type) not in (*TIMES, "integer", "decimal"):
         remedy = "compare a TIMESTAMP, a DATE or a whole number of the table"
-        raise error_at(text, node, "an as-of join of a static table by what is not a time is not possible", remedy)
+        raise error_at(text, node, "an as-of join of a static table must compare a time", remedy)
     return bound
 
 
@@ -358,7 +358,7 @@ def _check_evaluable(
         raise LanguageError(
             f"a condition on a static table cannot be evaluated for every row: {infix(doubtful[0])}",
             place=place_of(text, named.tables[0].node),
-            remedy="write TRY_CAST instead of CAST, and NULLIF(x, 0) below // and %",
+            remedy="write TRY_CAST instead of CAST, and divide by NULLIF(x, 0) with // and %",
         )
 
 

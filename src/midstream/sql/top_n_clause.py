@@ -130,12 +130,12 @@ def top_n_of(found: CqlText, tree: exp.Select) -> tuple[exp.Select, TopNClause |
         return tree, None
     asked = rank_asked(clause.this, {item.alias: item.unalias() for item in tree.expressions if item.alias})
     if asked is None or asked.count < 1:
-        raise error_at(found.text, clause.this, "QUALIFY of anything but the first n rows is not possible", SHAPE)
+        raise error_at(found.text, clause.this, "QUALIFY can select the first n rows only", SHAPE)
     if tree.args.get("group") is not None or tree.args.get("having") is not None:
         raise error_at(
             found.text,
             clause.this,
-            "QUALIFY together with GROUP BY is not possible",
+            "QUALIFY cannot be in a query with GROUP BY",
             "rank the answers of a subquery that groups",
         )
     window = asked.window
@@ -162,7 +162,7 @@ def ranked(
         whats = {SessionWindow: "sessions", CalendarWindow: "units of a calendar"}
         what = whats.get(type(window), "windows that cumulate")
         remedy = f"select the {what} in a subquery that groups by them, and rank what it answers"
-        raise error_at(found.text, clause.window, f"ROW_NUMBER within {what} is not possible", remedy)
+        raise error_at(found.text, clause.window, f"ROW_NUMBER cannot rank within {what}", remedy)
     if window is not None:
         every, offset = window.slide, window.offset
     if not every:
@@ -170,8 +170,9 @@ def ranked(
             found.text,
             clause.window,
             "ROW_NUMBER over a stream needs EVERY",
-            "say at which instants to rank, such as EVERY 10 SECONDS at the end of the query; or, over one stream, "
-            "PARTITION BY TUMBLE(ts, INTERVAL 10 SECONDS), or, over answers of windows, by their window_end; as-of "
+            "say at which instants to rank, such as EVERY 10 SECONDS at the end of the query; over one stream you "
+            "may write PARTITION BY TUMBLE(ts, INTERVAL 10 SECONDS) instead, and over answers of windows PARTITION BY "
+            "window_end; as-of "
             "joins and first rows of keys need a window, A [RANGE 1 HOUR], and ORDER BY the stream's timestamp alone",
         )
     inner = Binder(found.text, replace(scope, time=None))
@@ -205,7 +206,7 @@ def order_key(found: CqlText, binder: Binder, node: exp.Expr) -> tuple[Expressio
     if family(value.type) in ("other", "null"):
         raise error_at(found.text, node, f"values of type {name(value.type)} have no order", "order by plain values")
     if node.args.get("nulls_first"):
-        raise error_at(found.text, node, "NULLS FIRST is not possible", "leave it out: NULL comes last")
+        raise error_at(found.text, node, "ORDER BY cannot have NULLS FIRST", "leave it out: NULL comes last")
     return value, bool(node.args.get("desc"))
 
 

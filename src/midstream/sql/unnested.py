@@ -46,14 +46,14 @@ def _selected(text: str, tree: exp.Select, lists: list[exp.Expr]) -> exp.Join:
     """The join of the list that the select list unnests, which has a column of the join in its place."""
     node = lists[0]
     if len(lists) > 1:
-        raise error_at(text, lists[1], "two lists unnested in one select list are not possible", f"{_SHAPE}, for each")
+        raise error_at(text, lists[1], "a select list can unnest only one list", f"{_SHAPE}, for each")
     _check_function(text, node, node)
     if tree.args.get("group") is not None or tree.find(exp.AggFunc) or is_over(tree):
         remedy = f"{_SHAPE}, or unnest in a subquery"
         raise error_at(
             text,
             node,
-            "a list unnested in the select list together with values computed from rows is not possible",
+            "a query that unnests in its select list cannot group, aggregate or use OVER",
             remedy,
         )
     alias = f" {UNNAMED}"
@@ -88,7 +88,7 @@ def _source(text: str, item: exp.Expr) -> exp.Unnest:
     if not isinstance(inner, exp.Unnest):
         _check_function(text, inner, item)
     if len(lists) != 1:
-        raise error_at(text, item, "UNNEST of several lists at once is not possible", f"{_SHAPE}, for each")
+        raise error_at(text, item, "UNNEST can take only one list", f"{_SHAPE}, for each")
     given, offset = item.args.get("alias"), inner.args.get("offset")
     alias = given.name if given is not None else ""
     titles = [one.name for one in (given.args.get("columns") or [] if given is not None else [])]
@@ -116,4 +116,4 @@ def _check_function(text: str, node: exp.Expr, place: exp.Expr) -> None:
         remedy = f"{_SHAPE}; LEFT JOIN UNNEST(...) AS t(x) ON TRUE keeps rows without items"
         if isinstance(node, exp.Posexplode):
             remedy = "write FROM A CROSS JOIN UNNEST(A.items) WITH ORDINALITY AS t(x, place)"
-        raise error_at(text, place, f"{name} of a list is not possible", remedy)
+        raise error_at(text, place, f"a list cannot be unnested by {name}", remedy)

@@ -58,9 +58,7 @@ def _check_sizes(text: str, tree: exp.Expr, windowed: Sequence[exp.Expr]) -> Non
         named = bounds.setdefault(frozenset((left.table.lower(), right.table.lower())), set())
         named.add(left.name.lower())
         if len(one) == len(other) == 1 and one != other and named >= {"window_start", "window_end"}:
-            raise error_at(
-                text, node, "a join on both bounds of windows that differ in size is not possible", "give both one size"
-            )
+            raise error_at(text, node, "a join on both bounds needs windows of one size", "give both one size")
 
 
 def _hoist(tree: exp.Expr, table: exp.Expr) -> None:
@@ -94,8 +92,9 @@ def _is_grouped(text: str, table: exp.Expr) -> bool:
                 text,
                 table.args["windowed"].call,
                 "windows of TUMBLE or its like in FROM group the rows of one stream, not of a join",
-                "write FROM A JOIN B ... GROUP BY TUMBLE(_ts, INTERVAL '10' MINUTES) for the time of a join's results, "
-                "or TUMBLE(A.ts, ...); or join the windows in a subquery",
+                "to group by the time of a join's results, write FROM A JOIN B ... GROUP BY TUMBLE(_ts, INTERVAL '10' "
+                "MINUTES); to group by the time of a stream, write TUMBLE(A.ts, ...) there; or join the windows in a "
+                "subquery",
             )
         if joined or not isinstance(around, exp.Select):
             return False

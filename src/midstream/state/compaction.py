@@ -88,7 +88,7 @@ PACE = Pace()
 
 
 def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS, limit: int = PACE.merging) -> tuple[int, int] | None:
-    """Choose the half-open range of neighbours to merge into one chunk: small ones, or as `choose_neighbours` does.
+    """Choose the half-open range of neighbours to merge: small chunks, or those of `choose_neighbours`.
 
     The merged chunk has at most `limit` rows. Of chunks of more than half of that there may be any number.
 

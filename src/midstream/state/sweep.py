@@ -113,7 +113,7 @@ class Sweeper:
         self._times = 0
 
     def sweep(self, manifests: Iterable[Manifest], brought: Brought = lambda: None) -> None:
-        """Delete what none of the kept manifests lists, except what commands have `brought`, as `sweep` does."""
+        """Delete files that none of the kept manifests lists, except those that commands have `brought`."""
         manifests = tuple(manifests)
         now = set[str]().union(*map(files_of, manifests))
         if self._listed is None or self._times % TIMES_BETWEEN_LOOKS == 0:

@@ -100,7 +100,7 @@ def step(
 
 
 class LaneExecutor(Executor):
-    """Runs the lanes of a step in this process, one after the other or in threads, as `each` does.
+    """Runs the lanes of a step in this process; `each` runs them one after the other or in threads.
 
     `admitted` has the step's rows by stream once they have arrived; `writer` takes answers piece by piece.
     """

@@ -94,7 +94,7 @@ def test_however_many_partitions_or_dimensions_are_given_a_chart_is_small(axes: 
 
 
 def test_an_axis_goes_upwards() -> None:
-    with pytest.raises(ValueError, match="ascends"):
+    with pytest.raises(ValueError, match="must ascend"):
         Axis("rate", "A", 5.0, 5.0)
 
 

@@ -127,15 +127,21 @@ def test_a_rank_beside_the_groups_is_one_around_them(together: str, apart: str) 
     ("text", "message"),
     [
         (f"SELECT k, {RANKED} FROM A {GROUPS}", "ROW_NUMBER ... OVER is not part of the language"),
-        (f"SELECT k FROM A {GROUPS.replace('k', '1')} QUALIFY RANK() OVER (ORDER BY k) = 1", "by their window_end"),
+        (
+            f"SELECT k FROM A {GROUPS.replace('k', '1')} QUALIFY RANK() OVER (ORDER BY k) = 1",
+            "over answers of windows PARTITION BY window_end",
+        ),
         (f"SELECT k, {RANKED} FROM A {GROUPS.replace('k', '3')} QUALIFY rn = 1", "no column 3 in the select list"),
         (f"SELECT k, {RANKED} FROM A {GROUPS.replace('k', '2')} QUALIFY rn = 1", "column 2 of the select list, a rank"),
-        (f"SELECT k FROM A {GROUPS} QUALIFY RANK() OVER (ORDER BY k) = 1", "by their window_end"),
+        (
+            f"SELECT k FROM A {GROUPS} QUALIFY RANK() OVER (ORDER BY k) = 1",
+            "over answers of windows PARTITION BY window_end",
+        ),
         (
             f"SELECT k FROM A {GROUPS} QUALIFY RANK() OVER (PARTITION BY window_end ORDER BY v) = 1",
             "A.v is not grouped",
         ),
-        (f"SELECT k FROM A {GROUPS} QUALIFY RANK() OVER (PARTITION BY window_end) > 1", "but the first n rows"),
+        (f"SELECT k FROM A {GROUPS} QUALIFY RANK() OVER (PARTITION BY window_end) > 1", "first n rows only"),
     ],
 )
 def test_what_is_refused(text: str, message: str) -> None:

@@ -83,16 +83,16 @@ REFUSED = {
     "SELECT RSTREAM(k) FROM A EVERY 2 SECONDS": "stream 'A' has no window.*RANGE",
     "DSTREAM(SELECT A.k FROM A, B WHERE A.k = B.k)": "stream 'A' has no window.*RANGE",
     "RSTREAM(SELECT k FROM A [ROWS 3])": "RSTREAM needs EVERY.*EVERY 10 SECONDS",
-    "DSTREAM(SELECT A.k FROM A LEFT JOIN B ON A.k = B.k WINDOW 3 SECONDS)": "DSTREAM over an outer, semi or anti join",
-    "SELECT RSTREAM(A.k) FROM A SEMI JOIN B ON A.k = B.k WINDOW 3 SECONDS EVERY 1 SECOND": "RSTREAM over an outer",
+    "DSTREAM(SELECT A.k FROM A LEFT JOIN B ON A.k = B.k WINDOW 3 SECONDS)": "DSTREAM cannot be over an outer",
+    "SELECT RSTREAM(A.k) FROM A SEMI JOIN B ON A.k = B.k WINDOW 3 SECONDS EVERY 1 SECOND": "RSTREAM cannot be over",
     "DSTREAM(SELECT k FROM A [RANGE 3 SECONDS] WHERE EXISTS (SELECT 1 FROM B [RANGE 3 SECONDS] WHERE A.k = B.k))": (
-        "DSTREAM over an outer, semi or anti join"
+        "DSTREAM cannot be over an outer, semi or anti join"
     ),
-    "ISTREAM(SELECT k FROM A [RANGE 3 SECONDS] EXCEPT ON (k) B [RANGE 3 SECONDS])": "ISTREAM over EXCEPT.*by _op",
-    "ISTREAM(SELECT k, COUNT(*) AS n FROM A [ROWS 3] GROUP BY k EVERY 2 SECONDS)": "ISTREAM over an aggregate.*RSTREAM",
-    "DSTREAM(SELECT SUM(k) OVER (ORDER BY ts) AS n FROM A [ROWS 3])": "DSTREAM over an aggregate",
+    "ISTREAM(SELECT k FROM A [RANGE 3 SECONDS] EXCEPT ON (k) B [RANGE 3 SECONDS])": "cannot be over EXCEPT.*by _op",
+    "ISTREAM(SELECT k, COUNT(*) AS n FROM A [ROWS 3] GROUP BY k EVERY 2 SECONDS)": "over an aggregate.*RSTREAM",
+    "DSTREAM(SELECT SUM(k) OVER (ORDER BY ts) AS n FROM A [ROWS 3])": "DSTREAM cannot be over an aggregate",
     "DSTREAM(SELECT k FROM A [ROWS 3] EVERY 4 SECONDS)": "EVERY asks for answers at instants.*leave EVERY out",
-    "DSTREAM(SELECT k FROM A [ROWS 3] UNION ALL SELECT k FROM B [ROWS 3])": "DSTREAM around more than one SELECT",
+    "DSTREAM(SELECT k FROM A [ROWS 3] UNION ALL SELECT k FROM B [ROWS 3])": "DSTREAM must be around a single SELECT",
     "DSTREAM(SELECT DSTREAM(k) FROM A [ROWS 3])": "a second relation operator",
     "SELECT DSTREAM(k), ts FROM A [ROWS 3]": "DSTREAM around a part of the select list.*around all",
     "SELECT DSTREAM(k) AS a FROM A [ROWS 3]": "DSTREAM around a part of the select list",

@@ -83,11 +83,11 @@ def test_type_names(name: str, type: pa.DataType) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "place"),
     [
-        ("", "not a schema", "line 1, column 1"),
-        ("k", "not a schema", "line 1, column 1"),
+        ("", "is not a list of columns", "line 1, column 1"),
+        ("k", "is not a list of columns", "line 1, column 1"),
         ("k BIGINT,\n  j BIGGISH", "unknown type BIGGISH", "line 2, column 3"),
         ("k INT, K INT", "twice", "line 1, column 8"),
-        ("k INT); DROP TABLE t; --", "not a schema", "line"),
+        ("k INT); DROP TABLE t; --", "cannot be read", "line"),
         ("m DECIMAL(50, 2)", "does not exist", "line 1, column 1"),
         ("x void", "unknown type", "line 1, column 1"),
     ],

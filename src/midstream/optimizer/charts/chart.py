@@ -49,7 +49,7 @@ class Axis:
 
     def __post_init__(self) -> None:
         if not self.low < self.high:
-            raise ValueError(f"an axis ascends, not from {self.low} to {self.high}")
+            raise ValueError(f"an axis must ascend, but this one goes from {self.low} to {self.high}")
 
     def partition(self, value: float, k: int) -> int:
         """Find the partition of a value; what lies outside counts to the nearest."""

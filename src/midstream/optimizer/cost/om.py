@@ -137,7 +137,7 @@ def left_deep_cost(
 def left_deep_costs(
     rates: Sequence[Quantity], selectivities: Sequence[Quantity], w: float, tpr: float
 ) -> tuple[Quantity, Quantity]:
-    """Compute C_r and C_m as `left_deep_cost` does, at one point or at many points at once."""
+    """Compute C_r and C_m of a left-deep tree (§4.1), at one point or at many points in one call."""
     here, buffered = rates[0], rates[0] * 0.0
     for lambda_r, sel in zip(rates[1:], selectivities, strict=True):
         buffered = buffered + input_buffer((here + lambda_r) / 2, w, tpr)

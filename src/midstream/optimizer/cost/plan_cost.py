@@ -61,7 +61,7 @@ class CostModel:
         return [JoinCosts(self.units, weighing.sizes).of(join) for join in weighing.made(plan)]
 
     def weighing(self, estimate: Estimate | Sizes, kept: frozenset[Sources] = frozenset()) -> PlansWeighed:
-        """Weigh many plans of a query one after the other, as `of` does."""
+        """Return an object that computes the costs of many plans of one query; `of` computes that of one plan."""
         sizes = Sizes.of(estimate)
         return PlansWeighed(self, sizes, kept, sizes.weighed.setdefault(self, {}))
 

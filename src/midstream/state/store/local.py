@@ -185,7 +185,9 @@ class LocalStorage(Storage):
             folder = os.path.dirname(self.path(name))
             if folder not in folders and self._leads_out(name):
                 raise SinkError(
-                    "a link leads out of the folder", place=folder, remedy="look what made it, and remove the link"
+                    "a link leads out of the folder",
+                    place=folder,
+                    remedy="find out which program made the link, and remove it",
                 )
             try:
                 os.unlink(self.path(name))

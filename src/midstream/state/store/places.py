@@ -86,7 +86,7 @@ def work_folder(storage: Storage) -> str:
             raise SinkError(
                 "the folder belongs to another user, or is a link",
                 place=one,
-                remedy=f"look what made it and remove it, or set {WORK} to a folder of this user's",
+                remedy=f"find out which program made the folder and remove it, or set {WORK} to a folder of this user",
             )
     return folder
 

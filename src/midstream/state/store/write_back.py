@@ -105,7 +105,7 @@ class WriteBackStore:
         """Write lanes of groups that have many apart from the manifest; returns the lanes, named by their parts.
 
         Lanes that have a part are not written again. The parts go into one file that is named by a `label`, which
-        nothing else may use; `lanes_of` counts the lanes of a group. Raises as `written` does.
+        nothing else may use; `lanes_of` counts the lanes of a group. Raises `SinkError` if it cannot write.
         """
         new = [lane for lane, state in lanes.items() if state.part is None and lanes_of(lane.group) > MOST_INSIDE]
         if not new:
@@ -119,7 +119,7 @@ class WriteBackStore:
 
         Small chunks go into one file that is named by a `label`, which nothing else may use. With a `rows_label` those
         of base rows, and of what else cannot be computed again, share a file of their own, so that the loss of the
-        other one does no harm. Raises as `written` does.
+        other one does no harm. Raises `SinkError` if it cannot write.
         """
         return self._listed(lanes, label, each, rows_label)[0]
 
