@@ -22,7 +22,7 @@ from midstream.model.errors import WriteError
 from midstream.model.manifest import Manifest
 from midstream.pipeline.crash_points import POINTS
 from midstream.sinks import FileSink, StagedStep
-from midstream.sql.job_file import parse_job
+from midstream.sql.job_file import JobFile, parse_job
 from tests.forked import Fork, forks, run
 from tests.job_folder import JOB, as_lines, fill, rows
 
@@ -122,6 +122,23 @@ def test_it_watches_takes_commands_and_ends_in_order(folder: Path, number: signa
     assert status["queries"]["triples"]["plan"] == "(A (B C))"
     with ms.Engine(checkpoint=folder / "ckpt"):
         pass  # It let go of the checkpoint.
+
+
+def test_it_ends_in_order_before_its_first_step(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declare = FileJob._declare
+
+    def declare_and_end(job: FileJob, file: JobFile) -> None:
+        declare(job, file)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as amid:
+        amid.setattr(FileJob, "_declare", declare_and_end)
+        assert main(["run", "job.toml", "--engine", "embedded"]) == 0
+    assert "no step was done before the job ended" in capsys.readouterr().out
+    once()
+    assert keys(folder) == list(range(20))
 
 
 def test_a_change_is_applied_though_nothing_is_new(folder: Path) -> None:

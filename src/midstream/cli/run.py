@@ -112,7 +112,7 @@ def run(
         names = ", ".join(f"{one['command']} {one['query'] or ''}".rstrip() for one in left)
         say(f"not applied yet: {names}: waits for the next batch with data, after the next start")
     if report["step"] < 0:
-        say("no step was done, because no rows came before the job ended")
+        say("no step was done before the job ended")
     for name, query in report["queries"].items():
         if query["part_of"]:
             continue
@@ -183,11 +183,7 @@ def _run_on_spark(
                 console.report(running, running.delayed)
             console.report(running)
             left = [{"command": one.kind, "query": getattr(one, "query", None)} for one in running.not_applied]
-    try:
-        report = checkpoint.status(checkpoint.report())
-    except NoStepError:  # No rows came, or it was stopped before they did.
-        report = checkpoint.status_without_a_step()
-    return {**report, "not_applied": left}
+    return {**_at_the_end(checkpoint), "not_applied": left}
 
 
 def _run_embedded(
@@ -211,7 +207,14 @@ def _run_embedded(
         engine = running.engine
         console.lost(before)
         running.run(pause, lambda: bool(interrupted), lambda patience: console.report(engine, patience.delayed))
-    return checkpoint.status(checkpoint.report())
+    return _at_the_end(checkpoint)
+
+
+def _at_the_end(checkpoint: Checkpoint) -> dict[str, Any]:
+    try:
+        return checkpoint.status(checkpoint.report())
+    except NoStepError:  # No rows came, or it was stopped before its first step.
+        return checkpoint.status_without_a_step()
 
 
 def _threads(cores: str) -> int:
