@@ -29,10 +29,11 @@ def explain(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show a running query's plan as a tree: the rows in and out of each part, the rows that it keeps, and its work.
+    """Show a running query's plan as a tree, with the rows and the work of each part.
 
-    Work is the share of all pairs of rows that the plan compared. --verbose or --analyze shows the operators instead,
-    with the chain of queries that share rows and joins.
+    The rows are those that go in and out and those that the part keeps. Work is the share of all
+    pairs of rows that the plan compared. --verbose or --analyze shows the operators instead, with the chain of queries
+    that share rows and joins.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.explain import explain as explain_query

@@ -83,7 +83,7 @@ def fields_text(value: dict[str, Any], *without: str) -> str:
 
 
 def progress_line(quiet: bool = False, *more: ProgressColumn) -> Progress:
-    """Make a line that changes in place, for work without a known end; silent if stdout is not a terminal."""
+    """Make a progress line for work without a known end; silent if stdout is not a terminal."""
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
     silent = quiet or not sys.stdout.isatty()

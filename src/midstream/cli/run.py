@@ -53,7 +53,9 @@ def run(
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option("--memory", metavar="SIZE", help="The most memory of each process that joins, such as '4 GB'."),
+        typer.Option(
+            "--memory", metavar="SIZE", help="Limit of the memory of each process that joins, such as '4 GB'."
+        ),
     ] = None,
     engine: Engine = Host.SPARK,
     take_over: TakeOver = False,

@@ -149,7 +149,7 @@ def header_warnings(name: str, spec: SourceSpec) -> list[str]:
 
 
 def folder_warnings(name: str, spec: SourceSpec) -> list[str]:
-    """Return warnings for a folder that is missing, and for what no host reads: inner folders and broken links."""
+    """Return warnings for a missing folder, and for entries of it that a job does not read."""
     path = _path_here(spec.path) if spec.format in SELF_DESCRIBING else None
     options = {key.lower() for key in spec.options}
     if path is not None and not os.path.exists(path) and not glob.has_magic(path):

@@ -14,7 +14,9 @@ from midstream.cli.exit_codes import WrongUse
 @placed(CommandGroup.CHANGE, "midstream table ckpt rates rates.csv")
 def table(
     path: CheckpointPath,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the table in queries, or a new name.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of the table in queries. A new name declares a new table.")
+    ],
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file or a folder, or a URL of one.")],
     file_format: Annotated[
         str | None,

@@ -402,9 +402,9 @@ class KafkaSource(FileSource):
         partitions = self._partitions()
         if gone := sorted(known.keys() - set(partitions)):
             raise CheckpointError(
-                f"the topic {self.topic!r} has no partition {gone[0]} any more, which the job has read",
+                f"partition {gone[0]} of the topic {self.topic!r}, which the job has read, no longer exists",
                 place=self._place,
-                remedy="it was deleted and made again: restart the job too, with another checkpoint",
+                remedy="the topic was deleted and made again: restart the job too, with another checkpoint",
             )
         bounds = {one: self._bounds(one) for one in partitions}
         new = [one for one in partitions if one not in known]

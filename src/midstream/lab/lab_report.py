@@ -66,7 +66,7 @@ def redrawn(figure: Figure, out: Path) -> FigureOutcome:
     csv, png = out / f"{figure.name}.csv", out / f"{figure.name}.png"
     if not csv.is_file():
         raise MidstreamError(
-            "there are no data of the figure", place=str(csv), remedy="measure the figure: leave out --redraw"
+            "there is no data file of the figure", place=str(csv), remedy="measure the figure: leave out --redraw"
         )
     data = pa.csv.read_csv(csv)
     picture(figure, data, png)

@@ -9,7 +9,7 @@ import pyarrow.types as pt
 
 
 class AlikeColumns(ValueError):
-    """A file has columns of one name, or of names that differ only by case: nobody knows which of them is meant."""
+    """A file has columns with the same name, or with names that differ only by case, so a name is ambiguous."""
 
     def __init__(self, names: Sequence[str]) -> None:
         if twice := next((name for name in names if names.count(name) > 1), None):

@@ -288,7 +288,8 @@ class LanesReviewed(Event):
     `decision`: "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch", for `reason`. `chosen` is the
     number decided for, or 0 if `lanes` stay. `answer` says how to approve. `figures` has the seconds of a step and of
     the trigger's interval (None without one). It also has the busiest lane's work divided by the mean, and the number
-    of workers. `work` and `state` are costs in nanoseconds: of a step, and of taking over the state.
+    of workers. `figures` also has two costs in nanoseconds: `work` is the cost of a step, and `state` is the cost of
+    moving the state to other lanes.
     """
 
     decision: str

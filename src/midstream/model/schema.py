@@ -119,9 +119,7 @@ class StreamSchema(EncodedOnce):
             raise self._error(f"column name {reserved[0]!r} is reserved", "rename the column")
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
-            raise self._error(
-                f"stream {self.name!r} has columns of one name: {', '.join(doubled)}", "rename one of them"
-            )
+            raise self._error(f"stream {self.name!r} has duplicate columns: {', '.join(doubled)}", "rename one of them")
 
     def _error(self, message: str, remedy: str) -> InputError:
         return InputError(message, place=f"stream {self.name}", remedy=remedy)
@@ -144,7 +142,7 @@ class StreamSchema(EncodedOnce):
         check_name("stream", self.name)
         if pt.is_integer(self.columns.field(self.timestamp).type) and self.unit is None:
             raise self._error(
-                f"it is unknown what the integer timestamp {self.timestamp!r} counts",
+                f"the integer timestamp {self.timestamp!r} has no unit",
                 'say its unit: unit="s", "ms", "us" or "ns"',
             )
         rounded = [f.name for f in self.columns if pt.is_decimal(f.type) and f.type.scale < 0]
@@ -180,7 +178,7 @@ class TableSchema:
             raise InputError(f"column name {reserved[0]!r} is reserved", place=place, remedy="rename the column")
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled or not names:
-            message = f"columns of one name: {', '.join(doubled)}" if doubled else "no columns"
+            message = f"duplicate columns: {', '.join(doubled)}" if doubled else "no columns"
             raise InputError(f"table {self.name!r} has {message}", place=place, remedy="give each a name of its own")
 
 

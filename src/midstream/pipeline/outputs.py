@@ -470,7 +470,7 @@ def not_here(query: str, value: Mapping[str, Any]) -> SinkError:
     return SinkError(
         f"the results of query {query!r} go to the function {value['function']}, which this program does not have",
         place=f"query {query}",
-        remedy="name the function as the query's sink when the job is started",
+        remedy="name the function as the query's sink when you start the job",
     )
 
 

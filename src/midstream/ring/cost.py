@@ -121,7 +121,7 @@ def _compared_for_a_result(load: RingLoad) -> list[float]:
 def check_network(costs: RingCosts) -> None:
     """Raise if the network takes no time: then no ring is too long."""
     if costs.hop <= 0:
-        raise PlanError("the network takes no time", place="T_n", remedy="measure it: with no time no ring is too long")
+        raise PlanError("the cost of a hop over the network is not above 0", place="T_n", remedy="measure it")
 
 
 def _partials(steps: Sequence[ProbingStep], certain: int = 0) -> list[float]:

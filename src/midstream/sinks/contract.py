@@ -117,7 +117,7 @@ class StagedStep:
             raise
 
     def follows(self, newest: Stamp | None, place: str) -> bool:
-        """Return whether the step comes after the newest step of its query that a sink has; False if it is that step.
+        """Return True if the step follows the newest step in the sink, and False if the sink already has it.
 
         Raises if the sink has a later step, or a step of another time line: rows would be lost or doubled.
         """
@@ -214,8 +214,8 @@ class Sink(ABC):
     def check_columns(self, columns: pa.Schema) -> None:
         """Raise a `SinkError` if results of these columns could never be written, because a table has other columns.
 
-        Called on the driver after `open`, before a step of the query is done. If `write` refused a committed step, all
-        steps after it would wait.
+        midstream calls this on the driver after `open`, before it runs a step of the query. If `write` refused a
+        committed step, all steps after it would wait.
         """
         return
 

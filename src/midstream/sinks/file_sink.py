@@ -149,7 +149,7 @@ class FileSink(Sink):
         return next((stamp for stamp in stamps if stamp is not None), None)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Remove the files of later steps; no other time line has files of these names.
+        """Remove the files of later steps.
 
         The merged rows of these steps are removed first.
         """
@@ -158,6 +158,7 @@ class FileSink(Sink):
         steps = [int(match[1]) for folder in storage.names() if (match := _STEP.fullmatch(folder))]
         later = [one for one in steps if one > step]
         files = [f"{_folder(one)}/{file}" for one in later for file in self._files(storage, one, given_up)]
+        # A name has the stamp of its time line, so no other time line writes a file of that name meanwhile.
         storage.remove(files)
 
     def _storage(self, durable: bool = True) -> Storage:

@@ -140,6 +140,6 @@ def going_back(history: Iterable[TableVersion], step: int, place: str, *, lost: 
         raise SinkError(
             f"the table cannot go back to step {step}: {lost or 'no later step is in its history'}",
             place=place,
-            remedy="take the rows of later steps out by hand, or name another table",
+            remedy="delete the rows of later steps by hand, or name another table",
         )
     return GoingBack(first, stays)

@@ -101,7 +101,7 @@ class MergedResults:
         return MergedList()
 
     def files(self) -> list[str]:
-        """List the places of the files of the newest list, in order of their steps."""
+        """Return the path or URL of each file in the newest list, ordered by step."""
         return [self.storage.place(part.file) for part in self.newest().parts]
 
     def write(self, number: int, data: Bytes) -> str:

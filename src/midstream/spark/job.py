@@ -142,9 +142,9 @@ class Job:
     def table(self, name: str, rows: DataFrame | Rows) -> Job:
         """Declare a static table of a DataFrame that does not stream, or of any rows; the driver has them in memory.
 
-        Queries declared after it name it in FROM like a stream. Each row of a stream meets the version that is current
-        in the step in which the row arrives; `Run.table` replaces it. A job that starts again keeps the table's rows,
-        unless you declare other rows than at its last start.
+        Declare the table before the queries that read it. A query names the table in FROM, like a stream. Each row of a
+        stream meets the version that is current in the step in which the row arrives; `Run.table` replaces it. A job
+        that starts again keeps the table's rows, unless you declare other rows than at its last start.
         """
         refuse_taken_name("table", name, self._names)
         found = static_rows(name, rows_of_frame(rows, f"table {name}"))
@@ -171,15 +171,17 @@ class Job:
 
         Unless `history` is False, the query also finds partners among the rows that running queries of the same join
         keep.
-        `operator` names a `UserOperator` on top as `package.module:Class`, made with `operator_options`; its module
-        must be importable in every worker. A `spread` such as `psp_d`, or `auto`, runs a join of any condition over
-        RANGE windows on `nodes` nodes. With `nodes="auto"` the cost model chooses their number.
+
+        `operator`, such as `package.module:Class`, names a `UserOperator` that runs on top of the query. midstream
+        makes it with `operator_options`. Every worker must be able to import the module. A `spread`
+        such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on `nodes` nodes. With
+        `nodes="auto"` the cost model chooses their number.
         """
         above, over = operator_options or {}, spread_options or {}
         return self._declare(AddQuery(name, sql, plan, None, operator, above, history, spread, nodes, over), sink)
 
     def declare_query(self, declared: QuerySpec) -> Job:
-        """Declare a query as a job file declares it."""
+        """Declare a query from its specification in a job file."""
         return self._declare(AddQuery.of(declared), declared.sink)
 
     def _declare(self, asked: AddQuery, sink: Sink | SinkFunction | Mapping[str, Any] | None) -> Job:

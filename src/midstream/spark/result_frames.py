@@ -60,8 +60,8 @@ def results_stream(
 
     `checkpoint` is the checkpoint of that job, which must have done a step. `options` are those of Spark's file source;
     on an object store the only option is `maxFilesPerTrigger`. A job that goes back repeats steps, and their results
-    come a second time: rewind the jobs that read it as well. On an object store the job that reads them ends with
-    an error instead.
+    come a second time: rewind the jobs that read them as well. If the results are on an object store, the reading
+    job ends with an error, and does not read the repeated results.
     """
     folder = located(checkpoint)
     found = Checkpoint.open(folder)

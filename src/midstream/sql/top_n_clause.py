@@ -170,10 +170,10 @@ def ranked(
             found.text,
             clause.window,
             "ROW_NUMBER over a stream needs EVERY",
-            "say at which instants to rank, such as EVERY 10 SECONDS at the end of the query; over one stream you "
-            "may write PARTITION BY TUMBLE(ts, INTERVAL 10 SECONDS) instead, and over answers of windows PARTITION BY "
-            "window_end; as-of "
-            "joins and first rows of keys need a window, A [RANGE 1 HOUR], and ORDER BY the stream's timestamp alone",
+            "say at which instants to rank, such as EVERY 10 SECONDS at the end of the query; or rank each "
+            "window: over one stream write PARTITION BY TUMBLE(ts, INTERVAL 10 SECONDS), over answers of windows write "
+            "PARTITION BY window_end; as-of joins and first rows of keys need a window, A [RANGE 1 HOUR], and ORDER BY "
+            "the stream's timestamp alone",
         )
     inner = Binder(found.text, replace(scope, time=None))
     outer = Binder(found.text, scope, lambda node: RANK if _is_rank(node) else None)

@@ -92,7 +92,7 @@ def test_a_figure_is_drawn_again_from_its_data(sample: Figure, tmp_path: Path) -
     first.png.unlink()
     again = redrawn(sample, tmp_path)
     assert again.png.read_bytes() == before and again.verdicts == first.verdicts
-    with pytest.raises(MidstreamError, match="there are no data of the figure"):
+    with pytest.raises(MidstreamError, match="there is no data file of the figure"):
         redrawn(sample, tmp_path / "nowhere")
 
 

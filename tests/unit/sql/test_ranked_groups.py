@@ -129,13 +129,13 @@ def test_a_rank_beside_the_groups_is_one_around_them(together: str, apart: str) 
         (f"SELECT k, {RANKED} FROM A {GROUPS}", "ROW_NUMBER ... OVER is not part of the language"),
         (
             f"SELECT k FROM A {GROUPS.replace('k', '1')} QUALIFY RANK() OVER (ORDER BY k) = 1",
-            "over answers of windows PARTITION BY window_end",
+            "over answers of windows write PARTITION BY window_end",
         ),
         (f"SELECT k, {RANKED} FROM A {GROUPS.replace('k', '3')} QUALIFY rn = 1", "no column 3 in the select list"),
         (f"SELECT k, {RANKED} FROM A {GROUPS.replace('k', '2')} QUALIFY rn = 1", "column 2 of the select list, a rank"),
         (
             f"SELECT k FROM A {GROUPS} QUALIFY RANK() OVER (ORDER BY k) = 1",
-            "over answers of windows PARTITION BY window_end",
+            "over answers of windows write PARTITION BY window_end",
         ),
         (
             f"SELECT k FROM A {GROUPS} QUALIFY RANK() OVER (PARTITION BY window_end ORDER BY v) = 1",

@@ -55,7 +55,9 @@ class PspD(Spreading):
         for label in deployment.windows:
             if label not in deployment.tables:
                 raise PlanError(
-                    "there is no state slice table", place=f"source {label}", remedy="begin one with one slice"
+                    "there is no state slice table",
+                    place=f"source {label}",
+                    remedy="begin with a state slice table of a single slice",
                 )
             if not set(deployment.tables[label].nodes) <= set(range(deployment.nodes)):
                 raise PlanError(
