@@ -141,7 +141,7 @@ def test_a_stream_that_is_not_the_one_of_before_is_refused(tmp_path: Path) -> No
     with opened(tmp_path) as engine:
         engine.push(step(0))
     with ms.Engine(checkpoint=tmp_path / "checkpoint") as engine:
-        with pytest.raises(ms.CheckpointError, match="'k' of stream 'A' was int64, now it is string"):
+        with pytest.raises(ms.CheckpointError, match="'k' of stream 'A' was int64, and now it is string"):
             engine.create_stream("A", "k VARCHAR, ts TIMESTAMP", timestamp="ts")
         engine.create_stream("A", DDL, timestamp="ts", lateness="5 seconds")
         assert engine.manifest.streams["A"].lateness == 5_000_000

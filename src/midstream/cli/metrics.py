@@ -28,8 +28,8 @@ def metrics(
 ) -> None:
     """Print a job's figures in Prometheus's text format: steps, rows, lags, times by phase, state, results.
 
-    With --out it replaces the file atomically, so a collector never reads half of it. Name the file something.prom, in
-    the folder of node_exporter's --collector.textfile.directory, and run this by a timer.
+    With --out the command replaces the file atomically, so a collector never reads half of the file. Name the file
+    something.prom, in the folder of node_exporter's --collector.textfile.directory, and run the command by a timer.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.explain.prometheus import prometheus_text

@@ -59,7 +59,7 @@ class GroupLoad:
 
 @dataclass(frozen=True)
 class LaneFigures:
-    """What is known of a job's lanes: `work` of a step and `state` to be taken over, both in nanoseconds.
+    """Measured figures of a job's lanes; `work` of a step and `state` to move to other lanes are in nanoseconds.
 
     `took` and `interval` are seconds: the decayed mean of the last steps, and the trigger's, where it has one.
     """

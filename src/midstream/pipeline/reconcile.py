@@ -311,13 +311,13 @@ def _check_columns(name: str, old: StreamSchema, new: StreamSchema, read: set[st
     remedy = "declare the stream as it was, or use a new checkpoint"
     if old.timestamp != new.timestamp:
         raise CheckpointError(
-            f"stream {name!r} had the timestamp column {old.timestamp!r}, now it has {new.timestamp!r}",
+            f"stream {name!r} had the timestamp column {old.timestamp!r}, and now it has {new.timestamp!r}",
             place=place,
             remedy=remedy,
         )
     if old.time_unit != new.time_unit:
         raise CheckpointError(
-            f"the timestamps of stream {name!r} were in {old.time_unit}, now they are in {new.time_unit}",
+            f"the timestamps of stream {name!r} were in {old.time_unit}, and now they are in {new.time_unit}",
             place=place,
             remedy=remedy,
         )
@@ -325,7 +325,7 @@ def _check_columns(name: str, old: StreamSchema, new: StreamSchema, read: set[st
         before, now = old.columns.field(column).type, _type_of(new.columns, column)
         if now != before:
             raise CheckpointError(
-                f"column {column!r} of stream {name!r} was {before}, now it is {now or 'missing'}",
+                f"column {column!r} of stream {name!r} was {before}, and now it is {now or 'missing'}",
                 place=place,
                 remedy=remedy,
             )

@@ -119,7 +119,7 @@ def _compared_for_a_result(load: RingLoad) -> list[float]:
 
 
 def check_network(costs: RingCosts) -> None:
-    """Raise if the network takes no time: then no ring is too long."""
+    """Raise a `PlanError` if a hop costs nothing, because no ring is too long then."""
     if costs.hop <= 0:
         raise PlanError("the cost of a hop over the network is not above 0", place="T_n", remedy="measure it")
 

@@ -429,11 +429,11 @@ def test_what_is_read_of_kafka(
     ("old", "new", "message"),
     [
         ("lanes = 2", "lanes = 3", ""),
-        ("k BIGINT", "k VARCHAR", "column 'k' of stream 'C' was int64, now it is string"),
+        ("k BIGINT", "k VARCHAR", "column 'k' of stream 'C' was int64, and now it is string"),
         (
             'timestamp = "ts"\nlateness',
             'timestamp = "k"\nunit = "s"\nlateness',
-            "stream 'C' had the timestamp column 'ts', now it has 'k'",
+            "stream 'C' had the timestamp column 'ts', and now it has 'k'",
         ),
     ],
 )
