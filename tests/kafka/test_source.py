@@ -332,7 +332,7 @@ def test_a_topic_that_was_made_anew_is_told(kafka: Broker) -> None:
     drain(streams)
     kafka.remove(topic)
     kafka.admin.create_topics([_new(topic)])[topic].result(30)
-    with pytest.raises(CheckpointError, match="partition 1 of the topic .*, which the job has read, no longer exists"):
+    with pytest.raises(CheckpointError, match=r"partition 1 of the topic .*, which the job has read, no longer exists"):
         drain(streams)
 
 
