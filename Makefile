@@ -9,7 +9,7 @@ bin := .venv/bin
 with_postgresql = POSTGRESQL_BIN="$$(scripts/ensure_postgresql.sh || true)" && export POSTGRESQL_BIN &&
 with_chromium = CHROMIUM="$$(scripts/ensure_chromium.sh || true)" && export CHROMIUM &&
 benchmarks := run nexmark sharing durable plan_search estimates small_steps small_steps_before long_pushes many_lanes \
-	many_results memory partitions trickle checkpoints optimizer optimizer.family ring kafka
+	many_results memory partitions workers trickle checkpoints optimizer optimizer.family ring kafka
 with_java = JAVA_HOME="$$(scripts/ensure_java.sh)" && export JAVA_HOME &&
 
 help: ## this list
