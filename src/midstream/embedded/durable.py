@@ -63,8 +63,6 @@ class EngineCheckpoint:
         self.outputs = Outputs(self.folders, {}, tasks_end=True)
         self._commits = Commits(self._writer, self.outputs, CrashPoint.of_environment(os.getpid()))
         self.tables = FileStore(self.folders.chunks)
-        # Other processes sync what they write themselves.
-        self._for_workers = FileStore(Folders(self.folders.root, durable).chunks, epoch=self._writer.claim.number)
         self.store = WriteBackStore(FileStore(self.folders.chunks, epoch=self._writer.claim.number, limit=limit))
         self.times = StepTimes(self.folders, self._writer.claim.number)
         self._begun: Manifest | None = None
@@ -140,10 +138,13 @@ class EngineCheckpoint:
 
     def writes(self, before: Manifest) -> Callable[[Manifest], Writes]:
         """Make what opens where worker processes write in the step after a manifest."""
+        # They sync what they write themselves.
+        folders = Folders(self.folders.root, self.folders.durable)
+        store = FileStore(folders.chunks, epoch=self._writer.claim.number)
 
         def opened(manifest: Manifest) -> Writes:
             staging = self.outputs.stage(before, self.outputs.named(manifest))
-            return Writes(self._for_workers, staging, self._commits.crash, piece_writer.SIZES)
+            return Writes(store, staging, self._commits.crash, piece_writer.SIZES)
 
         return opened
 
