@@ -25,6 +25,7 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     "tests/spark/": (
         "test_blocks.py::test_every_row_comes_to_its_lane_once",
         "test_blocks.py::test_what_all_tasks_saw_is_added_up",
+        "test_blocks.py::test_what_tasks_read_by_themselves_comes_to_the_lanes[by blocks]",
         "test_crashes.py::test_the_driver_is_killed_at_three_points",
         "test_dealing.py",
         "test_invariants.py::test_every_kind_of_query[3-disordered]",

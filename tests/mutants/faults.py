@@ -633,6 +633,23 @@ FAULTS = (
         "lanes of a second group do not follow those of the first in their turns over partitions",
         ("tests/spark/test_blocks.py::test_every_row_comes_to_its_lane_once",),
     ),
+    Fault(
+        "spark-task-skips-a-row-that-it-reads",
+        "spark/layout.py",
+        "yield read.rename_columns([self.slots[name]",
+        "yield read.slice(1).rename_columns([self.slots[name]",
+        "of what a task reads by itself, the first row of each batch is lost",
+        ("tests/spark/test_blocks.py::test_what_tasks_read_by_themselves_comes_to_the_lanes",),
+    ),
+    # --- embedded
+    Fault(
+        "worker-keeps-its-state-whatever-the-step-before",
+        "embedded/worker.py",
+        "known if (known := self._known.get(lane)) == state else state",
+        "self._known.get(lane) or state",
+        "a worker goes on from its own last step, though the engine did not keep that one",
+        ("tests/embedded/test_workers.py",),
+    ),
     # --- optimizer
     Fault(
         "estimate-counts-one-side",
