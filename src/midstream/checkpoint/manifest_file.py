@@ -194,7 +194,7 @@ def _of_objects(old: dict[str, Any], new: dict[str, Any]) -> Difference | None:
         gone = [name for name in old if name not in new]
     if list(islice(new, len(own))) != own:
         return None
-    told, within = dict[str, Any](), dict[str, Any]()
+    changed, within = dict[str, Any](), dict[str, Any]()
     for name, value in new.items():
         before = old.get(name, _MISSING)
         if before is value:
@@ -202,10 +202,10 @@ def _of_objects(old: dict[str, Any], new: dict[str, Any]) -> Difference | None:
         inner = difference(before, value)
         if inner is None:
             if not _equal(before, value):
-                told[name] = value
+                changed[name] = value
         elif inner:
             within[name] = inner
-    parts = {"set": told, "gone": gone, "within": within}
+    parts = {"set": changed, "gone": gone, "within": within}
     return {part: what for part, what in parts.items() if what}
 
 

@@ -71,7 +71,7 @@ class Checkpoint:
 
     @property
     def url(self) -> str:
-        """Its absolute path, or its URL."""
+        """Return the absolute path or the URL of the checkpoint."""
         return self.folders.storage.url
 
     @property

@@ -31,9 +31,9 @@ def explain(
 ) -> None:
     """Show a running query's plan as a tree, with the rows and the work of each part.
 
-    The rows are those that go in and out and those that the part keeps. Work is the share of all
-    pairs of rows that the plan compared. --verbose or --analyze shows the operators instead, with the chain of queries
-    that share rows and joins.
+    The rows are those that go in and out and those that the part keeps. Work is the share of all pairs of rows that the
+    plan compared. --verbose or --analyze shows the operators instead, with the chain of queries that share rows and
+    joins.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.explain import explain as explain_query

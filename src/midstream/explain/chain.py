@@ -46,7 +46,7 @@ class ChainView:
 
     @cached_property
     def members(self) -> dict[str, QueryEntry]:
-        """Its queries, in rising order of their widest window."""
+        """Return the queries of the chain, those with the narrowest widest window first."""
         entries = {name: self.manifest.queries[name] for name in self.unit.queries}
         return dict(sorted(entries.items(), key=lambda item: (widest(item[1]), item[0])))
 
@@ -65,7 +65,7 @@ class ChainView:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Its sources."""
+        """List the sources of the chain."""
         return tuple(self.unit.query.aliases)
 
     @property
@@ -97,7 +97,7 @@ class ChainView:
 
     @cached_property
     def comparisons(self) -> int:
-        """Those of all operators of the chain."""
+        """Count the comparisons of all operators of the chain."""
         return sum(self.counted(id).comparisons for id in {op.id for op in operators_of(self.boxes)})
 
     def compared(self, end: int) -> int:

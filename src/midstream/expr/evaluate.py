@@ -118,7 +118,7 @@ def is_whole(call: Call) -> bool:
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
-    """What an expression that `is_whole` is made of, and that is something else: columns, literals, other calls."""
+    """Yield the smallest parts of an expression that are not whole-number calls: columns, literals, other calls."""
     if isinstance(expression, Call) and is_whole(expression):
         for argument in expression.arguments:
             yield from parts(argument)
@@ -259,7 +259,7 @@ def _checked(expression: Expression, column: Columns) -> tuple[Datum, Mask | Non
 
 
 def _whole(expression: Call, column: Columns) -> tuple[Datum, Mask | None]:
-    """The same of an expression that `is_whole`; where its parts could not be evaluated is not told."""
+    """Evaluate an expression that `is_whole`, without a mask of the rows whose parts could not be evaluated."""
     part = _once(column)
     known = in_64_bits(expression, part)
     return (known, None) if known is not None else _by_types(expression, part)

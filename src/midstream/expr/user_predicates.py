@@ -49,9 +49,10 @@ class UserPredicate:
         return f"{self.name}({', '.join(map(name, self.types))})"
 
     def rule(self, arguments: Arguments) -> tuple[pa.DataType, Arguments]:
-        """Its typing rule: no value may be lost as an argument becomes the type that it was declared for.
+        """Type a call of the predicate, and refuse an argument that may lose a value in its declared type.
 
-        They become it where it is asked, so that what names a state does not depend on how this program declares it.
+        The cast itself happens when the predicate is asked. So the name of a state does not depend on the types that
+        this program declares.
         """
         if len(arguments) != len(self.types):
             raise wrong(f"{len(arguments)} arguments instead of {len(self.types)}", f"write {self.describe()}")

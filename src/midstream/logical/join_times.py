@@ -36,7 +36,7 @@ class JoinTimes:
     def of_inner(
         sources: Sequence[Source], predicates: Sequence[Predicate], streams: Mapping[str, StreamSchema]
     ) -> JoinTimes:
-        """Those of an inner join, or of one source alone; infinite where a window is missing."""
+        """Return the times of an inner join or of one source alone; they are infinite where a window is missing."""
         aliases = tuple(source.alias for source in sources)
         if len(aliases) == 1:
             return JoinTimes(aliases, frozenset(aliases), {aliases[0]: 0}, {})
@@ -101,7 +101,7 @@ class Meeting:
         return max(0, self.windows.get(alias, 0), *others, min(always) if always else max(back.values()))
 
     def times(self) -> JoinTimes:
-        """Those of the results."""
+        """Return the times of the results."""
         new = tuple(source.alias for source in self.sources)
         late: dict[str, float] = {other: max(self.before.late[other], self.age(other)) for other in self.before.present}
         if self.kind in ("semi", "anti"):

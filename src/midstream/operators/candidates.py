@@ -83,7 +83,7 @@ def count_equal_pairs(left: Codes, right: Codes) -> int:
 
 
 def few_equal_pairs(left: Codes, right: Codes) -> Sequence[tuple[Indices, Indices]]:
-    """The same of few codes, in any order, by comparing each with each; a block, or none."""
+    """Find the pairs of equal codes among few codes by comparing each with each; returns one block or none."""
     if left.size + right.size <= HANDFUL and set(left.tolist()).isdisjoint(right.tolist()):
         return ()  # Most often a handful meets none of another, which is found sooner so.
     left_at, right_at = (left[:, np.newaxis] == right).nonzero()

@@ -162,7 +162,7 @@ class _Offers(ABC):
         return found.take(rows[order]).beside(self.lookup.alias, read, places[order])
 
     def _matching(self, found: _Found, read: Read, rows: Words, places: Words) -> tuple[Words, Words]:
-        """Those of the pairs that satisfy every condition."""
+        """Return the pairs that satisfy every condition."""
         for condition in self.lookup.conditions:
             if len(rows):
                 beside = found.take(rows).beside(self.lookup.alias, read, places)

@@ -99,7 +99,7 @@ class OperatorSpec:
         return found.schema
 
     def feed(self, made: UserOperator, rows: pa.Table, watermark: int | None, schema: pa.Schema) -> pa.Table:
-        """Its results for these rows."""
+        """Return the operator's results for these rows."""
         found = self._guarded("feed", lambda: made.feed(rows, watermark))
         if not isinstance(found, pa.Table):
             raise self._error(f"gave a {type(found).__name__}", "let feed give a pyarrow table")

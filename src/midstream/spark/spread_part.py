@@ -68,7 +68,7 @@ class SpreadPart:
 
     @property
     def last(self) -> int:
-        """Its last stage."""
+        """Return the last stage."""
         return FIRST_HOP if self.stays else FIRST_HOP + self.hops - 1
 
     def hops_of(self, hop: int) -> range:

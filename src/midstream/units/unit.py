@@ -102,7 +102,7 @@ class Unit(ABC):
     _boxes: dict[str, PlanBox] = field(default_factory=dict, repr=False, kw_only=True)
     _required: dict[str, Requirements] = field(default_factory=dict, repr=False, kw_only=True)
     nothing: dict[str, Answer] = field(default_factory=dict, repr=False, kw_only=True)
-    """Its answers in a step that brings nothing; empty until they are known, or where it may not rest."""
+    """The unit's answers in a step that brings nothing; empty until they are known, or where it may not rest."""
 
     @property
     @abstractmethod

@@ -203,7 +203,7 @@ def _repeat(text: str, count: int) -> str | None:
 
 
 def _all_repeated(text: Datum, count: int) -> Datum | None:
-    """The same of all texts; None where that may be too long, of one or together."""
+    """Repeat all texts in one call; None if one result, or all together, may be too long."""
     if is_scalar(text) or count > FEW or (pc.sum(pc.binary_length(text)).as_py() or 0) * count >= 1 << 31:
         return None
     return pc.binary_repeat(text, max(count, 0))
@@ -250,7 +250,7 @@ def _part(text: str, separator: str, number: int) -> str:
 
 
 def _parts(text: Datum, separator: str, number: int) -> Datum | None:
-    """The same of all texts; None where there is no separator, or a number that no part has."""
+    """Return one part of each text in one call; None without a separator, or for a number that no part has."""
     if is_scalar(text) or not separator or not 0 < abs(number) <= MOST_PARTS:
         return None
     # What is behind the part need not be divided.
