@@ -61,11 +61,11 @@ def everything(seed: int) -> Case:
     for number in range(rng.choice((1, 2, 3, 3, 4, 5))):
         actions += _life(rng, rng.choice(families), f"q{number}", len(steps), busy)
     sharing = rng.choice(MODES)
-    for _ in range(rng.choice((0, 1, 1, 2))):
+    for _ in range(rng.choice((0, 1, 1, 2, 2))):
         actions.append(Reshare(busy.step(0, len(steps)), rng.choice(MODES)))
-    for _ in range(rng.choice((0, 1, 1, 2))):
+    for _ in range(rng.choice((0, 1, 1, 2, 2))):
         actions.append(Rescale(busy.step(0, len(steps)), rng.choice((1, 2, 3))))
-    for _ in range(rng.choice((0, 1, 1, 2))):
+    for _ in range(rng.choice((0, 1, 1, 2, 2))):
         actions.append(Restart(busy.step(0, len(steps)), rng.random() < 0.5))
     turns: dict[tuple[int, object], float] = defaultdict(rng.random)
     ordered = sorted(actions, key=lambda action: (action.step, turns[action.step, getattr(action, "query", action)]))
