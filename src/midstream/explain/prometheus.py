@@ -153,7 +153,7 @@ METRICS = (
     Metric(
         "midstream_rows_per_second",
         GAUGE,
-        "Rows taken in per second of the steps' own time, over the newest steps that are known, at most 500.",
+        "Rows read per second of the steps' run time, over at most 500 of the newest steps.",
         (),
         lambda job: [({}, rows_per_second(job.times))],
     ),
@@ -183,7 +183,7 @@ METRICS = (
         _whole_queries(lambda q: q.state_rows),
     ),
     Metric(
-        "midstream_job_state_rows", GAUGE, "Rows in all states, shared ones once.", (), _whole(lambda r: r.state_rows)
+        "midstream_job_state_rows", GAUGE, "Rows in all states; a shared row counts once.", (), _whole(lambda r: r.state_rows)
     ),
     Metric("midstream_job_state_bytes", GAUGE, "Bytes of all chunks.", (), _whole(lambda r: r.state_bytes)),
     Metric("midstream_chunks", GAUGE, "Chunks that the newest step lists.", (), _whole(lambda r: r.chunks)),
