@@ -183,7 +183,11 @@ METRICS = (
         _whole_queries(lambda q: q.state_rows),
     ),
     Metric(
-        "midstream_job_state_rows", GAUGE, "Rows in all states; a shared row counts once.", (), _whole(lambda r: r.state_rows)
+        "midstream_job_state_rows",
+        GAUGE,
+        "Rows in all states; a shared row counts once.",
+        (),
+        _whole(lambda r: r.state_rows),
     ),
     Metric("midstream_job_state_bytes", GAUGE, "Bytes of all chunks.", (), _whole(lambda r: r.state_bytes)),
     Metric("midstream_chunks", GAUGE, "Chunks that the newest step lists.", (), _whole(lambda r: r.chunks)),
