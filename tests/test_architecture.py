@@ -49,11 +49,9 @@ IMPURE_MODULES = {"time", "random", "secrets", "uuid", "threading", "asyncio"}
 
 
 CACHES_OF_VALUES = {
-    "state/sorted_run.py:_READ",
     "state/store/chunk_cache.py:_cache",
     "state/store/objects.py:_client",
     "state/store/transfers.py:threads",
-    "ring/chunk_index.py:_MADE",
 }
 """What pure rooms still keep for a whole process, so that engines of one share it: no new ones, and each that goes is
 taken from here. What a function without parameters keeps is what is installed.

@@ -1,12 +1,10 @@
-"""Rows of a chunk in the order that they are searched in; made once for a chunk that lives on from step to step."""
+"""Rows of a chunk in the order that they are searched in."""
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, TypeVar
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +16,7 @@ from midstream.operators.join_condition import JoinCondition
 from midstream.ring.columns import Words
 from midstream.ring.joined_rows import times
 from midstream.state.keys import Codes, Mask, band_codes, key_codes, stable_order
-
-Found = TypeVar("Found")
-
+from midstream.state.store.chunk_store import Chunk
 
 OFTEN = 4
 """So many pairs of equal code for each row and visit are looked at one by one; of more, times are searched as well."""
@@ -37,6 +33,12 @@ class ChunkIndex:
     order: Words
     codes: Codes
     ts: Words
+
+    @staticmethod
+    def of_chunk(on: JoinCondition, chunk: Chunk) -> ChunkIndex:
+        """Return the index of a chunk, which is built once."""
+        what = on.index, *(expression.text() for expression in on.right_key)
+        return chunk.once(what, lambda: ChunkIndex.of(on, chunk.batch))
 
     @staticmethod
     def of(on: JoinCondition, batch: pa.RecordBatch) -> ChunkIndex:
@@ -121,26 +123,3 @@ def codes_of(on: JoinCondition, key: Sequence[Expression], read: Columns, count:
         return np.zeros(count, np.int64), None
     values = [evaluate(expression, read, count) for expression in key]
     return key_codes(values) if on.index == "hash" else band_codes(values[0])
-
-
-Made = dict[int, tuple[weakref.ref[pa.RecordBatch], dict[object, Any]]]
-
-_MADE: Made = {}
-"""What was made of batches that are in use, by identity and by what it is."""
-
-
-def made_once(batch: pa.RecordBatch, what: object, make: Callable[[], Found]) -> Found:
-    """Return what `make` makes of a batch, made once while the batch lives."""
-    known = _MADE.get(id(batch))
-    if known is None or known[0]() is not batch:
-        known = _MADE[id(batch)] = weakref.ref(batch, partial(_forget, _MADE, id(batch))), {}
-    if what not in known[1]:
-        known[1][what] = make()
-    found: Found = known[1][what]
-    return found
-
-
-def _forget(made: Made, key: int, gone: weakref.ref[pa.RecordBatch]) -> None:
-    # As the process ends, the module's names are gone before its batches are.
-    if (known := made.get(key)) is not None and known[0] is gone:
-        del made[key]

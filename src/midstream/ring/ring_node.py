@@ -12,20 +12,21 @@ import pyarrow as pa
 from midstream.expr.evaluate import holds
 from midstream.expr.expression import Column, Expression
 from midstream.operators.join_condition import JoinCondition
-from midstream.ring.chunk_index import ChunkIndex, codes_of, made_once
+from midstream.ring.chunk_index import ChunkIndex, codes_of
 from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
 from midstream.ring.late_rows import NumberedBatches
 from midstream.ring.shared_queries import SharedQueries
 from midstream.state.gather import taken
 from midstream.state.keys import Codes, Mask
+from midstream.state.store.chunk_store import Chunk
 
 
 @dataclass(frozen=True)
 class NodeRows:
     """A chunk as it is listed at a node: `here` marks the rows that are at home there, None where all are."""
 
-    batch: pa.RecordBatch
+    chunk: Chunk
     here: Mask | None = None
 
 
@@ -68,9 +69,8 @@ class RingNode:
     def _matches(
         self, joined: JoinedRows, visits: Visits, codes: Codes, label: str, on: JoinCondition, rows: NodeRows
     ) -> Iterator[JoinedRows]:
-        batch = rows.batch
-        index = made_once(batch, (on.index, *(e.text() for e in on.right_key)), lambda: ChunkIndex.of(on, batch))
-        for visit, row in index.candidates(on, codes, visits.low, visits.high):
+        batch = rows.chunk.batch
+        for visit, row in ChunkIndex.of_chunk(on, rows.chunk).candidates(on, codes, visits.low, visits.high):
             if rows.here is not None:
                 here = rows.here[row]
                 visit, row = visit[here], row[here]

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from midstream.expr.evaluate import all_hold
 from midstream.expr.expression import Expression
-from midstream.ring.chunk_index import made_once
 from midstream.ring.columns import Words
 from midstream.ring.joined_rows import JoinedRows, times
 from midstream.ring.late_rows import LateRows
 from midstream.ring.logical_slices import Bitmaps, LogicalSlices, bitmaps, queries, routed, serving
 from midstream.state.keys import Mask
 from midstream.state.lineage import ARRIVED, BEFORE, filter_text, later
+from midstream.state.store.chunk_store import Chunk
 
 SERVES = "_serves"
 """The internal column of a row's bitmap, one bit for each query of the ring; it is never stored."""
@@ -68,9 +68,13 @@ class SharedQueries:
         return {label: LogicalSlices.by_windows([one.windows[label] for one in self.queries]) for label in labels}
 
     def marked(self, label: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Add bitmaps to a source's rows, once for rows that live on from step to step."""
+        """Add bitmaps to a source's rows."""
+        return rows.append_column(SERVES, _column(bitmaps(self._passed(label, rows))))
+
+    def marked_once(self, label: str, chunk: Chunk) -> Chunk:
+        """Add bitmaps to a chunk's rows, once for all steps."""
         what = ("serves", label, *(one.text(label) for one in self.queries))
-        return made_once(rows, what, lambda: rows.append_column(SERVES, _column(bitmaps(self._passed(label, rows)))))
+        return chunk.once(what, lambda: Chunk(self.marked(label, chunk.batch)))
 
     def filters(self, label: str) -> int:
         """Count the selections that a row of a source is tested by: each once, however many queries have it."""

@@ -40,6 +40,7 @@ from midstream.spark.spread_part import ARRIVALS, FIRST_HOP, PLACING, ROWS, SPRE
 from midstream.spark.task import TOGETHER, StepTask
 from midstream.state.rows import united
 from midstream.state.store.chunk_cache import ChunkCache
+from midstream.state.store.chunk_store import Chunk
 from midstream.state.store.transfers import threads
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
@@ -272,7 +273,7 @@ def _new(parcels: Sequence[Parcel], labels: Sequence[str]) -> dict[str, Groups]:
             label, nodes = parcel.words
             found[label].setdefault(tuple(nodes), []).append(unpacked(parcel.body))
     return {
-        label: [(nodes, united(batches, batches[0].schema.names)) for nodes, batches in sorted(groups.items())]
+        label: [(nodes, Chunk(united(batches, batches[0].schema.names))) for nodes, batches in sorted(groups.items())]
         for label, groups in found.items()
     }
 

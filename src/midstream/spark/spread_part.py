@@ -110,7 +110,7 @@ class SpreadPart:
         """Send the step's rows home, and begin their way to the query's first hop."""
         for label, batch in rows.items():
             for nodes, own in deployed.homes(label).groups(batch):
-                body = packed(own)
+                body = packed(own.batch)
                 for partition in {node % partitions for node in nodes}:
                     yield Parcel(partition, FIRST_HOP, ROWS, self.name, (label, nodes), body)
         for start, route in enumerate(deployed.hops.routes):

@@ -16,7 +16,7 @@ from midstream.state.combinations import Combinations
 from midstream.state.compaction import PACE, Rewriting, is_sparse, to_merge, to_unite
 from midstream.state.gather import extremes
 from midstream.state.lineage import Lineage
-from midstream.state.sorted_run import DyingRun, SortedRun, from_batch, is_dead, merge_runs, purge_run, purge_runs
+from midstream.state.sorted_run import DyingRun, SortedRun, from_chunk, is_dead, merge_runs, purge_run, purge_runs
 from midstream.state.specs import StateSpec
 from midstream.state.store.chunk_store import ChunkStore, store_chunk
 
@@ -53,7 +53,7 @@ class JoinState:
         known = listing.known_from(store)
         if known is None:
             refs = [ref for ref in listing.chunks if not is_dead(ref, bounds)]
-            runs = [purge_run(from_batch(store.get(ref), spec, ref), bounds, dying) for ref in refs]
+            runs = [purge_run(from_chunk(store.chunk(ref), spec, ref), bounds, dying) for ref in refs]
         else:
             runs = purge_runs(known, bounds, dying)
         return JoinState(spec, runs, listing.live - sum([run.combinations.count for run in runs]), listing.left_out)

@@ -18,6 +18,7 @@ from midstream.model.window import Clock
 from midstream.state.combinations import Combinations, Deaths, Words
 from midstream.state.compaction import MOST_BYTES
 from midstream.state.gather import POOL, is_word, taken
+from midstream.state.store.chunk_store import Chunk
 
 NUMBER = "_number"
 """The internal column of row numbers, int64, in chunks out of whose middle dead rows were taken."""
@@ -77,9 +78,9 @@ class RowRun:
         """Forget its combinations; they are made again when they are asked for."""
         return revised(self, held=None)
 
-    def read_as(self, batch: pa.RecordBatch) -> RowRun:
-        """Return the same rows in a batch of other memory."""
-        return revised(self, batch=batch, held=None, _columns={})
+    def read_as(self, chunk: Chunk) -> RowRun:
+        """Return the same rows in a chunk of other memory."""
+        return revised(self, batch=chunk.batch, held=None, _columns={})
 
     def among(self, mask: npt.NDArray[np.bool_]) -> RowRun:
         """Select the rows under a mask, with their numbers."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +28,7 @@ from midstream.state.compaction import PACE
 from midstream.state.gather import all_of, block_of, column_of
 from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
+from midstream.state.store.chunk_store import Chunk
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,9 @@ class SortedRun:
         """Describe the run by another listing of its chunk."""
         return SortedRun(self.codes, self.combinations, ref)
 
-    def read_as(self, batch: pa.RecordBatch) -> SortedRun:
-        """Return the same combinations in a batch of other memory, as `to_batch` makes it."""
-        run = _read(batch, self.combinations.heading, sorted=self.codes is not None)
-        _remember(batch, run)
+    def read_as(self, chunk: Chunk) -> SortedRun:
+        """Return the same combinations in a chunk of other memory, as `to_batch` makes it."""
+        run = _decode(chunk, self.combinations.heading, sorted=self.codes is not None)
         return SortedRun(run.codes, run.combinations, self.ref, self.left_out)
 
     def to_probe(self, others: int) -> SortedRun:
@@ -215,39 +214,17 @@ def to_batch(run: SortedRun) -> pa.RecordBatch:
     names = held.heading.names
     if run.codes is not None:
         columns, names = [pa.array(run.codes), *columns], ["code", *names]
-    batch = pa.RecordBatch.from_arrays(columns, names=names)
-    _remember(batch, SortedRun(run.codes, held))
-    return batch
+    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = None) -> SortedRun:
-    """Decode a run that `to_batch` wrote, on the same memory; decodes a batch once for all steps."""
-    read = _READ.get(id(batch))
-    if read is None or read[0]() is not batch or not _is_of(read[1], spec):
-        run = _read(batch, spec.heading, sorted=spec.index != "scan")
-        _remember(batch, run)
-    else:
-        run = read[1]
+def from_chunk(chunk: Chunk, spec: StateSpec, ref: ChunkRef | None = None) -> SortedRun:
+    """Decode a run that `to_batch` wrote, on the same memory; decodes a chunk once for all steps."""
+    run = _decode(chunk, spec.heading, sorted=spec.index != "scan")
     return SortedRun(run.codes, run.combinations, ref)
 
 
-_READ: dict[int, tuple[weakref.ref[pa.RecordBatch], SortedRun]] = {}
-"""The runs of batches that are in use, by identity."""
-
-
-def _remember(batch: pa.RecordBatch, run: SortedRun) -> None:
-    _READ[id(batch)] = weakref.ref(batch, partial(_forget, id(batch))), run
-
-
-def _is_of(run: SortedRun, spec: StateSpec) -> bool:
-    held = run.combinations
-    named = held.labels == tuple(spec.labels) and tuple(held.valid_to) == tuple(spec.clocks)
-    return named and (run.codes is None) == (spec.index == "scan")
-
-
-def _forget(key: int, gone: weakref.ref[pa.RecordBatch]) -> None:
-    if (read := _READ.get(key)) is not None and read[0] is gone:
-        del _READ[key]
+def _decode(chunk: Chunk, heading: Heading, *, sorted: bool) -> SortedRun:
+    return chunk.once((heading, sorted), lambda: _read(chunk.batch, heading, sorted=sorted))
 
 
 def _read(batch: pa.RecordBatch, heading: Heading, *, sorted: bool) -> SortedRun:

@@ -95,7 +95,7 @@ def _at_nodes(manifest: Manifest, group: str, program: Program, store: ChunkStor
             for ref in state.states.get(spec.id, StateListing()).chunks:
                 listing.setdefault(ref.name, set()).add(lane.number)
         refs = {ref.name: ref for state in lanes.values() for ref in state.states.get(spec.id, StateListing()).chunks}
-        for name, (ref, batch) in read(refs.values(), manifest, unit, label, store).items():
-            at = deployed.homes(label).listed(ref, batch)
+        for name, (ref, chunk) in read(refs.values(), manifest, unit, label, store).items():
+            at = deployed.homes(label).listed(ref, chunk)
             for node in sorted(at.keys() - listing[name]):
                 yield Misplaced(LaneId(group, min(listing[name])), unit.queries, spec.stream, name, at[node].live)

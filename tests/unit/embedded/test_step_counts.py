@@ -19,6 +19,7 @@ import pytest
 import midstream as ms
 from midstream.model.manifest import ChunkRef
 from midstream.runtime import checks
+from midstream.state.store.chunk_store import Chunk, Unwritten
 from midstream.state.store.memory import MemoryStore
 
 RECORD = Path(__file__).with_name("step_counts.json")
@@ -117,20 +118,20 @@ def _counts(load: Workload, patch: pytest.MonkeyPatch) -> dict[str, float]:
     for number in range(FILLING):
         engine.push(load.push(number))
     load.begin(engine)
-    put, get = MemoryStore.put, MemoryStore.get
+    put, get = MemoryStore.put, MemoryStore.chunk
 
-    def noted_put(store: MemoryStore, name: str, batch: pa.RecordBatch) -> tuple[str, int, int]:
+    def noted_put(store: MemoryStore, name: str, batch: pa.RecordBatch | Unwritten) -> tuple[str, int, int]:
         kept = put(store, name, batch)
         found["chunks_written"] += 1
         found["bytes_written"] += kept[1]
         return kept
 
-    def noted_get(store: MemoryStore, ref: ChunkRef) -> pa.RecordBatch:
+    def noted_get(store: MemoryStore, ref: ChunkRef) -> Chunk:
         found["chunks_read"] += 1
         return get(store, ref)
 
     patch.setattr(MemoryStore, "put", noted_put)
-    patch.setattr(MemoryStore, "get", noted_get)
+    patch.setattr(MemoryStore, "chunk", noted_get)
     profile, given = cProfile.Profile(), [load.push(FILLING + number) for number in range(COUNTED)]
     engine.push(given[0])
     found = dict.fromkeys(found, 0)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from typing import Protocol
+from collections.abc import Callable, Container, Hashable, Mapping
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import Clock
+
+Made = TypeVar("Made")
 
 
 class Unwritten(Protocol):
@@ -26,6 +28,39 @@ class Unwritten(Protocol):
     def to_batch(self) -> pa.RecordBatch:
         """Build the batch, always the same."""
         ...
+
+
+class Chunk:
+    """A batch that is used in several steps, with what was made of it; it is dropped together with its batch.
+
+    >>> chunk = Chunk(pa.record_batch({"k": [2, 1]}))
+    >>> chunk.once("sorted", lambda: chunk.batch.sort_by("k")) is chunk.once("sorted", lambda: None)
+    True
+    """
+
+    __slots__ = ("_made", "batch")
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.batch, self._made = batch, dict[Hashable, Any]()
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the batch."""
+        return int(self.batch.nbytes)
+
+    def to_batch(self) -> pa.RecordBatch:
+        """Return the batch."""
+        return self.batch
+
+    def once(self, what: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what `make` makes of the batch, made when it is first asked for."""
+        if what not in self._made:
+            self._made[what] = make()
+        found: Made = self._made[what]
+        return found
 
 
 class ChunkStore(Protocol):
@@ -47,7 +82,11 @@ class ChunkStore(Protocol):
         ...
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
-        """Return the batch of a listed chunk, equal to the one that was put; it must not be written to.
+        """Return the batch of a listed chunk, equal to the one that was put; it must not be written to."""
+        ...
+
+    def chunk(self, ref: ChunkRef) -> Chunk:
+        """Return a listed chunk: the same one as long as the store keeps it.
 
         Raises `CheckpointError` where the chunk is missing, damaged or of another format version.
         """

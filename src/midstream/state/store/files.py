@@ -16,7 +16,7 @@ from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION, ChunkRef, LanePart, LaneState
 from midstream.state.gather import POOL
-from midstream.state.store.chunk_store import Unwritten
+from midstream.state.store.chunk_store import Chunk, Unwritten
 from midstream.state.store.disk import FIRST, crc32, other_format, seal, unseal
 from midstream.state.store.memory_limit import MemoryLimit
 from midstream.state.store.places import Place, storage_at
@@ -182,12 +182,16 @@ class FileStore:
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
         """Return the batch of a listed chunk, backed by the mapped file."""
+        return self.chunk(ref).batch
+
+    def chunk(self, ref: ChunkRef) -> Chunk:
+        """Return a listed chunk, backed by the mapped file."""
         key = self._key(ref.name)
-        batch = _OPENED.find(key, ref.checksum)
-        if batch is None:
-            batch = self._open(ref, verified=_OPENED.verified(key, ref.checksum))
-            _OPENED.keep(key, ref, batch, None if self.limit is None else self.limit.most // 2)
-        return batch
+        chunk = _OPENED.find(key, ref.checksum)
+        if chunk is None:
+            chunk = Chunk(self._open(ref, verified=_OPENED.verified(key, ref.checksum)))
+            _OPENED.keep(key, ref, chunk, None if self.limit is None else self.limit.most // 2)
+        return chunk
 
     def claim(self, more: int, what: str) -> None:
         """Ask the limit of this process, if there is one."""
@@ -259,11 +263,11 @@ class _Opened:
     def __init__(self, bytes_kept: int, chunks_kept: int, marks_kept: int) -> None:
         self.bytes_kept, self.chunks_kept, self.marks_kept = bytes_kept, chunks_kept, marks_kept
         self.bytes = 0
-        self._batches: OrderedDict[str, tuple[int, int, pa.RecordBatch]] = OrderedDict()
+        self._batches: OrderedDict[str, tuple[int, int, Chunk]] = OrderedDict()
         self._verified: OrderedDict[str, int] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, path: str, checksum: int) -> pa.RecordBatch | None:
+    def find(self, path: str, checksum: int) -> Chunk | None:
         with self._lock:
             entry = self._batches.get(path)
             if entry is None or entry[0] != checksum:
@@ -274,12 +278,12 @@ class _Opened:
     def verified(self, path: str, checksum: int) -> bool:
         return self._verified.get(path) == checksum
 
-    def keep(self, path: str, ref: ChunkRef, batch: pa.RecordBatch, bytes_kept: int | None = None) -> None:
+    def keep(self, path: str, ref: ChunkRef, chunk: Chunk, bytes_kept: int | None = None) -> None:
         most = self.bytes_kept if bytes_kept is None else bytes_kept
         with self._lock:
             self._forget(path)
             self._verified[path] = ref.checksum
-            self._batches[path] = (ref.checksum, ref.bytes, batch)
+            self._batches[path] = (ref.checksum, ref.bytes, chunk)
             self.bytes += ref.bytes
             while len(self._verified) > self.marks_kept:
                 self._verified.popitem(last=False)

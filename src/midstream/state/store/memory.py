@@ -10,7 +10,7 @@ import pyarrow as pa
 from midstream.model.errors import CheckpointError
 from midstream.model.frozen import make_room
 from midstream.model.manifest import ChunkRef
-from midstream.state.store.chunk_store import Unwritten
+from midstream.state.store.chunk_store import Chunk, Unwritten
 
 
 class MemoryStore:
@@ -47,6 +47,10 @@ class MemoryStore:
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
         """Return the very batch that was put."""
+        return self.chunk(ref).batch
+
+    def chunk(self, ref: ChunkRef) -> Chunk:
+        """Return the chunk of the batch that was put."""
         try:
             found = self._chunks[ref.name]
         except KeyError:
@@ -55,8 +59,8 @@ class MemoryStore:
                 place="memory store",
                 remedy="keep the chunks of every manifest that is still used, or load the checkpoint again",
             ) from None
-        if not isinstance(found, pa.RecordBatch):
-            found = self._chunks[ref.name] = found.to_batch()
+        if not isinstance(found, Chunk):
+            found = self._chunks[ref.name] = Chunk(_batch(found))
         return found
 
     def claim(self, more: int, what: str) -> None:
@@ -66,9 +70,9 @@ class MemoryStore:
         """Keep a chunk under another name."""
         self._chunks[other] = self._chunks.pop(name)
 
-    def replace(self, name: str, batch: pa.RecordBatch) -> None:
-        """Keep an equal batch of other memory under a name."""
-        self._chunks[name] = batch
+    def replace(self, name: str, chunk: Chunk) -> None:
+        """Keep an equal chunk of other memory under a name."""
+        self._chunks[name] = chunk
 
     def retain(self, names: Iterable[str]) -> None:
         """Drop every chunk except these."""
@@ -85,6 +89,8 @@ class Widths(dict[tuple[str, ...], tuple[pa.Schema, int | None]]):
 
     def size_of(self, batch: pa.RecordBatch | Unwritten) -> int:
         """Return the bytes of a batch, `nbytes`; computed at once where buffers are no larger than values need."""
+        if isinstance(batch, Chunk):
+            batch = batch.batch
         if not isinstance(batch, pa.RecordBatch):
             return batch.nbytes
         schema = batch.schema

@@ -14,7 +14,7 @@ from midstream.model.errors import MidstreamError
 from midstream.model.frozen import revised
 from midstream.model.ids import LaneId, StateKind
 from midstream.model.manifest import MOST_INSIDE, ChunkRef, LaneState, Manifest, StateListing
-from midstream.state.store.chunk_store import Unwritten
+from midstream.state.store.chunk_store import Chunk, Unwritten
 from midstream.state.store.files import FileStore
 from midstream.state.store.memory import MemoryStore
 
@@ -71,20 +71,24 @@ class WriteBackStore:
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
         """Return the batch that was put, or the one in the file."""
+        return self.chunk(ref).batch
+
+    def chunk(self, ref: ChunkRef) -> Chunk:
+        """Return the chunk that was put, or the one in the file."""
         if ref.name in self._memory:
-            return self._memory.get(ref)
-        batch = self.files.get(ref)
+            return self._memory.chunk(ref)
+        chunk = self.files.chunk(ref)
         if len(self._mapped) < MOST_MAPPED and self.files.is_near(ref):
-            self._map(ref, batch)
-        return batch
+            self._map(ref, chunk)
+        return chunk
 
     def claim(self, more: int, what: str) -> None:
         """Ask the limit, if there is one."""
         self.files.claim(more, what)
 
-    def _map(self, ref: ChunkRef, batch: pa.RecordBatch) -> None:
+    def _map(self, ref: ChunkRef, chunk: Chunk) -> None:
         self._mapped.add(ref.name)
-        self._memory.replace(ref.name, batch)
+        self._memory.replace(ref.name, chunk)
 
     def written(self, manifest: Manifest, each: EachChunk = map) -> Manifest:
         """Write chunks that the manifest lists and only memory holds; returns the manifest, listing them by files.
@@ -146,14 +150,14 @@ class WriteBackStore:
         return _listing(lanes, new), new.values()
 
     def _let_go(self, lanes: Mapping[LaneId, LaneState], new: Collection[ChunkRef]) -> None:
-        near, mapped = self.files.limit is not None and self.files.limit.is_near, dict[str, pa.RecordBatch]()
+        near, mapped = self.files.limit is not None and self.files.limit.is_near, dict[str, Chunk]()
         for ref in _chunks(lanes) if near else new:
             if ref.name in self._mapped or not (near or ref.bytes > LARGE):
                 continue
             # What cannot be mapped, by any of many reasons, stays where it is.
             with suppress(MidstreamError):
                 if len(self._mapped) < MOST_MAPPED and self.files.is_near(ref):
-                    mapped[ref.name] = self.files.mapped(ref)
+                    mapped[ref.name] = Chunk(self.files.mapped(ref))
                     self._map(ref, mapped[ref.name])
         if mapped:
             _remake(lanes, mapped, self)
@@ -196,7 +200,7 @@ def _listing(lanes: Mapping[LaneId, LaneState], others: dict[str, ChunkRef]) -> 
     }
 
 
-def _remake(lanes: Mapping[LaneId, LaneState], mapped: Mapping[str, pa.RecordBatch], store: WriteBackStore) -> None:
+def _remake(lanes: Mapping[LaneId, LaneState], mapped: Mapping[str, Chunk], store: WriteBackStore) -> None:
     # What listings know their chunks by holds the memory of these.
     for lane in lanes.values():
         for listing in lane.states.values():

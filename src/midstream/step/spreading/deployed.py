@@ -66,7 +66,7 @@ def as_before(spread: NodeSpread) -> StepSpread:
 def begun_spread(unit: QueryUnit, spread: NodeSpread, left: Former, bound: int) -> NodeSpread:
     """Begin the spread of a query from this step on, with the rows it takes over but not the step's own."""
     former = {
-        label: np.concatenate([np.zeros(0, np.int64), *(times(batch) for _, batch in chunks.values())])
+        label: np.concatenate([np.zeros(0, np.int64), *(times(chunk.batch) for _, chunk in chunks.values())])
         for label, chunks in left.chunks.items()
     }
     known = [spread.moment, *(int(ts.max()) for ts in former.values() if len(ts))]

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME
-from midstream.ring.chunk_index import made_once
 from midstream.ring.columns import Copies, Words, present
 from midstream.ring.deployment import Deployment
 from midstream.ring.joined_rows import Keys, stream_rows, times
@@ -22,12 +21,12 @@ from midstream.state.compaction import is_sparse, rows_to_merge
 from midstream.state.keys import Mask
 from midstream.state.lineage import later
 from midstream.state.rows import taken_rows, united
-from midstream.state.store.chunk_store import ChunkStore, store_chunk
+from midstream.state.store.chunk_store import Chunk, ChunkStore, store_chunk
 
 Nodes = tuple[int, ...]
 """Nodes by their numbers, ascending."""
 
-Groups = Sequence[tuple[Nodes, pa.RecordBatch]]
+Groups = Sequence[tuple[Nodes, Chunk]]
 """The step's rows of a source, by the nodes at which they are at home."""
 
 
@@ -36,14 +35,14 @@ class Listed:
     """A chunk at a node: `here` marks the rows that are at home there, `alive` those that live; None means all."""
 
     ref: ChunkRef
-    batch: pa.RecordBatch
+    chunk: Chunk
     here: Mask | None
     alive: Mask | None
 
     @property
     def rows(self) -> NodeRows:
         """The chunk as the node searches it."""
-        return NodeRows(self.batch, self.here)
+        return NodeRows(self.chunk, self.here)
 
     @property
     def mask(self) -> Mask | None:
@@ -96,21 +95,22 @@ class Homes:
             return self.shared.ends(self.label, batch)
         return later(times(batch), self.deployment.windows[self.label])
 
-    def at_nodes(self, chunks: Iterable[tuple[ChunkRef, pa.RecordBatch]]) -> list[AtNodes]:
+    def at_nodes(self, chunks: Iterable[tuple[ChunkRef, Chunk]]) -> list[AtNodes]:
         """List each chunk of the source at the nodes where its living rows are at home in the step. Dead chunks are
         left out."""
-        return [at for ref, batch in chunks if (at := self.listed(ref, batch))]
+        return [at for ref, chunk in chunks if (at := self.listed(ref, chunk))]
 
-    def listed(self, ref: ChunkRef, batch: pa.RecordBatch) -> dict[int, Listed]:
+    def listed(self, ref: ChunkRef, chunk: Chunk) -> dict[int, Listed]:
         """List a chunk at every node where one of its living rows is at home."""
+        batch = chunk.batch
         alive = self.alive(ref, batch)
-        copies = made_once(batch, ("home", self.label, self.settled), lambda: self.of(batch)) if self.settled else (
+        copies = chunk.once(("home", self.label, self.settled), lambda: self.of(batch)) if self.settled else (
             self.of(batch))  # fmt: skip
         living = copies.node if alive is None else copies.node[alive[copies.row]]
         nodes = present(living).tolist()
         if len(nodes) == 1 and len(living) == len(copies) == len(batch):
-            return {nodes[0]: Listed(ref, batch, None, alive)}
-        return {node: Listed(ref, batch, _here(copies, node, len(batch)), alive) for node in nodes}
+            return {nodes[0]: Listed(ref, chunk, None, alive)}
+        return {node: Listed(ref, chunk, _here(copies, node, len(batch)), alive) for node in nodes}
 
     def groups(self, batch: pa.RecordBatch) -> Groups:
         """Group the step's rows by the nodes at which they are at home. A row is in one group, however many copies
@@ -121,9 +121,9 @@ class Homes:
         if len(copies) == batch.num_rows:
             node = np.empty(batch.num_rows, np.int64)
             node[copies.row] = copies.node
-            return [((one,), taken_rows(batch, np.flatnonzero(node == one))) for one in present(node).tolist()]
+            return [((one,), Chunk(taken_rows(batch, np.flatnonzero(node == one)))) for one in present(node).tolist()]
         sets, group = np.unique(_node_sets(copies, batch.num_rows), axis=0, return_inverse=True)
-        rows = (taken_rows(batch, np.flatnonzero(group.ravel() == at)) for at in range(len(sets)))
+        rows = (Chunk(taken_rows(batch, np.flatnonzero(group.ravel() == at))) for at in range(len(sets)))
         return [(tuple(one for one in nodes if one >= 0), own) for nodes, own in zip(sets.tolist(), rows, strict=True)]
 
 
@@ -158,7 +158,7 @@ class Keeping:
 
     def kept(self, old: Iterable[AtNodes], new: Groups) -> list[tuple[Nodes, tuple[ChunkRef, ...]]]:
         """List the chunks to keep and their nodes, from the chunks of before and the groups of the step's rows."""
-        settled: dict[Nodes, list[tuple[pa.RecordBatch, ChunkRef | None]]] = {}
+        settled: dict[Nodes, list[tuple[Chunk, ChunkRef | None]]] = {}
         found: list[tuple[Nodes, tuple[ChunkRef, ...]]] = []
         for at in old:
             nodes = tuple(sorted(at))
@@ -166,25 +166,25 @@ class Keeping:
                 settled.setdefault(nodes, []).append(_unless_thin(next(iter(at.values()))))
             else:
                 found.append((nodes, (at[nodes[0]].ref,)))
-        for nodes, batch in new:
-            settled.setdefault(nodes, []).append((batch, None))
+        for nodes, chunk in new:
+            settled.setdefault(nodes, []).append((chunk, None))
         merged = ((nodes, self._merged("_".join(map(str, nodes)), runs)) for nodes, runs in sorted(settled.items()))
         return [*found, *((nodes, tuple(chunks)) for nodes, chunks in merged)]
 
-    def _merged(self, nodes: str, runs: list[tuple[pa.RecordBatch, ChunkRef | None]]) -> list[ChunkRef]:
-        while found := rows_to_merge([batch for batch, _ in runs]):
-            merged = [batch for batch, _ in runs[found[0] : found[1]]]
-            runs[found[0] : found[1]] = [(united(merged, merged[0].schema.names), None)]
-        return [ref or self._stored(f"{self.name}-{nodes}-{at}", batch) for at, (batch, ref) in enumerate(runs)]
+    def _merged(self, nodes: str, runs: list[tuple[Chunk, ChunkRef | None]]) -> list[ChunkRef]:
+        while found := rows_to_merge([chunk.batch for chunk, _ in runs]):
+            merged = [chunk.batch for chunk, _ in runs[found[0] : found[1]]]
+            runs[found[0] : found[1]] = [(Chunk(united(merged, merged[0].schema.names)), None)]
+        return [ref or self._stored(f"{self.name}-{nodes}-{at}", chunk) for at, (chunk, ref) in enumerate(runs)]
 
-    def _stored(self, name: str, batch: pa.RecordBatch) -> ChunkRef:
-        ends = self.homes.ends(batch)
+    def _stored(self, name: str, chunk: Chunk) -> ChunkRef:
+        ends, rows = self.homes.ends(chunk.batch), unmarked(chunk.batch)
         lifetimes = {EVENT_TIME: (int(ends.min()), int(ends.max()))}
-        return store_chunk(self.store, name, unmarked(batch), lifetimes=lifetimes)
+        return store_chunk(self.store, name, chunk if rows is chunk.batch else rows, lifetimes=lifetimes)
 
 
-def _unless_thin(one: Listed) -> tuple[pa.RecordBatch, ChunkRef | None]:
+def _unless_thin(one: Listed) -> tuple[Chunk, ChunkRef | None]:
     # Once most of a chunk is dead, its living rows are written anew.
     if one.alive is not None and is_sparse(int(one.alive.sum()), one.ref.rows):
-        return one.batch.filter(pa.array(one.alive)), None
-    return one.batch, one.ref
+        return Chunk(one.chunk.batch.filter(pa.array(one.alive))), None
+    return one.chunk, one.ref

@@ -43,7 +43,7 @@ def read(refs: Iterable[ChunkRef], manifest: Manifest, unit: QueryUnit, label: s
     """Read the chunks of a source as they are searched."""
     spec = unit.binding.rows()[label]
     types = manifest.streams[spec.stream].columns
-    return {ref.name: (ref, as_searched(unit, label, kept_columns(store.get(ref), spec, types))) for ref in refs}
+    return {ref.name: (ref, as_searched(unit, label, kept_columns(store.chunk(ref), spec, types))) for ref in refs}
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Partition:
             if (
                 found := [
                     *(self._batch(at) for at in chunks if not here.isdisjoint(at)),
-                    *(rows for at, rows in self.new.get(label, ()) if not here.isdisjoint(at)),
+                    *(rows.batch for at, rows in self.new.get(label, ()) if not here.isdisjoint(at)),
                 ]
             )
         }
@@ -96,7 +96,7 @@ class Partition:
             keeping = Keeping(store, name, self.deployed.homes(label))
             found = keeping.kept((at for at in old if min(at) in self.numbers), own_new)
             kept += [KeptChunks(state, nodes, chunks) for nodes, chunks in found]
-            come = {n: sum(rows.num_rows for nodes, rows in new if n in nodes) for n in self.numbers}
+            come = {n: sum(len(rows) for nodes, rows in new if n in nodes) for n in self.numbers}
             states[state] = {n: come[n] + sum(at[n].live for at in old if n in at) for n in self.numbers}
             arrived[state] = sum(come.values())
             if before is not None:
@@ -107,7 +107,7 @@ class Partition:
 
     @staticmethod
     def _batch(at: AtNodes) -> pa.RecordBatch:
-        return next(iter(at.values())).batch
+        return next(iter(at.values())).chunk.batch
 
     @cached_property
     def _at(self) -> dict[str, list[AtNodes]]:
@@ -119,8 +119,9 @@ class Partition:
         found = 0
         for node, one in at.items():
             if node in self.numbers:
-                now = np.ones(one.batch.num_rows, np.bool_) if one.mask is None else one.mask
-                found += int((now & ~_marked(was.of(one.batch), node, one.batch.num_rows)).sum())
+                batch = one.chunk.batch
+                now = np.ones(batch.num_rows, np.bool_) if one.mask is None else one.mask
+                found += int((now & ~_marked(was.of(batch), node, batch.num_rows)).sum())
         return found
 
 

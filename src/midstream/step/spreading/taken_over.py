@@ -13,7 +13,6 @@ from midstream.logical.query import query_of
 from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
 from midstream.model.window import EVENT_TIME, Clock
-from midstream.ring.chunk_index import made_once
 from midstream.ring.joined_rows import times
 from midstream.ring.logical_slices import queries
 from midstream.ring.shared_queries import bits_of
@@ -24,14 +23,14 @@ from midstream.state.keys import Mask, stable_order
 from midstream.state.lineage import ARRIVED, LINEAGE, later
 from midstream.state.rows import united
 from midstream.state.specs import RowsSpec
-from midstream.state.store.chunk_store import ChunkStore, store_chunk
+from midstream.state.store.chunk_store import Chunk, ChunkStore, store_chunk
 from midstream.step.plan_step import StepPlan
 from midstream.units.chain_unit import ChainUnit
 from midstream.units.program import Program, unit_of
 from midstream.units.query_unit import QueryUnit
 from midstream.units.ring_unit import RingUnit
 
-Chunks = dict[str, tuple[ChunkRef, pa.RecordBatch]]
+Chunks = dict[str, tuple[ChunkRef, Chunk]]
 """The chunks of a source by name, each once."""
 
 
@@ -79,16 +78,16 @@ def former_of_ring(before: Manifest, now: Manifest, unit: RingUnit, store: Chunk
     for label, spec in unit.binding.rows().items():
         found[label] = {}
         for ref in _chunks(lanes, specs[label].id):
-            rows = as_searched(unit, label, kept_columns(store.get(ref), spec, now.streams[spec.stream].columns))
-            ends = unit.shared.ends(label, rows)
+            rows = as_searched(unit, label, kept_columns(store.chunk(ref), spec, now.streams[spec.stream].columns))
+            ends = unit.shared.ends(label, rows.batch)
             known = {EVENT_TIME: (int(ends.min()), int(ends.max()))} if len(ends) else {}
             found[label][ref.name] = ChunkRef(ref.name, ref.rows, ref.bytes, ref.checksum, lifetimes=known), rows
     return Former(found)
 
 
-def as_searched(unit: QueryUnit, label: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+def as_searched(unit: QueryUnit, label: str, rows: Chunk) -> Chunk:
     """Return rows of a source as nodes search them: with the bitmap of each where queries share the nodes."""
-    return unit.shared.marked(label, rows) if isinstance(unit, RingUnit) else rows
+    return unit.shared.marked_once(label, rows) if isinstance(unit, RingUnit) else rows
 
 
 def _chunks(lanes: Sequence[LaneState], state: StateId) -> list[ChunkRef]:
@@ -108,30 +107,32 @@ class _Reader:
         self._spec, self._types = spec, before.streams[spec.stream].columns
         self._filter = () if self._lineage is None else shape_of(query_of(self._entry)).filters[label]
 
-    def read(self, ref: ChunkRef) -> tuple[str, tuple[ChunkRef, pa.RecordBatch]] | None:
+    def read(self, ref: ChunkRef) -> tuple[str, tuple[ChunkRef, Chunk]] | None:
         """Read a chunk as it is listed from now on; None where none of its rows is the query's."""
-        whole = self._store.get(ref)
-        batch = kept_columns(whole, self._spec, self._types)
+        whole = self._store.chunk(ref)
+        chunk = kept_columns(whole, self._spec, self._types)
         if self._lineage is None and self._ring is None:
-            return ref.name, (ref, batch)
+            return ref.name, (ref, chunk)
         mine = self._seen(whole)
         if not mine.any():
             return None
         if not mine.all():
-            own = batch.filter(pa.array(mine))
-            found = store_chunk(self._store, f"{self._name}-{ref.first}", own, lifetimes=self._lifetimes(own))
+            own = Chunk(chunk.batch.filter(pa.array(mine)))
+            found = store_chunk(self._store, f"{self._name}-{ref.first}", own, lifetimes=self._lifetimes(own.batch))
             return found.name, (found, own)
         # Others may have needed the rows for longer.
-        own_ref = ChunkRef(ref.name, ref.rows, ref.bytes, ref.checksum, lifetimes=self._lifetimes(batch))
-        return ref.name, (own_ref, batch)
+        own_ref = ChunkRef(ref.name, ref.rows, ref.bytes, ref.checksum, lifetimes=self._lifetimes(chunk.batch))
+        return ref.name, (own_ref, chunk)
 
-    def _seen(self, rows: pa.RecordBatch) -> Mask:
+    def _seen(self, chunk: Chunk) -> Mask:
         # As far back as the query sees.
         if self._ring is not None:
-            searched = kept_columns(rows, self._ring.binding.rows()[self._label], self._types)
+            searched = kept_columns(chunk, self._ring.binding.rows()[self._label], self._types)
             place = self._ring.queries.index(self._query)
-            return queries(bits_of(as_searched(self._ring, self._label, searched)), len(self._ring.queries))[:, place]
+            bits = bits_of(as_searched(self._ring, self._label, searched).batch)
+            return queries(bits, len(self._ring.queries))[:, place]
         assert self._lineage is not None
+        rows = chunk.batch
         demand, words = self._entry.demands[self._label], np.asarray(rows.column(LINEAGE).to_numpy())
         if self._lineage.marks(demand.filter):
             mine: Mask = (words >> self._lineage.bit(demand.filter)) & 1 != 0
@@ -150,21 +151,21 @@ class _Reader:
         return {EVENT_TIME: (int(ends.min()), int(ends.max()))}
 
 
-def kept_columns(batch: pa.RecordBatch, spec: RowsSpec, types: pa.Schema) -> pa.RecordBatch:
+def kept_columns(chunk: Chunk, spec: RowsSpec, types: pa.Schema) -> Chunk:
     """Select the event time and the columns of a source that its query reads. NULL where a chunk is older than a
     column."""
-    names = sorted({TIME, *spec.columns})
+    names, batch = sorted({TIME, *spec.columns}), chunk.batch
     if batch.schema.names == names:
-        return batch
+        return chunk
 
-    def selected() -> pa.RecordBatch:
+    def selected() -> Chunk:
         known = set(batch.schema.names)
         columns = [
             batch.column(name) if name in known else pa.nulls(batch.num_rows, _kind(types, name)) for name in names
         ]
-        return pa.RecordBatch.from_arrays(columns, names=names)
+        return Chunk(pa.RecordBatch.from_arrays(columns, names=names))
 
-    return made_once(batch, ("columns", *names), selected)
+    return chunk.once(("columns", *names), selected)
 
 
 def _kind(types: pa.Schema, name: str) -> pa.DataType:
@@ -195,7 +196,7 @@ def _in_lanes(
     states: dict[int, dict[StateId, StateListing]] = {lane: {} for lane in range(count)}
     for label, chunks in rows.chunks.items():
         spec = unit.binding.rows()[label]
-        batches = [batch for _, batch in chunks.values() if batch.num_rows]
+        batches = [chunk.batch for _, chunk in chunks.values() if len(chunk)]
         if not batches:
             continue
         whole = united(batches, batches[0].schema.names)
