@@ -99,6 +99,8 @@ class Alternatives:
     @cached_property
     def kept(self) -> frozenset[Sources]:
         """The sources of the states that are free: no given plan makes them in another way."""
+        if not self.others_keep:
+            return frozenset()
         given = [subplans(plan) for plan in (self.current, *self.allowed, *self.also)]
         made = {sources: [parts[sources] for parts in given if sources in parts] for sources in self.others_keep}
         return frozenset(s for s, parts in made.items() if all(same_shape(p, self.others_keep[s]) for p in parts))

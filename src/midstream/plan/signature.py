@@ -129,6 +129,8 @@ def canonical(query: Query) -> tuple[Query, dict[str, str]]:
 
 def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
     """Rename the aliases of a query throughout."""
+    if all(alias == name for alias, name in names.items()):
+        return query
     rename = partial(relabel, names=names)
     return replace(
         query,

@@ -43,9 +43,8 @@ class Drawn:
             return self
         return self.at(np.flatnonzero(mask))
 
-    def at(self, at: Words) -> Drawn:
-        """Select the rows at these places."""
-        places = pa.array(at) if self.payload else None
+    def at(self, at: Words | slice) -> Drawn:
+        """Select the rows at these places; a slice shares the memory of all."""
         return Drawn(
             self.row_hashes[at],
             tuple([codes[at] for codes in self.codes]),
@@ -53,7 +52,10 @@ class Drawn:
             tuple([found[at] for found in self.key_hashes]),
             {clock: words[at] for clock, words in self.valid_from.items()},
             {clock: words[at] for clock, words in self.valid_to.items()},
-            {name: values.take(places) for name, values in self.payload.items()},
+            {
+                name: values[at] if isinstance(at, slice) else values.take(pa.array(at))
+                for name, values in self.payload.items()
+            },
         )
 
 

@@ -195,7 +195,7 @@ class Living:
             drawn = self._of_rows(batch, numbers.view(np.uint64), keys, ())
             ends = [0, *np.searchsorted(numbers, [ref.first for ref in new[1:]]).tolist(), len(numbers)]
             for ref, begin, end in zip(new, ends, ends[1:], strict=False):
-                known = (1.0,), drawn if len(new) == 1 else drawn.at(np.arange(begin, end))
+                known = (1.0,), drawn if len(new) == 1 else drawn.at(slice(begin, end))
                 found[ref.name] = known
                 self.memory.keep(((ref.name,), self._text, 0), known)
         return together([known[1] for known in found.values() if known is not None])

@@ -50,7 +50,7 @@ def samples_of(
     query = relabel_query(observed.query, back)
     reading = _Reading(manifest, observed, query, store, seed, memory)
     livings = {alias: reading.living(alias) for alias in sorted(observed.labels)}
-    drawn = stratified(livings, {alias: _budget(query, alias, budget) for alias in livings})
+    drawn = stratified(livings, _budgets(query, budget))
     return Samples(query, drawn, _are_windows_needed(drawn), seed)
 
 
@@ -123,12 +123,14 @@ def _own_rows(manifest: Manifest, observed: Observed, spec: RowsSpec, label: str
     return OwnRows(filters.get(demand.filter, spec.lineage.filters[0]).mask, demand.size)
 
 
-def _budget(query: Query, alias: str, budget: int) -> int:
+def _budgets(query: Query, budget: int) -> Mapping[str, int]:
+    found = dict.fromkeys(query.aliases, budget)
     for predicate in query.predicates:
-        if not isinstance(predicate, EquiPredicate | BandPredicate) and alias in predicate.aliases():
+        if not isinstance(predicate, EquiPredicate | BandPredicate):
             # Every pair must be looked at.
-            budget = min(budget, isqrt(ASKED if asks_user(predicate.expression) else PAIRS))
-    return budget
+            most = isqrt(ASKED if asks_user(predicate.expression) else PAIRS)
+            found |= {alias: min(found[alias], most) for alias in predicate.aliases()}
+    return found
 
 
 def _are_windows_needed(drawn: Strata) -> bool:

@@ -62,15 +62,17 @@ def exchanges(plan: Plan) -> Iterator[tuple[Join, Join]]:
     >>> [other.notation() for _, other in exchanges(Join(Join(Leaf("A"), Leaf("B")), Leaf("C")))]
     ['((C B) A)', '((A C) B)']
     """
-    if not isinstance(plan, Join):
-        return
-    for inner, other in ((plan.left, plan.right), (plan.right, plan.left)):
-        if isinstance(inner, Join):
-            pair = Join(inner, other) if inner is plan.right else plan
-            yield pair, Join(Join(other, inner.right), inner.left)
-            yield pair, Join(Join(inner.left, other), inner.right)
-    yield from exchanges(plan.left)
-    yield from exchanges(plan.right)
+    waiting = [plan]
+    while waiting:
+        here = waiting.pop()
+        if not isinstance(here, Join):
+            continue
+        for inner, other in ((here.left, here.right), (here.right, here.left)):
+            if isinstance(inner, Join):
+                pair = Join(inner, other) if inner is here.right else here
+                yield pair, Join(Join(other, inner.right), inner.left)
+                yield pair, Join(Join(inner.left, other), inner.right)
+        waiting += here.right, here.left
 
 
 def _with(plan: Plan, pair: Join, other: Join) -> Plan:
