@@ -10,7 +10,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 project = html_title = "midstream"
 author = "the authors of midstream"
@@ -34,7 +34,7 @@ ANCHOR = re.compile(r'<a id="(\w+)"></a>')
 
 
 def plain(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Let what reStructuredText would read as markup stand for itself outside of code."""
+    """Escape the markup of reStructuredText in a docstring, outside of code."""
     for at, line in enumerate(lines):
         pieces = CODE.split(line)
         pieces[::2] = [re.sub(r"([|*])", r"\\\1", piece) for piece in pieces[::2]]
@@ -46,7 +46,16 @@ def anchored(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = ANCHOR.sub(r"(\1)=", source[0])
 
 
+def with_commands(app: Sphinx, page: str, source: list[str]) -> None:
+    """Put the reference of the command line into its page."""
+    if page == "docs/command_line":
+        from docs.command_reference import MARK, reference
+
+        source[0] = source[0].replace(MARK, reference())
+
+
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx before it reads anything."""
+    """Register the changes that Sphinx makes to docstrings and pages."""
     app.connect("autodoc-process-docstring", plain)
     app.connect("source-read", anchored)
+    app.connect("source-read", with_commands)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from docs.command_reference import prose, reference
 from midstream.cli.main import app
 from tests.docs.pages import PAGES, ROOT, Page
 
@@ -81,3 +82,17 @@ def test_a_command_that_is_not_there_is_found(line: str, missing: str | None) ->
 def test_pages_name_commands() -> None:
     readme = Page(Path(ROOT / "README.md"))
     assert sum(line.startswith("midstream ") for line in readme.code()) > 3
+
+
+def test_the_reference_has_every_command_with_its_arguments_options_and_examples() -> None:
+    sections = dict(re.findall(r"^### midstream (\S+)\n(.*?)(?=^##|\Z)", reference(), re.MULTILINE | re.DOTALL))
+    assert sections.keys() == COMMANDS.keys()
+    for name, command in COMMANDS.items():
+        terms = re.findall(r"^\| `([^ `]+)", sections[name], re.MULTILINE)
+        named = [one.metavar if one.param_type_name == "argument" else one.opts[0] for one in command.params]
+        assert sorted(terms) == sorted(word.split()[0].replace("|", r"\|") for word in named if word), name
+        assert (command.epilog or "").split("\n\n")[-1] in sections[name]
+
+
+def test_the_reference_quotes_options_and_escapes_markup() -> None:
+    assert prose("with --json, `a --b` and *") == "with `--json`, `a --b` and \\*"

@@ -27,3 +27,5 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     pages = [page for page in PAGES if page.name != "README.md"]
     assert [p.name for p in pages if not (tmp_path / "site" / p.name).with_suffix(".html").is_file()] == []
     assert "create_stream" in (tmp_path / "site" / "docs" / "api" / "index.html").read_text()
+    commands = (tmp_path / "site" / "docs" / "command_line.html").read_text()
+    assert 'id="midstream-migrate"' in commands and "--strategy" in commands

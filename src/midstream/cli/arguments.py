@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CommandGroup(Enum):
-    """The parts of `midstream --help`, in the order in which it prints them."""
+    """Groups of commands, in the order of `midstream --help`."""
 
     RUN = "Run a job"
     LOOK = "Look at a job"
@@ -27,19 +27,19 @@ class CommandGroup(Enum):
 
 @dataclass(frozen=True)
 class CommandPlace:
-    """Group in which `midstream --help` shows a command, and the `examples` at the end of its own help."""
+    """Help group of a command, and the examples at the end of the command's own help."""
 
     group: CommandGroup
     examples: tuple[str, ...]
 
     @property
     def epilog(self) -> str | None:
-        """Format the examples for typer, which starts a new line at each empty line; None without examples."""
+        """Format the examples for typer, which breaks lines only at empty lines; return None without examples."""
         return None if not self.examples else "\n\n".join(["Examples:", *self.examples])
 
 
 def placed(group: CommandGroup, *examples: str) -> Callable[[F], F]:
-    """Record the help group of a command's function, and examples that are whole command lines."""
+    """Decorate a command's function with a help group and examples; each example is a whole command line."""
 
     def place(function: F) -> F:
         function.__dict__["place"] = CommandPlace(group, examples)
@@ -55,13 +55,18 @@ def place_of(function: Callable[..., Any]) -> CommandPlace:
 
 
 CheckpointPath = Annotated[
-    str, typer.Argument(metavar="CKPT", help="The checkpoint of a job, or of a saved engine: a path or a URL.")
+    str, typer.Argument(metavar="CKPT", help="The checkpoint of a job or of a saved engine, as a path or a URL.")
 ]
 QueryName = Annotated[str, typer.Argument(metavar="QUERY", help="The name of a running query.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for programs, instead of text.")]
 WaitSeconds = Annotated[
     float | None,
-    typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for the job to carry it out, and show the outcome."),
+    typer.Option(
+        "--wait",
+        metavar="SECONDS",
+        min=0,
+        help="The longest time to wait for the outcome of the command. Default: no wait.",
+    ),
 ]
 
 
@@ -72,15 +77,19 @@ class Host(Enum):
     EMBEDDED = "embedded"
 
 
-Engine = Annotated[Host, typer.Option("--engine", help="Spark, or embedded: this one process, for folders of files.")]
+Engine = Annotated[
+    Host, typer.Option("--engine", help="The engine that runs the job: spark, or embedded, which is this process.")
+]
 EngineIfGiven = Annotated[
     Host | None,
-    typer.Option("--engine", help="Engine that is to run the job; without it that of the checkpoint, else Spark."),
+    typer.Option(
+        "--engine", help="The engine that will run the job. Default: the engine of the checkpoint, or else Spark."
+    ),
 ]
 AllowOperator = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow-operator", metavar="MODULE:CLASS", help="An operator of your own that may run; may be repeated."
+        "--allow-operator", metavar="MODULE:CLASS", help="Allow this operator of your own to run; may be repeated."
     ),
 ]
 AllowSource = Annotated[
@@ -88,13 +97,13 @@ AllowSource = Annotated[
     typer.Option(
         "--allow-source",
         metavar="FORMAT[:OPTION]",
-        help="A format or option of Spark that the job file may use; may be repeated.",
+        help="Allow the job file to use this format or option of Spark; may be repeated.",
     ),
 ]
 
 
 def named_values(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
-    """Parse arguments of the form NAME=VALUE, with JSON values or strings; refuse a name that is given twice.
+    """Parse arguments of the form NAME=VALUE, whose values are JSON or strings; refuse a repeated name.
 
     >>> named_values(["window=5", "column=paid"], "--option")
     {'window': 5, 'column': 'paid'}
@@ -102,7 +111,7 @@ def named_values(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
     pairs = [_named(text, option) for text in texts or ()]
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise WrongUse("a name is given more than once", place=option, remedy="give each name one value")
+        raise WrongUse("two values have the same name", place=option, remedy="give each name one value")
     return found
 
 
@@ -114,7 +123,7 @@ def _named(text: str, option: str) -> tuple[str, Any]:
 
 
 def json_or_text(text: str) -> Any:
-    """Parse a value as JSON, or return the text if it is not JSON.
+    """Parse a text as JSON, or return the text if it is not JSON.
 
     >>> json_or_text("6"), json_or_text("auto")
     (6, 'auto')

@@ -31,10 +31,10 @@ def calibrate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure what operations of a join cost on this machine: the optimizer weighs plans by these costs.
+    """Measure the costs of a join's operations on this machine, by which the optimizer compares plans.
 
-    It takes about a minute, and the machine must be otherwise idle. Without it the optimizer uses its default costs,
-    and corrects them by the steps of the running job.
+    The measurement takes about a minute, and the machine must be otherwise idle. Without a calibration, the optimizer
+    uses default costs, and corrects them by the measured times of the job's steps.
     """
     from midstream.lab.timed_runs import RUNS, timed_runs
     from midstream.optimizer.cost.calibration import fitted, units_to_json

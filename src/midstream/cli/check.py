@@ -27,10 +27,10 @@ def check(
     allow_source: AllowSource = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether a job can run: its streams, queries, plans, sinks, settings and checkpoint, all at once.
+    """Find all faults in the streams, queries, plans, sinks, settings and checkpoint of a job before it runs.
 
-    It starts no job, writes no file and needs no Spark. `midstream run` makes the same checks first. The exit code is 2
-    if there is a fault.
+    The command starts no job, writes no file and needs no Spark. `midstream run` makes the same checks first. The exit
+    code is 2 if there is a fault.
     """
     job, found = looked_at(job_file, engine, allow_operator, allow_source)
     if as_json:
@@ -51,9 +51,9 @@ def check(
 def looked_at(
     path: Path, engine: Host | None, operators: list[str] | None, sources: list[str] | None
 ) -> tuple[JobFile | None, CheckedJob]:
-    """Read and check a job file, and allow from then on what the command line allows.
+    """Read and check a job file, and allow the operators and sources that the command line names.
 
-    Returns: the job, or None if it cannot be read, and what the check found.
+    Returns: the job, or None if it cannot be read, and the findings of the check.
     """
     from midstream.cli.checked_job import CheckedJob, checked_job
     from midstream.model.allowed import allow_operators, allow_sources
@@ -92,7 +92,7 @@ def _by_line(faults: list[MidstreamError]) -> list[MidstreamError]:
 
 
 def refuse(found: CheckedJob, quiet: bool = False) -> None:
-    """Raise the faults of a job, if any: one fault as it is, several as one error."""
+    """Raise the faults of a job, if any; combine several faults into one error."""
     from midstream.model.errors import SinkError, WriteError
     from midstream.sql.job_file import JobFileError
 

@@ -59,10 +59,10 @@ _PLACES = {
 
 @dataclass
 class CheckedJob:
-    """Findings about a job file: `faults`, each with its place, and `warnings`, which name likely slips.
+    """Findings about a job file: `faults`, each with its place, and `warnings`, which name likely mistakes.
 
-    Only Spark can read the columns of the streams in `unknown`, so the queries over them (`unchecked`) were not
-    checked.
+    Only Spark can read the columns of the streams in `unknown`, so the check leaves out the queries over these streams
+    (`unchecked`).
     """
 
     faults: list[MidstreamError] = field(default_factory=list)
@@ -72,7 +72,7 @@ class CheckedJob:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """Record a `MidstreamError` raised within as a fault of this place; report equal faults once."""
+        """Record a `MidstreamError` from the `with` block as a fault at this place; record equal faults once."""
         try:
             yield
         except MidstreamError as error:
@@ -83,9 +83,9 @@ class CheckedJob:
 
 
 def checked_job(job: JobFile, embedded: bool, unread: Collection[Keys] = ()) -> CheckedJob:
-    """Find all faults of a job that its files show. It writes nothing and does not need Spark.
+    """Find the faults of a job before it starts. The check writes nothing and does not need Spark.
 
-    `unread` are the faulty keys that the reader of the file found, for which the job has defaults.
+    `unread` names the keys of the file whose values are faulty; the job has default values for these keys.
     """
     check = _Check(job, embedded, unread)
     check.settings()
@@ -295,9 +295,9 @@ _MOST_FAULTS = 32
 
 
 def faults_of(sql: str, bind: Callable[[str], object]) -> list[LanguageError]:
-    """Return every fault of a query's text, by putting NULL in the place of each faulty name or call.
+    """Find every fault in a query's SQL: replace each faulty name or call by NULL, and parse the SQL again.
 
-    An error that only follows from an earlier fault is not a fault of its own.
+    An error that only follows from an earlier fault is left out.
 
     >>> from midstream.sql.parse import parse_query
     >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")

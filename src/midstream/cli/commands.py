@@ -29,15 +29,15 @@ from midstream.state.store.places import located
 
 
 def verbs() -> dict[str, Callable[..., None]]:
-    """Make a function for each kind of command that users give; the key is its name on the command line."""
+    """Make a function for each command that users can send to a job; the key is the command's name."""
     return {verb: _function_of(verb, kind, inputs) for verb, (kind, inputs) in offered().items()}
 
 
 class Commands(TyperGroup):
-    """The group of all commands; a command that it does not know may be of another package."""
+    """Group of all commands; it loads commands of other packages only for an unknown name or a list of names."""
 
     def get_command(self, ctx: Any, name: str) -> Any:
-        """Return the command of a name, or None."""
+        """Return the command with this name, or None if there is none."""
         if name not in self.commands:
             self._take_in_others()
         return super().get_command(ctx, name)
@@ -57,7 +57,7 @@ class Commands(TyperGroup):
 
 
 def add_to(app: typer.Typer, name: str, function: Callable[..., Any]) -> None:
-    """Add a command in its place; each paragraph of its help is one line, so a terminal of any width wraps it well."""
+    """Add a command to its help group; join each paragraph of its help into one line, which any terminal can wrap."""
     place, text = place_of(function), getdoc(function) or ""
     paragraphs = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
     app.command(name, help=paragraphs, rich_help_panel=place.group.value, epilog=place.epilog)(function)
@@ -70,7 +70,7 @@ def _function_of(verb: str, kind: type[StepCommand], inputs: tuple[Input, ...]) 
     def give(path: str, wait: float | None, as_json: bool, **given: Any) -> None:
         meant = [one for flag, one in others.items() if given[flag]]
         if len(meant) > 1:
-            raise typer.BadParameter(f"NAME can be only one of: {', '.join(f'--{flag}' for flag in others)}")
+            raise typer.BadParameter(f"give only one of these options: {', '.join(f'--{flag}' for flag in others)}")
         read = {one.name: _read(one, given) for one in inputs}
         values = {name: value for name, value in read.items() if value is not None}
         command = meant[0](*values.values()) if meant else kind(**values)
@@ -139,7 +139,7 @@ def _read(one: Input, options: Mapping[str, Any]) -> Any:
         own = {part.name: text for part in one.prompt.parts if (text := options[_word(part)]) is not None}
         values = named_values(given, one.option) if given else {}
         if twice := [name for name in own if name in values]:
-            raise WrongUse(f"{twice[0]} is given more than once", place=one.option, remedy="give each name one value")
+            raise WrongUse(f"{twice[0]} has more than one value", place=one.option, remedy="give each name one value")
         values |= own
         if isinstance(values.get("path"), str):  # A job may run in another folder than this one.
             values["path"] = located(values["path"])

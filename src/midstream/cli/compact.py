@@ -16,14 +16,15 @@ def compact(
     path: CheckpointPath,
     query: Annotated[
         str | None,
-        typer.Argument(metavar="QUERY", help="One query; without it, all queries whose results are Parquet files."),
+        typer.Argument(metavar="QUERY", help="One query. Default: all queries whose results are Parquet files."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Merge the many small files of results into a few large files, in a folder next to the sink's.
+    """Merge the small result files into a few large files, in a folder next to the folder of the sink.
 
-    The job may be running, and nothing in the sink's own folder changes. PATH.merged/current has the rows of all steps
-    so far, each once. The next run replaces this folder atomically. Run it as often as readers want newer rows.
+    The job may be running. The command changes nothing in the folder of the sink, PATH. The folder PATH.merged/current
+    contains each row of all steps so far once. The next run of the command replaces this folder atomically. Run the
+    command again when readers need newer rows.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.pipeline.merge_results import Merging, merge_results

@@ -22,13 +22,15 @@ def dashboard(
         typer.Argument(metavar="CKPT...", help="The checkpoints of jobs, or of saved engines: paths or URLs."),
     ],
     host: Annotated[
-        str, typer.Option("--host", help="The address to listen on; without it, only this machine can connect.")
+        str, typer.Option("--host", help="The address to listen on. With the default, only this machine can connect.")
     ] = ("127.0.0.1"),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free port.")] = 8765,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0 means any free port.")
+    ] = 8765,
     control: Annotated[
         bool,
         typer.Option(
-            "--control", help="Take commands from everyone who has the token, which is in the printed address."
+            "--control", help="Accept commands from anyone with the token. The printed address contains the token."
         ),
     ] = False,
     token: Annotated[
@@ -36,7 +38,7 @@ def dashboard(
         typer.Option(
             "--token",
             envvar="MIDSTREAM_TOKEN",
-            help="The token of --control; without it, the dashboard makes a random token.",
+            help="The token of --control. Default: a random token.",
         ),
     ] = None,
     allow_host: Annotated[
@@ -48,9 +50,9 @@ def dashboard(
         ),
     ] = None,
 ) -> None:
-    """Show plans, migrations, decisions and steps of jobs in the browser, also of jobs that have ended.
+    """Show the plans, migrations, decisions and steps of running or ended jobs in the browser.
 
-    It reads the checkpoints and nothing else, and changes nothing without --control. It serves until it is interrupted.
+    The dashboard reads only the checkpoints, and changes nothing without --control. Control+C ends it.
     """
     from midstream.dashboard.safety import access
     from midstream.dashboard.server import Dashboard

@@ -32,7 +32,7 @@ def demo(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", metavar="DIR", help="The folder for all files; the demo replaces those of an earlier run."
+            "--out", metavar="DIR", help="The folder for all files; the demo replaces the files of an earlier run."
         ),
     ] = Path("midstream-demo"),
     weeks: Annotated[
@@ -41,17 +41,19 @@ def demo(
     cores: Annotated[int, typer.Option("--cores", min=1, help="Cores to use.")] = 2,
     dashboard: Annotated[
         bool,
-        typer.Option("--dashboard", help="Run a job without end and without Spark, and open its page in the browser."),
+        typer.Option("--dashboard", help="Run an endless job without Spark, and print the address of its dashboard."),
     ] = False,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="The dashboard's port; 0 takes any free port.")
+        int, typer.Option("--port", min=0, max=65535, help="The dashboard's port; 0 means any free port.")
     ] = 8765,
-    pace: Annotated[float, typer.Option("--pace", min=0, help="The seconds of a step, with --dashboard.")] = 1.0,
+    pace: Annotated[
+        float, typer.Option("--pace", min=0, help="With --dashboard: the seconds from one step to the next step.")
+    ] = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Replay the flights of 2013 through Spark, change plans in mid-run, and check the answers against DuckDB.
+    """Replay the flights of 2013 through Spark, change plans during the run, and check the answers with DuckDB.
 
-    With --dashboard a job over the flights runs without Spark, and you can watch and change it in the browser.
+    With --dashboard, a job over the flights runs without Spark. You can watch and change the job in the browser.
     """
     from midstream.demo.flights import read_streams
 
@@ -71,9 +73,9 @@ def demo(
     wrong = [act["act"] for act in acts if not act["equal"]]
     if wrong:
         raise Failed(
-            f"the answer differs from DuckDB's: {', '.join(wrong)}",
+            f"the answers of these acts differ from DuckDB's answers: {', '.join(wrong)}",
             place=str(out),
-            remedy="report it, with this folder",
+            remedy="report this fault, and attach the folder",
         )
     if not as_json:
         total = sum(act["rows"] for act in acts)
@@ -121,14 +123,18 @@ def _play(
 
 def _clear(out: Path) -> None:
     if out.exists() and not (out.is_dir() and ((out / MARK).exists() or not any(out.iterdir()))):
-        raise WrongUse("the folder has files of its own", place=str(out), remedy="name another folder with --out DIR")
+        raise WrongUse(
+            "the folder has files that the demo did not write",
+            place=str(out),
+            remedy="name another folder with --out DIR",
+        )
     shutil.rmtree(out, ignore_errors=True)
     try:
         out.mkdir(parents=True)
         (out / MARK).touch()
     except OSError as error:
         raise WrongUse(
-            f"cannot make the folder: {error.strerror}", place=str(out), remedy="name another one with --out DIR"
+            f"cannot make the folder: {error.strerror}", place=str(out), remedy="name another folder with --out DIR"
         ) from error
 
 

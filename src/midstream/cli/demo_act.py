@@ -31,9 +31,9 @@ def show_act(
     rehearsals: Mapping[str, Sequence[float]],
     folder: Path,
 ) -> None:
-    """Print the outcome of an act, and whether DuckDB has the same answer.
+    """Print the outcome of an act, and whether DuckDB gives the same answer.
 
-    `rehearsals` has the seconds of each of its steps without Spark, by the optimizer's mode.
+    `rehearsals` maps each mode of the optimizer to the seconds of the act's steps without Spark.
     """
     if act.is_optimized:
         _show_reviews(span, figures)

@@ -15,13 +15,16 @@ from midstream.cli.output import print_json, print_table, progress_bar, say
 def doctor(
     path: CheckpointPath,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Repair all that it can without loss; the job must not run.")
+        bool,
+        typer.Option(
+            "--repair", help="Repair all faults that can be repaired without loss. The job must not be running."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read all of a checkpoint and its sinks, and say what is wrong, where, and how to repair it.
+    """Examine a whole checkpoint and its sinks, and report each fault with its place and remedy.
 
-    The exit code is 0 if no finding does harm, and 1 otherwise.
+    The exit code is 0 if no fault is harmful, and 1 otherwise.
     """
     from midstream.pipeline.doctor import examine
     from midstream.pipeline.doctor.examination import CHECKS

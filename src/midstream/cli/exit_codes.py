@@ -17,11 +17,11 @@ from midstream.model.spark_cause import spark_cause
 
 
 class WrongUse(MidstreamError):
-    """The command or an argument is wrong: exit code 2."""
+    """Error for a wrong command or a wrong argument; the exit code is 2."""
 
 
 def folder_made(path: Path) -> Path:
-    """Make a folder before the work begins; raise `WriteError` if that fails."""
+    """Make a folder and its parents; raise `WriteError` if this fails."""
     from midstream.state.store.disk import cannot_write
 
     try:
@@ -32,7 +32,7 @@ def folder_made(path: Path) -> Path:
 
 
 class Failed(MidstreamError):
-    """A valid command that failed: exit code 1."""
+    """Error for a valid command that failed; the exit code is 1."""
 
 
 _WRONG_USE = (WrongUse, LanguageError, PlanError, QueryError, StrategyError, InputError, NoCheckpointError)
@@ -56,7 +56,7 @@ def failure_text(error: Exception) -> tuple[str, int]:
 
 
 def essence(error: Exception) -> str:
-    r"""Extract the most useful line of an error: Spark puts a worker's whole traceback into its message.
+    r"""Extract the most useful line of an error; a message of Spark may contain the traceback of a worker.
 
     >>> essence(RuntimeError("Thrown by it:\nTraceback (most recent call last)\n  File x\nKeyError: 'k'\n\tat Java"))
     "KeyError: 'k'"

@@ -25,15 +25,14 @@ def explain(
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Show operators, states, slices and nodes, in the words of the papers."),
+        typer.Option("--verbose", help="Show operators, states, slices and nodes, in the terms of the papers."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a running query's plan as a tree, with the rows and the work of each part.
 
-    The rows are those that go in and out and those that the part keeps. Work is the share of all pairs of rows that the
-    plan compared. --verbose or --analyze shows the operators instead, with the chain of queries that share rows and
-    joins.
+    For each part, the tree shows the rows in, the rows out, the kept rows, and the share of all compared pairs of rows.
+    With --verbose or --analyze, the tree shows the operators, and the chain of queries that share rows and joins.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.explain import explain as explain_query

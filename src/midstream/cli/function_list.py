@@ -13,12 +13,14 @@ from midstream.cli.output import print_json, print_table, say
 
 @placed(CommandGroup.TOOLS, "midstream functions", "midstream functions --json")
 def functions(
-    name: Annotated[str | None, typer.Argument(help="Show the whole documentation of this function.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show the whole documentation of this function.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the functions that queries can call, with the documentation of those that installed packages bring.
+    """List the functions that queries can call, and the documentation of functions from installed packages.
 
-    The page docs/functions.md has an example of each function of midstream's own.
+    The page docs/functions.md has an example of each built-in function.
     """
     from midstream.expr.functions import CATALOGUE, INTERNAL, brought_functions
 
@@ -26,11 +28,13 @@ def functions(
     if name is not None and name.lower() not in found:
         if name.lower() in own:
             raise WrongUse(
-                f"{name!r} is a function of midstream's own",
+                f"{name!r} is a built-in function without further documentation",
                 place="NAME",
-                remedy="read its example in docs/functions.md",
+                remedy="read the example in docs/functions.md",
             )
-        raise WrongUse(f"there is no function {name!r}", place="NAME", remedy="midstream functions lists all functions")
+        raise WrongUse(
+            f"there is no function {name!r}", place="NAME", remedy="list all functions with: midstream functions"
+        )
     listed = [
         {"name": one, "package": type(function).__module__, "documentation": function.documentation()}
         for one, function in found.items()

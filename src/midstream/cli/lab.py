@@ -26,23 +26,21 @@ REPORT = "lab.md"
 @placed(CommandGroup.TOOLS, "midstream lab --quick --out build/lab")
 def lab(
     name: Annotated[
-        str | None, typer.Argument(metavar="FIGURE", help="One figure, such as zhu_10; without it, all figures.")
+        str | None, typer.Argument(metavar="FIGURE", help="One figure, such as zhu_10. Default: all figures.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Use smaller ranges: all figures take at most five minutes.")
+        bool, typer.Option("--quick", help="Measure smaller ranges, so that all figures take at most five minutes.")
     ] = False,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder for CSV and PNG files.")] = Path("lab"),
     report_to: Annotated[
         Path | None,
-        typer.Option(
-            "--report", metavar="FILE", help=f"The file for the page about all figures. Default: DIR/{REPORT}"
-        ),
+        typer.Option("--report", metavar="FILE", help=f"The file for the report on all figures. Default: DIR/{REPORT}"),
     ] = None,
     redraw: Annotated[
-        bool, typer.Option("--redraw", help="Draw and judge again from the CSV files in DIR; measure nothing.")
+        bool, typer.Option("--redraw", help="Draw and judge from the CSV files that are already in DIR.")
     ] = False,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="The number of processes that draw.")] = 2,
-    list_only: Annotated[bool, typer.Option("--list", help="Only list the figures.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="The number of processes that draw figures.")] = 2,
+    list_only: Annotated[bool, typer.Option("--list", help="List the figures, and draw nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Redraw the papers' figures on the real engine under a virtual processor, and judge the papers' claims.
@@ -79,7 +77,7 @@ def lab(
         raise failures[name]
     if failures:
         reasons = "; ".join(f"{failed}: {error}" for failed, error in failures.items())
-        raise Failed(f"{len(failures)} figures could not be drawn: {reasons}", remedy="run them one by one")
+        raise Failed(f"cannot draw {len(failures)} figures: {reasons}", remedy="draw the figures one by one")
 
 
 def _run(

@@ -40,7 +40,7 @@ OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 app = typer.Typer(
     cls=Commands,
     name="midstream",
-    help="Streaming joins, on Spark or in one process, whose plans change while they run.",
+    help="Run streaming joins on Spark or in one process, and change their plans while they run.",
     epilog="Each command shows examples: midstream COMMAND --help. With --json a command prints one JSON value.",
     no_args_is_help=True,
     add_completion=True,
@@ -86,7 +86,7 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def _options(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass
@@ -101,7 +101,7 @@ def _commands() -> Callable[..., Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrong use, 130 interrupted.
 
-    A failure is one message on stderr that names the place and the remedy. It shows a traceback only if
+    A failure prints one message on stderr, with the place and the remedy. A traceback appears only if
     `MIDSTREAM_TRACEBACK` is set.
     """
     for stream in (sys.stdout, sys.stderr):

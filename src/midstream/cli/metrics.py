@@ -22,14 +22,15 @@ def metrics(
     path: CheckpointPath,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write to this file, and replace it atomically."),
+        typer.Option("--out", metavar="FILE", help="Write the metrics to this file."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a job's figures in Prometheus's text format: steps, rows, lags, times by phase, state, results.
+    """Print a job's metrics in the text format of Prometheus: steps, rows, lags, times by phase, state, results.
 
-    With --out the command replaces the file atomically, so a collector never reads half of the file. Name the file
-    something.prom, in the folder of node_exporter's --collector.textfile.directory, and run the command by a timer.
+    With --out the command replaces the file atomically, so a collector never reads half of the file. For node_exporter,
+    write a file with the ending .prom into the folder of --collector.textfile.directory, and run the command from a
+    timer.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.explain.prometheus import prometheus_text

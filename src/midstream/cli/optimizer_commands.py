@@ -23,14 +23,15 @@ def optimize(
     path: CheckpointPath,
     query: Annotated[
         str,
-        typer.Argument(metavar="QUERY", help="One query; without it, all queries that have no settings of their own."),
+        typer.Argument(metavar="QUERY", help="One query. Default: all queries without settings of their own."),
     ] = "",
     mode: Annotated[
         str | None,
         typer.Option(
             "--mode",
             metavar="M",
-            help="off, suggest (report better plans), ask, or auto (change plans by itself). Default: the job's.",
+            help="off, suggest (report better plans), ask (propose them), or auto (change plans). "
+            "Default: the job's mode.",
         ),
     ] = None,
     policy: Annotated[
@@ -47,12 +48,12 @@ def optimize(
         typer.Option(
             "--weight",
             metavar="NAME=NUMBER",
-            help="A weight to mix costs, such as work=1 and memory=0.01; may be repeated.",
+            help="The weight of a cost in a sum of costs, such as memory=0.01; may be repeated.",
         ),
     ] = None,
     allow: Annotated[
         list[str] | None,
-        typer.Option("--allow", metavar="PLAN|STRATEGY", help="Take only these plans and strategies; may be repeated."),
+        typer.Option("--allow", metavar="PLAN|STRATEGY", help="Allow only this plan or strategy; may be repeated."),
     ] = None,
     review: Annotated[
         str, typer.Option("--review", metavar="DURATION", help="The time between two reviews of a plan, in event time.")
@@ -60,19 +61,23 @@ def optimize(
     effort: Annotated[
         float,
         typer.Option(
-            "--effort", metavar="SHARE", help="The time that long reviews may take, as a share of the queries' work."
+            "--effort", metavar="SHARE", help="The limit on the time of long reviews, as a share of the queries' work."
         ),
     ] = 0.03,
     horizon: Annotated[
-        str | None, typer.Option("--horizon", metavar="DURATION", help="The time for which you expect a gain to last.")
+        str | None, typer.Option("--horizon", metavar="DURATION", help="How long you expect a gain to last.")
     ] = None,
     quiet: Annotated[
         list[str] | None,
-        typer.Option("--quiet", metavar="HH:MM-HH:MM", help="Change nothing at these hours, UTC; may be repeated."),
+        typer.Option(
+            "--quiet",
+            metavar="HH:MM-HH:MM",
+            help="Hours (UTC) at which the optimizer changes nothing; may be repeated.",
+        ),
     ] = None,
     lanes: Annotated[
         str | None,
-        typer.Option("--lanes", metavar="M", help="The mode for the number of lanes. Default: that of --mode."),
+        typer.Option("--lanes", metavar="M", help="The mode for the number of lanes. Default: the mode of --mode."),
     ] = None,
     calibration: Annotated[
         Path | None,
@@ -85,7 +90,7 @@ def optimize(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set what the optimizer may do with a query, or with all: nothing, suggest plans, ask, or change plans itself."""
+    """Set the mode, the policy and the limits of the optimizer for one query or for all queries."""
     from midstream.commands.optimize import Optimize
     from midstream.pipeline.calibration_file import unit_costs
     from midstream.proposals.settings import settings_of_values
@@ -117,12 +122,12 @@ def plans(
         typer.Option(
             "--chart",
             metavar="FILE",
-            help="Draw the best plan of each region, and the regions that the streams have been in.",
+            help="Draw the policy's chart of the best plans into this file, with the path of the streams.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the possible plans of a query: the cost of each, why it is chosen or not, and the cost of a change.
+    """Show the possible plans of a query, their costs, the reason for or against each plan, and the cost of a change.
 
     The figures come from the job's newest step; the command changes nothing.
     """

@@ -19,7 +19,7 @@ WIDE = 200
 
 @cache
 def terminal() -> Console:
-    """Return the one `rich` console on stdout, so that text and a progress bar do not overwrite each other."""
+    """Return the shared `rich` console on stdout, which keeps text and a progress bar apart."""
     from rich.console import Console
 
     out = Console(highlight=False)
@@ -29,18 +29,18 @@ def terminal() -> Console:
 
 
 def say(text: str, bold: bool = False) -> None:
-    """Print a text, broken between words on a terminal and nowhere else."""
+    """Print a text; wrap it between words only on a terminal."""
     terminal().print(text, style="bold" if bold else None, markup=False, soft_wrap=not terminal().is_terminal)
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
-    """Print one JSON value to stdout, as ASCII unless stdout takes all of Unicode."""
+    """Print one JSON value to stdout, as ASCII if the encoding of stdout is not Unicode."""
     takes_all = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
     sys.stdout.write(json.dumps(value, indent=indent, ensure_ascii=not takes_all, default=str) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table, with columns of numbers set to the right; print nothing without rows."""
+    """Print a table with right-aligned columns of numbers; print nothing if there are no rows."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -72,7 +72,7 @@ def cell_text(value: Any) -> str:
 
 
 def fields_text(value: dict[str, Any], *without: str) -> str:
-    """Format the fields that have a value, as one line.
+    """Format the fields that are not empty, as one line.
 
     >>> fields_text({"query": "q", "plan": None, "options": {}, "together": False, "lanes": 0}, "id")
     'query q, lanes 0'
@@ -83,7 +83,7 @@ def fields_text(value: dict[str, Any], *without: str) -> str:
 
 
 def progress_line(quiet: bool = False, *more: ProgressColumn) -> Progress:
-    """Make a progress line for work without a known end; silent if stdout is not a terminal."""
+    """Make a progress line for work of unknown length; it shows nothing if stdout is not a terminal."""
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
     silent = quiet or not sys.stdout.isatty()
@@ -93,7 +93,7 @@ def progress_line(quiet: bool = False, *more: ProgressColumn) -> Progress:
 
 @contextmanager
 def busy(doing: str, quiet: bool = False) -> Iterator[None]:
-    """Show that work is under way, and for how long; silent if stdout is not a terminal."""
+    """Show the elapsed time while work is under way; show nothing if stdout is not a terminal."""
     from rich.progress import TimeElapsedColumn
 
     with progress_line(quiet, TimeElapsedColumn()) as progress:
@@ -103,7 +103,7 @@ def busy(doing: str, quiet: bool = False) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[Progress]:
-    """Show a progress display that stays silent when stdout is not a terminal."""
+    """Show a progress bar; show nothing if stdout is not a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     silent = quiet or not sys.stdout.isatty()

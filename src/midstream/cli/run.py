@@ -41,41 +41,45 @@ POLL_SECONDS = 0.2
 )
 def run(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", dir_okay=False)],
-    once: Annotated[bool, typer.Option("--once", help="Stop when all present input has been read.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Read all present input, then stop.")] = False,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="DURATION", help="The least time between the beginnings of two steps.")
+        str,
+        typer.Option(
+            "--interval",
+            metavar="DURATION",
+            help="The minimum time from the beginning of one step to the beginning of the next step.",
+        ),
     ] = "1 second",
     cores: Annotated[
         str, typer.Option("--cores", metavar="N", help="The number of cores to use on this machine; * for all cores.")
     ] = "*",
     master: Annotated[
-        str | None, typer.Option("--master", metavar="URL", help="A Spark master to run on instead of this machine.")
+        str | None, typer.Option("--master", metavar="URL", help="The Spark master to run on. Default: this machine.")
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option(
-            "--memory", metavar="SIZE", help="Limit of the memory of each process that joins, such as '4 GB'."
-        ),
+        typer.Option("--memory", metavar="SIZE", help="The memory limit of each process that joins, such as '4 GB'."),
     ] = None,
     engine: Engine = Host.SPARK,
     take_over: TakeOver = False,
     allow_operator: AllowOperator = None,
     allow_source: AllowSource = None,
     fail_on_late: Annotated[
-        bool, typer.Option("--fail-on-late", help="With --once: end with 1 if rows came late.")
+        bool, typer.Option("--fail-on-late", help="With --once: end with exit code 1 if there are late rows.")
     ] = False,
     fail_on_dead_letters: Annotated[
-        bool, typer.Option("--fail-on-dead-letters", help="With --once: end with 1 if there are dead letters.")
+        bool,
+        typer.Option("--fail-on-dead-letters", help="With --once: end with exit code 1 if there are dead letters."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a job until you interrupt it, or with --once until it has read all its input.
 
-    It first reports the faults that `midstream check` finds. A job that ran before continues where it stopped, also
-    with other plans, lanes or queries. While it runs, it takes commands from its checkpoint: stop, migrate, add,
-    change, drop, table, spread, rescale, optimize and others. Only the engine that began a checkpoint can continue it.
-    Operators of your own run only if --allow-operator names them, or an installed package declares them. Formats and
-    options of Spark that load code or touch other files run only if --allow-source names them.
+    The command first makes the checks of `midstream check`. A job that ran before continues where it stopped, even with
+    other plans, lanes or queries. A running job takes commands from its checkpoint: stop, migrate, add, change, drop,
+    table, spread, rescale, optimize and others. Only the engine that began a checkpoint can continue it. Operators of
+    your own run only if --allow-operator names them, or an installed package declares them. Formats and options of
+    Spark that load code or touch other files run only if --allow-source names them.
     """
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
@@ -87,7 +91,7 @@ def run(
     most = None if memory is None else parse_size(memory, "--memory")
     if (fail_on_late or fail_on_dead_letters) and not once:
         option = "--fail-on-late" if fail_on_late else "--fail-on-dead-letters"
-        raise WrongUse(f"{option} needs an end to look at", place=option, remedy="give --once too")
+        raise WrongUse(f"{option} works only with --once", place=option, remedy="add --once")
     job, found = looked_at(job_file, engine, allow_operator, allow_source)
     refuse(found)
     if job is None:
@@ -141,9 +145,7 @@ def _fail_on(lost: Mapping[Source, LostRows], late: bool, dead_letters: bool) ->
     for source, one in lost.items():
         if one.rows > 0 and (late if source[0] == LATE else dead_letters):
             option = "--fail-on-late" if source[0] == LATE else "--fail-on-dead-letters"
-            raise Failed(
-                one.text(source), place=option, remedy="correct these rows; the results are complete without them"
-            )
+            raise Failed(one.text(source), place=option, remedy="correct these rows; the results lack only these rows")
 
 
 def _run_on_spark(
@@ -225,9 +227,11 @@ def _threads(cores: str) -> int:
 
 def _check_cores(cores: str, master: str | None, engine: Host) -> None:
     if engine is Host.EMBEDDED and master is not None:
-        raise WrongUse("the embedded engine has no Spark master", place="--master", remedy="leave it out")
+        raise WrongUse("the embedded engine does not use a Spark master", place="--master", remedy="leave out --master")
     if cores != "*" and not (cores.isascii() and cores.isdigit() and int(cores)):
-        raise WrongUse(f"{cores!r} is not a number of cores", place="--cores", remedy="give one, or * for all of them")
+        raise WrongUse(
+            f"{cores!r} is not a number of cores", place="--cores", remedy="give a number, or * for all cores"
+        )
 
 
 @contextmanager

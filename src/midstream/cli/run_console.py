@@ -19,9 +19,9 @@ PLAIN_EVERY = 10.0
 
 
 class RunConsole:
-    """Print the progress of a running job; use it as a context manager. `quiet` prints nothing.
+    """Console that prints the progress of a running job; use it as a context manager. With `quiet` it prints nothing.
 
-    On a terminal the console overwrites its last line, which says what the job is `doing` until the first step begins.
+    On a terminal the console overwrites its last line. Until the first step begins, this line shows the text `doing`.
     Elsewhere the console prints a line after a step, at most every 10 seconds.
     """
 
@@ -43,7 +43,7 @@ class RunConsole:
         self._line.stop()
 
     def begin(self, doing: str) -> None:
-        """Print what the job does from now on, until its first step is done."""
+        """Print the text that describes the job until its first step is done."""
         self._doing, self._due = doing, time.monotonic() + PLAIN_EVERY
         if self._in_place:
             self._line.update(self._task, description=doing)
@@ -51,13 +51,13 @@ class RunConsole:
             say(doing)
 
     def lost(self, before: Mapping[Source, LostRows]) -> None:
-        """Report lost rows that were not reported before."""
+        """Watch for lost rows; `before` has the rows that were already lost."""
         from midstream.pipeline.lost_rows import LostRowsWatch
 
         self._lost = LostRowsWatch(before)
 
     def report(self, running: Reported, delayed: StepDelayed | None = None) -> None:
-        """Print the news of a running job, whose current step may be `delayed`."""
+        """Print the new events and the progress of a running job, and the event of a `delayed` step."""
         from midstream.explain.event_sentence import event_lines, event_sentence
         from midstream.explain.life_line import life_line
         from midstream.pipeline.journal import is_news

@@ -13,10 +13,12 @@ from midstream.cli.output import busy, print_json, say
 TakeOver = Annotated[
     bool,
     typer.Option(
-        "--take-over", help="Take over a checkpoint from another process, which then ends with its next step."
+        "--take-over", help="Take over the checkpoint from another process; the other process ends at its next step."
     ),
 ]
-StepOrName = Annotated[str, typer.Argument(metavar="STEP", help="A kept step (the last ten are), or a savepoint.")]
+StepOrName = Annotated[
+    str, typer.Argument(metavar="STEP", help="The number of one of the last ten steps, or the name of a savepoint.")
+]
 
 
 @placed(CommandGroup.RECOVER, "midstream savepoint ckpt before-sale")
@@ -25,8 +27,11 @@ def savepoint(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The name of the savepoint: a letter, then letters, digits, - and _.")
     ],
-    step: Annotated[int | None, typer.Option("--step", metavar="N", help="A kept step instead of the newest.")] = None,
-    drop: Annotated[bool, typer.Option("--drop", help="Forget the savepoint of this name.")] = False,
+    step: Annotated[
+        int | None,
+        typer.Option("--step", metavar="N", help="Keep this step, one of the last ten. Default: the newest step."),
+    ] = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Drop the savepoint with this name.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Keep a step of a job under a name, until you drop the savepoint. The job may be running."""
@@ -35,7 +40,7 @@ def savepoint(
     checkpoint = OpenCheckpoint.of(path)
     if drop:
         if step is not None:
-            raise WrongUse("to drop a savepoint, name it", place="--step", remedy="leave out --step")
+            raise WrongUse("--drop cannot be used together with --step", place="--step", remedy="leave out --step")
         checkpoint.drop_savepoint(name)
         value: dict[str, str | int] = {"dropped": name}
         said = f"dropped savepoint {name}"
@@ -56,14 +61,17 @@ def fork(
     sink: Annotated[
         list[str] | None,
         typer.Option(
-            "--sink", metavar="QUERY=DIR", help="A folder for results instead of NEW/results; may be repeated."
+            "--sink",
+            metavar="QUERY=DIR",
+            help="The folder for the results of a query. Default: below NEW/results. May be repeated.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start another job from a step of this job, in a checkpoint of its own. This job does not change.
+    """Make a new job from a step of this job, in a new checkpoint. This job does not change.
 
-    Results go below the new checkpoint, or into the folders of --sink. The new job does not inherit this job's sinks.
+    The new job writes results below the new checkpoint, or into the folders of --sink, and never into the sinks of this
+    job.
     """
     from midstream.pipeline.opened import OpenCheckpoint
 
@@ -85,10 +93,10 @@ def fork(
 
 @placed(CommandGroup.RECOVER, "midstream rewind ckpt before-sale", "midstream rewind ckpt 120")
 def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, as_json: AsJson = False) -> None:
-    """Go back to an older step of a job that does not run. The job gives up later steps, and takes their results back.
+    """Go back to an older step of a job that is not running. The job gives up later steps and removes their results.
 
-    When you start the job again, it repeats those steps with the rows that its sources still have. It also takes the
-    commands that were given since. A function sink cannot take results back: it is called again with the same steps.
+    At its next start, the job repeats these steps with the rows that its sources still have, and takes later commands
+    again. A function sink cannot remove results, so midstream calls the function again with the results of these steps.
     """
     from midstream.pipeline.opened import OpenCheckpoint
 
@@ -105,5 +113,5 @@ def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, 
 
 
 def step_of(text: str) -> int | str:
-    """Parse a step's number, or the name of a savepoint, which begins with a letter."""
+    """Parse the number of a step or the name of a savepoint; a name begins with a letter."""
     return int(text) if text.lstrip("-").isdigit() else text

@@ -16,11 +16,11 @@ POLL_SECONDS = 0.2
 
 
 def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> None:
-    """Check a command, append it, wait for its outcome if `wait` is given, and print it.
+    """Check a command, append it to the log, and print its outcome; wait at most `wait` seconds for the outcome.
 
-    The check assumes that the job has taken all waiting commands of the log. A command that the job would refuse
-    raises here and is not appended. A refusal after that, or a wait without an outcome, is a failure. A migration that
-    has begun is not a failure, even if it takes long.
+    The check assumes that the job has taken all waiting commands of the log. If the job would then refuse the command,
+    this function raises the error and appends nothing. A later refusal is a failure, and so is a wait without an
+    outcome. A migration that has begun is not a failure, even if it has not ended.
     """
     from midstream.checkpoint.reader import Checkpoint, Outcome
     from midstream.model.codec import encode
@@ -42,7 +42,7 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
         raise Failed(
             f"command {number} ({command.kind}) was refused: {outcome.event['reason']}",
             place=f"step {outcome.event['step']}",
-            remedy="the job continues without a change; read the reason and send another command",
+            remedy="correct the command and send it again; the job continues unchanged",
         )
     if wait is not None and outcome.state == "sent":
         remedy = f"start the job again. State of the job: {life.sentence(time.time())}"

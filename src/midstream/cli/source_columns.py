@@ -47,7 +47,7 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
         name: The stream.
         spec: The source as the job file declares it.
         known: The columns of the stream in the checkpoint of an embedded engine; its files may be gone.
-        embedded: Whether an embedded engine reads the stream, not Spark.
+        embedded: Whether the embedded engine reads the stream instead of Spark.
 
     Returns: the columns, or None if only Spark can find them.
 
@@ -78,7 +78,7 @@ def _checked(source: FileSource) -> pa.Schema:
 
 
 def source_parts(spec: SourceSpec, embedded: bool) -> Iterator[tuple[str, SourceSpec]]:
-    """Yield parts of a stream's declaration that can be checked by themselves, each with its key, the format first."""
+    """Yield the separately checkable parts of a stream's declaration, each with its key; the format is first."""
     if source_kind(spec.format).of_options:
         yield "options", spec
         return
@@ -116,7 +116,7 @@ def _of_files(name: str, spec: SourceSpec, path: str) -> pa.Schema | None:
 
 
 def lateness_warnings(name: str, spec: SourceSpec) -> list[str]:
-    """Return a warning for a stream that takes few files in a step, whose order decides which rows are late."""
+    """Return a warning if a stream has no lateness, but reads its files in several steps, which can make rows late."""
     most = {key.lower(): value for key, value in spec.options.items()}.get(MOST_FILES)
     if most is None or spec.lateness:
         return []
@@ -204,7 +204,7 @@ def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
 
 
 def check_table_path(name: str, path: str) -> None:
-    """Raise `InputError` if a static table's file is missing; URLs and patterns are checked when the job reads them."""
+    """Raise `InputError` if a static table's file is missing; the job checks URLs and patterns when it reads them."""
     here = re.sub(_FILE, "", path)
     if not _SCHEME.match(here) and not glob.has_magic(here) and not os.path.exists(located(path)):
         raise InputError(

@@ -82,13 +82,13 @@ def job_of(session: Any, file: JobFile) -> Job:
 
 
 def check_sources(file: JobFile) -> None:
-    """Raise an `InputError` if a stream has a format or an option that a job file may not name."""
+    """Raise an `InputError` if a stream has a format or an option that a job file must not use."""
     for name, spec in file.streams.items():
         check_spec(name, spec)
 
 
 def check_spec(name: str, spec: SourceSpec) -> FileSource | None:
-    """Make the source that a job on Spark reads, or None if Spark's own reader does.
+    """Make midstream's source for a stream of a job on Spark; return None if Spark's own reader reads the stream.
 
     Raises an `InputError` if Spark cannot read the stream.
     """
@@ -103,7 +103,7 @@ def check_spec(name: str, spec: SourceSpec) -> FileSource | None:
 
 
 def folder_of(name: str, spec: SourceSpec) -> FolderSource | None:
-    """Return the folder of a stream, of one column; None if Spark reads the folder itself."""
+    """Return midstream's source for the folder of a stream, or None if Spark reads the folder itself."""
     scheme = urlsplit(spec.path or "").scheme
     here = scheme == "file" or not (scheme or any(map(os.environ.get, _HADOOP)))
     if not spec.path or not here or "{" in spec.path:
@@ -167,7 +167,7 @@ def _by_header(session: Any, spec: SourceSpec, declared: Any, options: dict[str,
     own = own_names(declared.names, header)
     if header and (lacking := [name for name in declared.names if name not in own]):
         raise InputError(
-            f"the header of the files has no {', '.join(map(repr, lacking))}, but {', '.join(header)}",
+            f"the header of the files lacks the columns {', '.join(map(repr, lacking))}; it has {', '.join(header)}",
             place=f"{spec.path}",
             remedy="correct the files, or the schema",
         )

@@ -17,10 +17,10 @@ from midstream.model.extras import from_extra
 def spark_session(
     name: str, cores: int | str, log: Path, settings: Mapping[str, str] | None = None, otherwise: str = ""
 ) -> Iterator[Any]:
-    """Start a local session with `settings` added, and stop it at the end.
+    """Start a local Spark session with additional `settings`, and stop it at the end of the `with` block.
 
-    The file `log` gets all that Spark, its workers and its Python libraries write to stderr. A failure in the
-    session that is not a `MidstreamError` is raised as a `SparkError`. `otherwise` is the remedy if Spark is not
+    The file `log` gets everything that Spark, its workers and its Python libraries write to stderr. A failure in the
+    session that is not a `MidstreamError` becomes a `SparkError`. `otherwise` is a second remedy if Spark is not
     installed.
     """
     from midstream.state.store.disk import cannot_write
@@ -38,7 +38,9 @@ def spark_session(
             session = local_session(name, cores, settings)
     except Exception as error:  # For any failure to start, the message says where to look.
         raise Failed(
-            f"Spark does not start: {essence(error)}", place=str(log), remedy="see there; Spark needs Java 17 or newer"
+            f"Spark does not start: {essence(error)}",
+            place=str(log),
+            remedy="read this log; Spark needs Java 17 or newer",
         ) from error
     # What py4j logs when the JVM is gone goes on to be logged after the session has ended: the file stays open.
     with redirect_stderr(log.open("a", buffering=1)):

@@ -22,10 +22,10 @@ def state(
     ] = None,
     operator: Annotated[
         str | None,
-        typer.Option("--operator", metavar="NAME", help="Show rows of this operator, by its name in the list."),
+        typer.Option("--operator", metavar="NAME", help="Show rows of this operator; the list of states has the name."),
     ] = None,
     step: Annotated[
-        str | None, typer.Option("--step", metavar="N", help="A kept step or a savepoint; without it, the newest.")
+        str | None, typer.Option("--step", metavar="N", help="A kept step or a savepoint. Default: the newest step.")
     ] = None,
     rows: Annotated[int, typer.Option("--rows", metavar="N", min=0, help="The number of rows to show.")] = SHOWN,
     as_json: AsJson = False,
@@ -48,7 +48,7 @@ def state(
             print_table(f"{operator}: {len(shown)} of {table.num_rows:,} rows", table.column_names, values)
         return
     if rows != SHOWN:
-        raise WrongUse("the operator is missing", place="--rows", remedy="name one with --operator")
+        raise WrongUse("--rows works only with --operator", place="--rows", remedy="add --operator NAME")
     with busy("reading the states", as_json):
         held = [one for one in checkpoint.states(at) if query is None or query in one.queries]
     if as_json:

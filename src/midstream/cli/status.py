@@ -33,17 +33,18 @@ EVENTS_WATCHED = 8
 def status(
     path: CheckpointPath,
     events: Annotated[
-        int | None, typer.Option("--events", metavar="N", min=0, help="Show the last N events too; 8 with --watch.")
+        int | None,
+        typer.Option("--events", metavar="N", min=0, help="Also show the last N events. Default with --watch: 8."),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Renew the report until the job ends or you interrupt it.")
+        bool, typer.Option("--watch", help="Repeat the report until the job ends or you interrupt the command.")
     ] = False,
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", min=0.1, help="The time between two reports, with --watch.")
     ] = 2.0,
     as_json: AsJson = False,
 ) -> None:
-    """Show how a job stands: whether it runs, its steps, streams, queries, migrations, and commands not taken yet."""
+    """Show the status of a job: its state, steps, streams, queries, migrations, and waiting commands."""
     from midstream.checkpoint.reader import Checkpoint
 
     checkpoint = Checkpoint.open(path)
@@ -114,10 +115,10 @@ def time_line(time: Mapping[str, Any]) -> str:
 
 
 def watched(checkpoint: Checkpoint, every: float, show: Callable[[], None], as_json: bool) -> None:
-    """Show a job's status until the job has ended, or until you interrupt it.
+    """Show a job's status again and again, until the job has ended or you interrupt the command.
 
-    On a terminal the output of `show` replaces the whole screen. Elsewhere a line is written each time: the state and
-    the pace of the job, or with `as_json` its status as one JSON value.
+    On a terminal the output of `show` replaces the whole screen. Elsewhere each report is one line: the state and the
+    pace of the job, or with `as_json` its status as one JSON value.
     """
     with suppress(KeyboardInterrupt):
         if as_json:

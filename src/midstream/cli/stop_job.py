@@ -19,15 +19,15 @@ POLL_SECONDS = 0.2
 def stop(
     path: CheckpointPath,
     wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=0, help="The time to wait for the job's end.")
+        float, typer.Option("--wait", metavar="SECONDS", min=0, help="The time to wait for the end of the job.")
     ] = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a running job after its next step; it continues from there when you start it again.
+    """Stop a running job after its next step. The job continues from there at its next start.
 
-    The request is a command in the job's log, so it works across machines and on object stores. A job on Spark without
-    new rows stops without a step. Commands that still wait are named then, and the next start takes them. The request
-    does not stop a program that pushes into an engine of its own: such a loop can check `Engine.stop_requested`.
+    The request is a command in the job's log, so it works across machines and on object stores. Without new rows, a job
+    on Spark stops without a further step; the output then lists the commands that wait for the next start. The request
+    does not stop a program that pushes rows into an engine. Such a program can check `Engine.stop_requested`.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.commands.stop import Stop

@@ -17,10 +17,12 @@ def table(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The name of the table in queries. A new name declares a new table.")
     ],
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A file or a folder, or a URL of one.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file or a folder, as a path or a URL.")],
     file_format: Annotated[
         str | None,
-        typer.Option("--format", metavar="F", help="parquet, orc, csv or json. Default: by the file's name."),
+        typer.Option(
+            "--format", metavar="F", help="parquet, orc, csv or json. Default: the ending of the file's name."
+        ),
     ] = None,
     schema: Annotated[
         str | None, typer.Option("--schema", metavar="DDL", help="The table's columns, in the order of the file.")
@@ -28,8 +30,7 @@ def table(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a static table its rows, or replace them: stream rows that arrive from the next step on meet the new
-    version.
+    """Set or replace the rows of a static table. From its next step on, the job joins stream rows with the new rows.
 
     The first line of a CSV file has the names of its columns. If the table already has exactly these rows, its version
     stays the same. You cannot change the table's columns while a query reads them.
@@ -47,7 +48,7 @@ def table(
     kind = file_format or PurePath(file).suffix.lstrip(".")
     if kind not in READERS:
         raise WrongUse(
-            f"{kind or file!r} is not a format of a table", place="--format", remedy=f"use {', '.join(READERS)}"
+            f"{kind or file!r} is not a format for tables", place="--format", remedy=f"use {', '.join(READERS)}"
         )
     checkpoint = Checkpoint.open(path)
     checkpoint.manifest()  # Where there is none yet, that is said before the file is read.

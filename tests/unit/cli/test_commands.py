@@ -96,10 +96,10 @@ def test_the_outcome_as_json(job: SmallJob, capsys: pytest.CaptureFixture[str]) 
         (["migrate", "{}", "pairs", "(A (B C))", "--strategy", "pause_drain_resume"], "stateful"),
         (["migrate", "{}", "pairs", "(A (B C))", "--option", "speed=9"], "speed"),
         (["migrate", "{}", "pairs", "(A (B C))", "--option", "speed"], "NAME=VALUE"),
-        (["migrate", "{}", "pairs", "(A (B C))", "--option", "speed=9", "--option", "speed=8"], "more than once"),
+        (["migrate", "{}", "pairs", "(A (B C))", "--option", "speed=9", "--option", "speed=8"], "the same name"),
         (
             ["spread", "{}", "pairs", "psp", "--option", "relocation=passive", "--relocation", "passive"],
-            "more than once",
+            "relocation has more than one value",
         ),
         (["add", "{}", "pairs", PAIR], "pairs"),
         (["add", "{}", "two", "SELECT A.z FROM A"], "z"),

@@ -132,5 +132,5 @@ def test_a_checkpoint_that_cannot_be_written_fails_before_spark_starts(tmp_path:
 def test_the_demo_does_not_clear_a_folder_of_other_things(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     refused = midstream("demo", "--out", str(tmp_path))
-    assert refused.returncode == 2 and "files of its own" in refused.stderr
+    assert refused.returncode == 2 and "files that the demo did not write" in refused.stderr
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
