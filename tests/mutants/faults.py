@@ -165,10 +165,29 @@ FAULTS = (
     Fault(
         "ring-skips-one-meeting",
         "ring/ring_course.py",
-        "for route in self.routes[:start]]",
-        "for route in self.routes[: start - 1]] if start else []",
+        "return self._labels[: self._start(way)]",
+        "return self._labels[: max(self._start(way) - 1, 0)]",
         "new rows of two streams that follow each other in the routes never meet",
         ("tests/unit/embedded/test_spread.py::test_no_row_is_kept_twice_and_no_pair_compared_twice",),
+    ),
+    Fault(
+        "ring-nodes-follow-one-order",
+        "ring/ring_course.py",
+        "self._of_node.get((way, node), way) if hop == 0 else way",
+        "way",
+        "nodes choose orders of their own, and no partial result goes by them",
+        (
+            "tests/unit/embedded/test_node_orders.py::"
+            "test_nodes_differ_and_compare_less_than_with_the_better_order_for_all",
+        ),
+    ),
+    Fault(
+        "ring-node-takes-the-dearest-order",
+        "step/spreading/node_orders.py",
+        "(self.matched - 1) / self.compared",
+        "(1 - self.matched) / self.compared",
+        "a node visits the stream last that leaves few partial results",
+        ("tests/unit/embedded/test_node_orders.py::test_the_source_that_leaves_fewer_partial_results_comes_first",),
     ),
     Fault(
         "ring-meets-twice-at-a-slice-edge",

@@ -8,12 +8,14 @@ import pytest
 
 from midstream.ring import lengthening
 from midstream.ring.cost import RingCosts
+from midstream.step.spreading import node_orders
 
 
 @pytest.fixture(scope="module")
 def lengths_change_often() -> Iterator[None]:
-    """Look at lengths after every step, with costs by which few pairs are worth a node."""
+    """Look at lengths and orders after every step, with costs by which few pairs are worth a node."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(lengthening, "STEPS_BETWEEN", 1)
+        patched.setattr(node_orders, "LEAST_COUNTED", 1)
         patched.setattr(lengthening, "MEASURED", RingCosts(join=1e-2, send=1e-5, hop=1e-3))
         yield

@@ -3,7 +3,8 @@
 Random joins (equalities of several keys, bands, any condition; ties, NULLs, skew, late rows), beside each other in one
 engine, one for each way. In half of the cases they are spread otherwise while they run, by nodes that come and go at
 once or as rows run out, by the cost model's lengths of each stream's ring, and by slices of few rows; they go back to
-lanes, change their probing orders, share with a twin before they leave it, and the engine dies and is loaded again.
+lanes, change their probing orders, of all nodes or each node its own, share with a twin before they leave it, and the
+engine dies and is loaded again.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ class Course:
             for name, table in self.engine.push(dict(step)).items():
                 self.outputs[name].append(table)
             spreads = [entry.nodes for entry in self.engine.manifest.queries.values() if entry.nodes is not None]
+            SEEN["orders of nodes"] += any(spread.orders for spread in spreads)
             SEEN["lengths"] += any(len(set(map(len, spread.rings.values()))) > 1 for spread in spreads)
         assert not [event for event in self.engine.events if isinstance(event, CommandRefused)]
         return self.outputs
@@ -183,4 +185,5 @@ def test_every_way_had_cases() -> None:
     assert {name for name in WAYS if SEEN[f"{name} found"] < SEEN[name] / 4} == set()
     assert wanting(asked / 8, [f"to {name}" for name in (*others, "auto", "off", "orders")]) == set()
     assert wanting(asked / 8, ["lengths"]) == set()
+    assert wanting(asked / 16, ["orders of nodes"]) == set()
     assert wanting(asked / 8, ["to passively", "to at once", "to ring passively", "to ring at once"]) == set()

@@ -10,10 +10,11 @@ from pyspark.sql import SparkSession
 from midstream.pipeline.crash_points import POINTS, SPREAD_POINTS
 from midstream.ring import lengthening
 from midstream.ring.spreading import spreadings
+from midstream.step.spreading import node_orders
 from tests.oracle.compare import assert_each_step_same
 from tests.property.drive import start
 from tests.spark.drive import Place, finish
-from tests.spark.every_spread_job import ASKED, BETWEEN, BOUNDED, CASE, feed, the_job
+from tests.spark.every_spread_job import ASKED, BETWEEN, BOUNDED, CASE, COUNTED, RINGS, feed, the_job
 from tests.spark.forked_drivers import ForkedDrivers
 from tests.spark.spread_job import JOINS, parcels_below
 from tests.spark.test_spreads import placed
@@ -37,6 +38,7 @@ def test_the_driver_is_killed(
     assert JOINS.keys() == spreadings().keys() and {"psp", "psp_i", "psp_d"} <= set(BOUNDED)
     assert {point for point, _ in CRASHES} >= set(SPREAD_POINTS)
     monkeypatch.setattr(lengthening, "STEPS_BETWEEN", BETWEEN)
+    monkeypatch.setattr(node_orders, "LEAST_COUNTED", COUNTED)
     feed(tmp_path)
     place = Place(tmp_path)
     for point, step in sorted(CRASHES, key=lambda crash: crash[1]):
@@ -56,6 +58,9 @@ def test_the_driver_is_killed(
     entries = place.manifest().queries
     found = {name: placed(entry.nodes) for name, entry in entries.items()}
     assert found == {name: placed(entry.nodes) for name, entry in engine.manifest.queries.items()}
+    for name in RINGS:
+        orders = placed(entries[f"{name} of four"].nodes).orders
+        assert any(len(set(each)) > 1 for each in orders.values()), "the nodes have one order"
     for name in BOUNDED:
         assert entries[f"{name} bounded"].group == entries[f"{name} wide"].group, "the two share no ring"
         assert all(came.rows for came in placed(entries[f"{name} bounded"].nodes).came.values()), "nothing is counted"

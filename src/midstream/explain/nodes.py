@@ -27,7 +27,8 @@ def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
     `bytes` the size of their values. `routes` has for each source what its new rows did: their `order`, how many came,
     and comparisons and matches by hop. `foreseen` has the mean seconds from a step's rows to one of their results by
     the cost model, with these nodes and with the `best` number of them, and the lengths of the sources' rings.
-    `running_out` are the spreads before whose rows have not run out, and up to which event time those are.
+    `running_out` are the spreads before whose rows have not run out, and up to which event time those are. A node's
+    `orders` are the probing orders by which its partial results go on other than the plan says.
     """
     entry = manifest.queries[name]
     assert entry.nodes is not None
@@ -49,7 +50,13 @@ def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
             for now, one in zip(spread.all, spread.all[1:], strict=False)
         ],
         "nodes": [
-            {"rows": one.rows, "comparisons": one.comparisons, "visits": one.visits, "slices": slices[number]}
+            {
+                "rows": one.rows,
+                "comparisons": one.comparisons,
+                "visits": one.visits,
+                "slices": slices[number],
+                "orders": _orders(spread, number),
+            }
             for number, one in enumerate(work)
         ],
     }
@@ -74,7 +81,8 @@ def draw_nodes(value: dict[str, Any]) -> list[str]:
     for number, node in enumerate(value["nodes"]):
         held = f"{counted(node['rows'], 'row')}, {node['comparisons']:,} comparisons, {node['visits']:,} visits"
         own = "; ".join(f"{label} {_shown(parts)}" for label, parts in node["slices"].items() if parts)
-        lines.append(f"  node {number}: {held}{f'; {own}' if own else ''}")
+        orders = " | ".join(f"{label}: {' '.join(order)}" for label, order in node["orders"].items())
+        lines.append(f"  node {number}: {held}{f'; {own}' if own else ''}{f'; by [{orders}]' if orders else ''}")
     if (found := value["foreseen"]) is not None:
         lines.append(
             f"  foreseen: results {1000 * found['seconds']:,.2f} ms after a step's rows; "
@@ -83,6 +91,12 @@ def draw_nodes(value: dict[str, Any]) -> list[str]:
     for one in value["running_out"]:
         lines.append(f"  rows before {time_text(one['until'])} run out on {one['nodes']} nodes by {one['scheme']}")
     return lines
+
+
+def _orders(spread: NodeSpread, node: int) -> dict[str, list[str]]:
+    planned = {label: route.order for label, route in spread.routes.items()}
+    own = {label: each[node] for label, each in spread.orders.items() if node < len(each)}
+    return {label: list(order) for label, order in own.items() if order != planned.get(label)}
 
 
 def _lengths(lengths: dict[str, int]) -> str:

@@ -53,20 +53,22 @@ class NodeWork:
 class RouteWork:
     """The work for new rows of a source along their probing order since the spread began.
 
-    `rows` of them came, and visited the sources of `order` one after the other. `comparisons` and `matches` are those
-    of each hop; the matches of a hop are the partial results of the next one.
+    `rows` of them came. By source in `order`, `comparisons` and `matches` are those of the partial results that visited
+    it, and `partials`, without the first source, counts these. If no node has an order of its own, they are the matches
+    of the hop before.
     """
 
     order: tuple[str, ...] = ()
     rows: int = 0
     comparisons: tuple[int, ...] = ()
     matches: tuple[int, ...] = ()
+    partials: tuple[int, ...] = ()
 
     def __add__(self, other: RouteWork) -> RouteWork:
         """Add up two counts of one order; of another order the latter counts alone.
 
         >>> RouteWork(("B",), 2, (5,), (1,)) + RouteWork(("B",), 1, (4,), (0,))
-        RouteWork(order=('B',), rows=3, comparisons=(9,), matches=(1,))
+        RouteWork(order=('B',), rows=3, comparisons=(9,), matches=(1,), partials=())
         """
         if self.order != other.order:
             return other
@@ -75,6 +77,7 @@ class RouteWork:
             self.rows + other.rows,
             tuple(map(add, self.comparisons, other.comparisons)),
             tuple(map(add, self.matches, other.matches)),
+            tuple(map(add, self.partials, other.partials)),
         )
 
 
@@ -92,7 +95,9 @@ class NodeSpread:
     newest event time that a step has seen, `span` by how much it went on with each moment in flight of the last step.
     `work` is what each node did, `sent` has for each hop the visits of partial results to nodes and `bytes` the size of
     their values, `routes` has by label what new rows did along their probing order, `moved` counts rows that were
-    listed at another node. `began` is the first step that had nodes, where the query ran in lanes before.
+    listed at another node. `orders` are by label the probing orders of each node, where some have one of their own
+    (Wang §12.2). `found` has by label what the partial results of each node did after their first hop, since the node's
+    order was looked at. `began` is the first step that had nodes, where the query ran in lanes before.
 
     Where nodes came or went passively, rows from the event time `begins` on lie so, and older ones as `before` says,
     until they have run out.
@@ -123,6 +128,8 @@ class NodeSpread:
     bytes: tuple[int, ...] = ()
     routes: Mapping[str, RouteWork] = field(default_factory=dict)
     moved: int = 0
+    orders: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    found: Mapping[str, tuple[RouteWork, ...]] = field(default_factory=dict)
     began: int | None = None
     begins: int = 0
     before: NodeSpread | None = None

@@ -25,7 +25,7 @@ def compile_plan(binding: Binding, plan: Plan) -> Operator:
         case Join(left, right):
             return _compile_join(binding, rows, compile_plan(binding, left), compile_plan(binding, right))
         case MultiJoin(orders):
-            routes = tuple(_compile_route(binding, label, order) for label, order in orders)
+            routes = tuple(compile_route(binding, label, order) for label, order in orders)
             return MultiJoinOperator(binding.signature(plan.aliases()), rows, routes)
         case Eddy(sources, policy):
             # The order in which a plan names them means nothing to an eddy.
@@ -56,7 +56,8 @@ def _compile_join(binding: Binding, rows: Mapping[str, RowsSpec], left: Operator
     )
 
 
-def _compile_route(binding: Binding, label: str, order: tuple[str, ...]) -> Route:
+def compile_route(binding: Binding, label: str, order: tuple[str, ...]) -> Route:
+    """Compile the probing order of one input."""
     seen, hops = frozenset({label}), []
     for following in order:
         between = join_condition(binding.query, seen, frozenset({following}))

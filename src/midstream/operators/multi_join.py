@@ -40,6 +40,11 @@ class Route:
     source: SourceOperator
     hops: tuple[Hop, ...]
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The labels of the sources that are visited, one after the other."""
+        return tuple(hop.state.labels[0] for hop in self.hops)
+
 
 @dataclass(frozen=True)
 class MultiJoinOperator(Operator):

@@ -27,23 +27,25 @@ class JoinedRows:
 
     A part has the event time and those columns of its source that later predicates and the select list read: a partial
     result travels with its rows, because no other node has them. Within a process they are gathered as late as can be.
-    `moment` is as in `Partials`.
+    `moment` is as in `Partials`. `origin` is the node of each one's first hop, where nodes have orders of their own.
     """
 
     parts: Mapping[str, LateRows]
     moment: Words
+    origin: Words | None = None
 
     def __len__(self) -> int:
         return len(self.moment)
 
     def take(self, at: Words) -> JoinedRows:
         """Select the partial results at these places."""
-        return JoinedRows({label: part.take(at) for label, part in self.parts.items()}, self.moment[at])
+        origin = None if self.origin is None else self.origin[at]
+        return JoinedRows({label: part.take(at) for label, part in self.parts.items()}, self.moment[at], origin)
 
     def joined(self, at: Words, label: str, rows: LateRows) -> JoinedRows:
         """Select the partial results at these places, and add a row of one more source to each."""
         found = self.take(at)
-        return JoinedRows({**found.parts, label: rows}, found.moment)
+        return JoinedRows({**found.parts, label: rows}, found.moment, found.origin)
 
     def read(self, column: Column) -> pa.Array:
         """Read a column."""
@@ -57,7 +59,8 @@ class JoinedRows:
 
     def size(self, at: Words) -> int:
         """Count the bytes of the values of the partial results at these places, however they are sent."""
-        return self.moment.itemsize * len(at) + sum(part.size(at) for part in self.parts.values())
+        words = self.moment.itemsize * (1 if self.origin is None else 2)
+        return words * len(at) + sum(part.size(at) for part in self.parts.values())
 
     def partials(self, keys: Keys) -> Partials:
         """Extract what a spreading sees of them: event times, and the codes of the keys that they carry."""
@@ -75,7 +78,9 @@ def concatenated(pieces: Sequence[JoinedRows]) -> JoinedRows:
     if len(pieces) == 1:
         return pieces[0]
     parts = {label: LateRows.together([piece.parts[label] for piece in pieces]) for label in pieces[0].parts}
-    return JoinedRows(parts, np.concatenate([piece.moment for piece in pieces]))
+    origins = [piece.origin for piece in pieces if piece.origin is not None]
+    moment, origin = np.concatenate([piece.moment for piece in pieces]), np.concatenate(origins) if origins else None
+    return JoinedRows(parts, moment, origin)
 
 
 def stream_rows(label: str, batch: pa.RecordBatch, keys: Keys) -> StreamRows:

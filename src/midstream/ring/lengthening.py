@@ -309,7 +309,7 @@ def route_load(label: str, work: RouteWork, steps: int = 1) -> RouteLoad:
     >>> load.steps[0], load.partials, load.compared
     (ProbingStep(rows=50.0, selectivity=0.1), [1.0, 5.0], 300.0)
     """
-    partials, found = (work.rows, *work.matches[:-1]), list[ProbingStep]()
+    partials, found = (work.rows, *(work.partials or work.matches[:-1])), list[ProbingStep]()
     for come, compared, matched in zip(partials, work.comparisons, work.matches, strict=True):
         found.append(ProbingStep(compared / come if come else 0.0, matched / compared if compared else 0.0))
     return RouteLoad(label, work.order, work.rows / steps, RingLoad(tuple(found)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,7 @@ from midstream.ring.columns import Visits, Words
 from midstream.ring.deployment import Deployment
 from midstream.ring.joined_rows import JoinedRows, Keys, concatenated
 from midstream.ring.late_rows import LateRows
-from midstream.ring.ring_node import RingNode
+from midstream.ring.ring_node import RingNode, Tally
 from midstream.ring.spreading import Spreading
 
 
@@ -24,59 +26,107 @@ class Hops:
 
     The results of an input are those whose last new row is its own: they meet rows of the step only in sources of
     earlier routes, so that each result is made once, whatever the order within a step.
+
+    A partial result goes a *way*: a route, by its number. New rows go the way of their input's number. `own` are the
+    routes of nodes with a probing order of their own, by input and node: what a node finds in a first hop goes on by
+    the node's order (Wang §12.2).
     """
 
     deployment: Deployment
     spreading: Spreading
     keys: Keys
     routes: Sequence[Route]
+    own: Mapping[tuple[int, int], Route] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.routes) - 1
 
-    def label(self, start: int, hop: int) -> str:
-        """Return the source that an input's partial results visit at a hop."""
-        return self._hop(start, hop).state.labels[0]
+    @property
+    def chosen(self) -> bool:
+        """Whether nodes may differ in their orders: not in the first hop, or a result would be lost."""
+        return len(self) > 2 and (self.spreading.ages or self.spreading.keeps_slices)
 
-    def visits(self, start: int, hop: int, joined: JoinedRows) -> list[tuple[int, Visits]]:
-        """Group the visits of an input's partial results at a hop by node."""
+    def label(self, way: int, hop: int) -> str:
+        """Return the source that partial results visit at a hop."""
+        return self._hop(way, hop).state.labels[0]
+
+    def visits(self, way: int, hop: int, joined: JoinedRows) -> list[tuple[int, Visits]]:
+        """Group the visits of partial results at a hop by node."""
         partials = joined.partials(self.keys)
-        return _by_node(self.spreading.visit(self.deployment, partials, self.label(start, hop)))
+        return _by_node(self.spreading.visit(self.deployment, partials, self.label(way, hop)))
 
-    def met(self, start: int, hop: int, node: RingNode, joined: JoinedRows, visits: Visits) -> list[JoinedRows]:
+    def met(self, way: int, hop: int, node: RingNode, joined: JoinedRows, visits: Visits) -> list[JoinedRows]:
         """Find what these visits meet at the node."""
-        label, on = self.label(start, hop), self._hop(start, hop).on
-        compared, matched = node.comparisons, node.rows_out
-        found = list(node.meet(joined, visits, label, on, new=label in self._earlier(start)))
-        node.compared[start, hop] += node.comparisons - compared
-        node.matched[start, hop] += node.rows_out - matched
-        return found
+        label, on = self.label(way, hop), self._hop(way, hop).on
+        tally = node.tallies.setdefault((way, hop), Tally(self._origins))
+        found = list(node.meet(joined, visits, label, on, tally, new=label in self._earlier(way)))
+        if hop or not self.chosen:
+            return found
+        return [replace(one, origin=np.full(len(one), node.number)) for one in found]
 
-    def worked(self, nodes: Collection[RingNode]) -> dict[str, RouteWork]:
-        """Add up what nodes did for the new rows of each source, whose number they do not know."""
-        hops = range(len(self))
-        return {
-            route.source.spec.label: RouteWork(
-                tuple(self.label(start, hop) for hop in hops),
-                comparisons=tuple(sum(node.compared[start, hop] for node in nodes) for hop in hops),
-                matches=tuple(sum(node.matched[start, hop] for node in nodes) for hop in hops),
-            )
-            for start, route in enumerate(self.routes)
-        }
+    def after(self, way: int, hop: int, node: int) -> int:
+        """Return the way by which what was met at a node in a hop goes on."""
+        return self._of_node.get((way, node), way) if hop == 0 else way
+
+    def worked(self, nodes: Collection[RingNode]) -> dict[str, tuple[RouteWork, ...]]:
+        """Add up what nodes did for the new rows of each source, whose number they do not know.
+
+        Returns: by source, the work of each node's partial results if nodes may differ in their orders, else one sum.
+        """
+        found = {}
+        for start, route in enumerate(self.routes):
+            order = route.order
+            compared, matched, partials = (np.zeros((self._origins, len(order)), np.int64) for _ in range(3))
+            for node in nodes:
+                for (way, hop), tally in node.tallies.items():
+                    if self._start(way) == start:
+                        compared[:, order.index(self.label(way, hop))] += tally.compared
+                        matched[:, order.index(self.label(way, hop))] += tally.matched
+                        for origin in range(self._origins) if hop + 1 < len(order) else ():
+                            following = self.label(self.after(way, hop, origin), hop + 1)
+                            partials[origin, order.index(following)] += tally.matched[origin]
+            each = zip(compared.tolist(), matched.tolist(), partials[:, 1:].tolist(), strict=True)
+            found[route.source.spec.label] = tuple(RouteWork(order, 0, *map(tuple, one)) for one in each)
+        return found
 
     def meets_new(self, label: str, hop: int) -> bool:
         """Return whether any input meets rows of the step in this source at this hop or a later one."""
         return any(
-            self.label(start, later) == label and label in self._earlier(start)
-            for start in range(len(self.routes))
+            self.label(way, later) == label and label in self._earlier(way)
+            for way in range(len(self._ways))
             for later in range(hop, len(self))
         )
 
-    def _hop(self, start: int, hop: int) -> Hop:
-        return self.routes[start].hops[hop]
+    @cached_property
+    def _own_routes(self) -> dict[tuple[int, tuple[str, ...]], Route]:
+        # Each once, however many nodes have it.
+        return {(start, route.order): route for (start, _), route in sorted(self.own.items(), key=itemgetter(0))}
 
-    def _earlier(self, start: int) -> list[str]:
-        return [route.source.spec.label for route in self.routes[:start]]
+    @cached_property
+    def _ways(self) -> tuple[Route, ...]:
+        return (*self.routes, *self._own_routes.values())
+
+    @cached_property
+    def _of_node(self) -> dict[tuple[int, int], int]:
+        numbers = {own: len(self.routes) + at for at, own in enumerate(self._own_routes)}
+        return {(start, node): numbers[start, route.order] for (start, node), route in self.own.items()}
+
+    @property
+    def _origins(self) -> int:
+        return self.deployment.nodes if self.chosen else 1
+
+    def _hop(self, way: int, hop: int) -> Hop:
+        return self._ways[way].hops[hop]
+
+    def _start(self, way: int) -> int:
+        return self._labels.index(self._ways[way].source.spec.label)
+
+    @cached_property
+    def _labels(self) -> list[str]:
+        return [route.source.spec.label for route in self.routes]
+
+    def _earlier(self, way: int) -> list[str]:
+        return self._labels[: self._start(way)]
 
 
 class RingCourse:
@@ -93,21 +143,21 @@ class RingCourse:
     def run(self, new: Mapping[str, JoinedRows]) -> JoinedRows:
         """Compute the step's results from its new rows by source."""
         labels = [route.source.spec.label for route in self._hops.routes]
-        under_way = [new[label] for label in labels]
+        under_way = {start: new[label] for start, label in enumerate(labels) if len(new[label])}
         for hop in range(len(self._hops)):
-            for start, joined in enumerate(under_way):
-                if len(joined):
-                    under_way[start] = self._hop(start, hop, joined)
-        results = [found for found in under_way if len(found)]
-        return concatenated(results) if results else nothing_joined(self._empty)
+            found = dict[int, list[JoinedRows]]()
+            for way, joined in under_way.items():
+                self._hop(way, hop, joined, found)
+            under_way = {way: concatenated(found[way]) for way in sorted(found)}
+        return concatenated([*under_way.values()]) if under_way else nothing_joined(self._empty)
 
-    def _hop(self, start: int, hop: int, joined: JoinedRows) -> JoinedRows:
-        found = list[JoinedRows]()
-        for node, visits in self._hops.visits(start, hop, joined):
+    def _hop(self, way: int, hop: int, joined: JoinedRows, found: dict[int, list[JoinedRows]]) -> None:
+        # What is found goes to the way by which it goes on.
+        for node, visits in self._hops.visits(way, hop, joined):
             self.sent[hop] += len(visits)
             self.bytes[hop] += joined.size(visits.partial)
-            found += self._hops.met(start, hop, self._nodes[node], joined, visits)
-        return concatenated(found) if found else nothing_joined(self._empty)
+            if met := self._hops.met(way, hop, self._nodes[node], joined, visits):
+                found.setdefault(self._hops.after(way, hop, node), []).extend(met)
 
 
 def nothing_joined(empty: Mapping[str, pa.RecordBatch]) -> JoinedRows:

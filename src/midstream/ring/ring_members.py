@@ -65,7 +65,8 @@ def regrouped(manifest: Manifest, group: str) -> Manifest:
     assert first.nodes is not None
     alone = first.nodes.alone if first.nodes.alone in names else ""
     spread = replace(
-        first.nodes, since=manifest.step, regrouped=manifest.step, alone=alone, routes={}, begins=0, before=None,
+        first.nodes, since=manifest.step, regrouped=manifest.step, alone=alone, routes={}, orders={}, found={},
+        begins=0, before=None,
     )  # fmt: skip
     return _all_with(manifest, names, begun_slices(query_of(first), spread))
 
@@ -76,8 +77,13 @@ def all_spread(manifest: Manifest, name: str, spread: NodeSpread) -> Manifest:
 
 
 def reordered(manifest: Manifest, name: str) -> Manifest:
-    """Give the queries that share a query's nodes its probing orders, each in its own aliases."""
+    """Give the queries that share a query's nodes its probing orders, each in its own aliases.
+
+    Nodes have none of their own until it is known what the new ones cost.
+    """
     entry = manifest.queries[name]
+    if entry.nodes is not None:
+        manifest = all_spread(manifest, name, replace(entry.nodes, orders={}, found={}))
     plan = canonical_plan(query_of(entry), entry.plan)
     for mate in mates_of(manifest, name):
         other = manifest.queries[mate]

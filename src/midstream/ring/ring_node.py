@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,13 +29,20 @@ class NodeRows:
     here: Mask | None = None
 
 
+class Tally:
+    """What partial results compared and matched in a hop at a node, by their origin; in one sum if they have none."""
+
+    def __init__(self, origins: int) -> None:
+        self.compared, self.matched = np.zeros(origins, np.int64), np.zeros(origins, np.int64)
+
+
 class RingNode:
     """The rows that a node keeps of each source: those from before the step, and the step's own.
 
     Their chunks are among the `batches` of the source, which nodes of one process have in common. Counts what it does:
-    pairs compared, pairs that a predicate was evaluated for, pairs that joined, and visits. `compared` and `matched`
-    have the first and the third by input, which goes by its number, and hop. Where queries share the
-    ring, a pair that none of them needs is not compared.
+    pairs compared, pairs that a predicate was evaluated for, pairs that joined, and visits. `tallies`
+    have the first and the third by way and hop. Where queries share the ring, a pair that none of them needs is not
+    compared.
     """
 
     def __init__(
@@ -49,10 +55,10 @@ class RingNode:
     ) -> None:
         self.number, self._old, self._new, self._batches, self._shared = number, old, new, batches, shared
         self.comparisons = self.predicates = self.rows_out = self.visits = 0
-        self.compared, self.matched = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+        self.tallies = dict[tuple[int, int], Tally]()
 
     def meet(
-        self, joined: JoinedRows, visits: Visits, label: str, on: JoinCondition, *, new: bool
+        self, joined: JoinedRows, visits: Visits, label: str, on: JoinCondition, tally: Tally, *, new: bool
     ) -> Iterator[JoinedRows]:
         """Join partial results with each matching row of the source here; with `new`, rows of the step as well.
 
@@ -64,10 +70,17 @@ class RingNode:
         if valid is not None:
             visits, codes = visits.where(valid), codes[valid]
         for rows in (*self._old.get(label, ()), *(self._new.get(label, ()) if new else ())):
-            yield from self._matches(joined, visits, codes, label, on, rows)
+            yield from self._matches(joined, visits, codes, label, on, rows, tally)
 
     def _matches(
-        self, joined: JoinedRows, visits: Visits, codes: Codes, label: str, on: JoinCondition, rows: NodeRows
+        self,
+        joined: JoinedRows,
+        visits: Visits,
+        codes: Codes,
+        label: str,
+        on: JoinCondition,
+        rows: NodeRows,
+        tally: Tally,
     ) -> Iterator[JoinedRows]:
         batch = rows.chunk.batch
         for visit, row in ChunkIndex.of_chunk(on, rows.chunk).candidates(on, codes, visits.low, visits.high):
@@ -82,13 +95,24 @@ class RingNode:
             for condition in on.verify:
                 pairs = pairs.where(condition)
             self.comparisons += len(pairs)
+            tally.compared += self._by_origin(pairs, tally)
             for condition in on.residual:
                 if len(pairs):
                     self.predicates += len(pairs)
                     pairs = pairs.where(condition)
             self.rows_out += len(pairs)
             if len(pairs):
+                tally.matched += self._by_origin(pairs, tally)
                 yield joined.joined(pairs.partial, label, self._batches[label].at(batch, pairs.row))
+
+    def _by_origin(self, pairs: _Pairs, tally: Tally) -> Words | int:
+        origins = len(tally.compared)
+        if origins == 1:
+            return len(pairs)
+        origin = pairs.joined.origin
+        if origin is None:
+            return np.bincount([self.number], [len(pairs)], origins).astype(np.int64)
+        return np.bincount(origin[pairs.partial], minlength=origins)
 
 
 class _Pairs:

@@ -46,26 +46,27 @@ from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
 from midstream.step.lane_report import encode_lanes
 from midstream.step.spreading.arrivals import no_rows
-from midstream.step.spreading.deployed import Deployed, bound_of, join_of, step_spread
+from midstream.step.spreading.deployed import Deployed, bound_of, step_spread
 from midstream.step.spreading.listed import Groups, Nodes
 from midstream.step.spreading.nodes_done import NodesDone
 from midstream.step.spreading.partition import Partition, answers_of, moment_before, read, visited
 from midstream.step.spreading.spread_step import spread_unit
+from midstream.units.query_unit import join_of
 
 
 class Coming(NamedTuple):
-    """Partial results of an input, by its number, that come to a node at a hop, and their visits."""
+    """Partial results of a way, by its number, that come to a node at a hop, and their visits."""
 
-    start: int
+    way: int
     node: int
     joined: JoinedRows
     visits: Visits
 
 
 class Met(NamedTuple):
-    """What those of an input, by its number, that came to a node have found there."""
+    """What those that came to a node have found there, and the way by which it goes on."""
 
-    start: int
+    way: int
     node: int
     pieces: list[JoinedRows]
 
@@ -192,8 +193,8 @@ class _Work:
             going: list[Parcel] = []
         else:
             going = [parcel.later(FIRST_HOP + hop + 1) for parcel in parcels if _goes_on(parcel, deployed, hop + 1)]
-            for start, joined in _whole(found).items():
-                going += part.sent(deployed, start, hop + 1, joined, step.partitions)
+            for way, joined in _whole(found).items():
+                going += part.sent(deployed, way, hop + 1, joined, step.partitions)
         if hop == 0:  # Results are being written by now.
             moment = moment_before(deployed, part.spread, step.clock.step)
             done += self._written(part, partition.kept(self._store, step.clock.step, moment))
@@ -207,9 +208,10 @@ class _Work:
             own = [(place, one) for place, one in enumerate(coming) if one.node == number]
             hops, node = deployed.hops, nodes[number]
             return [
-                (place, Met(one.start, number, hops.met(one.start, hop, node, one.joined, one.visits)))
+                (place, Met(hops.after(one.way, hop, number), number,
+                            hops.met(one.way, hop, node, one.joined, one.visits)))
                 for place, one in own
-            ]
+            ]  # fmt: skip
 
         found = dict(one for own in map(at_node, sorted({one.node for one in coming})) for one in own)
         return [found[place] for place in range(len(coming))]
@@ -280,21 +282,21 @@ def _new(parcels: Sequence[Parcel], labels: Sequence[str]) -> dict[str, Groups]:
 
 def _unpacked(parcels: Sequence[Parcel]) -> Iterator[Coming]:
     for parcel in parcels:
-        start, node, parts = parcel.words
-        yield Coming(start, node, *unpacked_visits(parcel.body, node, parts))
+        way, node, parts = parcel.words
+        yield Coming(way, node, *unpacked_visits(parcel.body, node, parts))
 
 
 def _staying(deployed: Deployed, hop: int, joined_by: Mapping[int, JoinedRows]) -> Iterator[Coming]:
-    for start, joined in joined_by.items():
-        yield from (Coming(start, node, joined, here) for node, here in deployed.hops.visits(start, hop, joined))
+    for way, joined in joined_by.items():
+        yield from (Coming(way, node, joined, here) for node, here in deployed.hops.visits(way, hop, joined))
 
 
 def _whole(found: Sequence[Met]) -> dict[int, JoinedRows]:
     # The last hop does without, because there the inputs are put together too.
-    by_start: dict[int, list[JoinedRows]] = {}
+    by_way: dict[int, list[JoinedRows]] = {}
     for met in found:
-        by_start.setdefault(met.start, []).extend(met.pieces)
-    return {start: concatenated(pieces) for start, pieces in by_start.items() if pieces}
+        by_way.setdefault(met.way, []).extend(met.pieces)
+    return {way: concatenated(pieces) for way, pieces in by_way.items() if pieces}
 
 
 def _goes_on(parcel: Parcel, deployed: Deployed, hop: int) -> bool:

@@ -32,7 +32,7 @@ END = 1 << 20
 REPORT, STOP = "report", "stop"
 """Kinds of parcels: what a task reports, and that a task has failed, so that no later one need begin."""
 
-_MOMENT, _LOW, _HIGH = "moment", "low", "high"
+_MOMENT, _LOW, _HIGH, _ORIGIN = "moment", "low", "high", "origin"
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,11 @@ def packed_visits(joined: JoinedRows, visits: Visits) -> tuple[bytes, list[tuple
         parts.append((label, len(part.names)))
         arrays += part.columns()
         names += part.names
-    arrays += [pa.array(words) for words in (going.moment, visits.low, visits.high)]
-    return packed(pa.RecordBatch.from_arrays(arrays, names=[*names, _MOMENT, _LOW, _HIGH])), parts
+    words = {_MOMENT: going.moment, _LOW: visits.low, _HIGH: visits.high}
+    if going.origin is not None:
+        words[_ORIGIN] = going.origin
+    arrays += [pa.array(one) for one in words.values()]
+    return packed(pa.RecordBatch.from_arrays(arrays, names=[*names, *words])), parts
 
 
 def unpacked_visits(body: bytes | pa.Buffer, node: int, parts: Sequence[Sequence[Any]]) -> tuple[JoinedRows, Visits]:
@@ -111,9 +114,9 @@ def unpacked_visits(body: bytes | pa.Buffer, node: int, parts: Sequence[Sequence
         own = slice(at, at + count)
         found[label] = LateRows.of(pa.RecordBatch.from_arrays(batch.columns[own], names=batch.schema.names[own]))
         at += count
-    moment, low, high = (np.asarray(column.to_numpy(), np.int64) for column in batch.columns[at:])
+    moment, low, high, *origin = (np.asarray(column.to_numpy(), np.int64) for column in batch.columns[at:])
     every = np.arange(len(moment))
-    return JoinedRows(found, moment), Visits(every, np.full(len(every), node), low, high)
+    return JoinedRows(found, moment, *origin), Visits(every, np.full(len(every), node), low, high)
 
 
 def reported(partition: int, report: Mapping[str, Any]) -> Parcel:

@@ -24,12 +24,12 @@ from midstream.step.spreading.deployed import (
     as_before,
     begun_spread,
     bound_of,
-    join_of,
     needs_arrivals,
     stays,
 )
 from midstream.step.spreading.partition import listed
 from midstream.step.spreading.spread_step import left_elsewhere, spread_unit
+from midstream.units.query_unit import join_of
 
 PLACING = 1
 """The stage in which rows get their homes where these depend on all rows of the step; there is none otherwise."""
@@ -118,12 +118,12 @@ class SpreadPart:
             if label in rows:
                 yield from self.sent(deployed, start, 0, deployed.started(label, rows[label]), partitions)
 
-    def sent(self, deployed: Deployed, start: int, hop: int, joined: JoinedRows, partitions: int) -> Iterator[Parcel]:
-        """Send partial results to a hop."""
+    def sent(self, deployed: Deployed, way: int, hop: int, joined: JoinedRows, partitions: int) -> Iterator[Parcel]:
+        """Send partial results of a way to a hop."""
         if len(joined):
-            for node, visits in deployed.hops.visits(start, hop, joined):
+            for node, visits in deployed.hops.visits(way, hop, joined):
                 body, parts = packed_visits(joined, visits)
-                yield Parcel(node % partitions, FIRST_HOP + hop, VISITS, self.name, (start, node, parts), body)
+                yield Parcel(node % partitions, FIRST_HOP + hop, VISITS, self.name, (way, node, parts), body)
 
 
 def spread_parts(

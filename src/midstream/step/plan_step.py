@@ -26,6 +26,7 @@ from midstream.sharing.chains import united
 from midstream.sharing.membership import settled
 from midstream.sharing.recut import recut
 from midstream.state.store.chunk_store import ChunkStore
+from midstream.step.spreading.node_orders import order_nodes
 from midstream.units.arrangement import Arrangement, arrangement_of, keep_arrangement
 from midstream.units.draft import Draft, MigrationStart
 from midstream.units.lane_load import timed
@@ -150,7 +151,7 @@ def plan_step(
     changed = draft.changed or current.chains.keys() != manifest.chains.keys()
     current = recut(current, draft.events, changed=changed)
     if chunks is not None:
-        current = evened(lengthened(current, draft.events))
+        current = order_nodes(evened(lengthened(current, draft.events)))
     return StepPlan(
         keep_arrangement(manifest, current), manifest.shares, draft.migrations, tuple(draft.events), changed
     )

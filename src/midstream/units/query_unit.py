@@ -19,6 +19,7 @@ from midstream.model.ids import StateId
 from midstream.operators.arrival import pending_id, release
 from midstream.operators.compile import compile_plan
 from midstream.operators.lookup import LookupOperator
+from midstream.operators.multi_join import MultiJoinOperator
 from midstream.operators.project import ProjectOperator
 from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
@@ -150,3 +151,10 @@ class QueryUnit(Unit):
     @override
     def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
         return self.result_operator.reports(lane)
+
+
+def join_of(unit: QueryUnit) -> MultiJoinOperator:
+    """Return the unit's join by probing orders."""
+    (root,) = unit.box(unit.plan).roots
+    assert isinstance(root, MultiJoinOperator)
+    return root

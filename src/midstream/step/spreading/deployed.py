@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from midstream.model.ids import LaneId
 from midstream.model.node_spread import NodeSpread
-from midstream.operators.multi_join import MultiJoinOperator
+from midstream.operators.compile import compile_route
+from midstream.operators.multi_join import Route
 from midstream.ring.columns import Words
 from midstream.ring.deploy import deployment_of, grown, keys_of, rounds_of, spreading_of
 from midstream.ring.deployment import Deployment
@@ -23,7 +24,7 @@ from midstream.ring.spreading import Spreading, spreading
 from midstream.runtime.watermark import BEGINNING, StepClock
 from midstream.step.spreading.listed import Homes
 from midstream.step.spreading.taken_over import Former
-from midstream.units.query_unit import QueryUnit
+from midstream.units.query_unit import QueryUnit, join_of
 from midstream.units.ring_unit import RingUnit
 
 
@@ -86,13 +87,6 @@ def bound_of(unit: QueryUnit, clock: StepClock) -> int:
     return max(min(clock.before[stream] for stream in unit.streams), BEGINNING + 1)
 
 
-def join_of(unit: QueryUnit) -> MultiJoinOperator:
-    """Return the unit's join by probing orders."""
-    (root,) = unit.box(unit.plan).roots
-    assert isinstance(root, MultiJoinOperator)
-    return root
-
-
 @dataclass(frozen=True)
 class Deployed:
     """The nodes of a query as they lie in a step; `bound` is the least end of a lifetime that still matters."""
@@ -115,7 +109,15 @@ class Deployed:
     @cached_property
     def hops(self) -> Hops:
         """The ways of partial results."""
-        return Hops(self.deployment, self.spreading, keys_of(self.unit.query), join_of(self.unit).routes)
+        routes, orders, own = join_of(self.unit).routes, self.how.spread.orders, dict[tuple[int, int], Route]()
+        for start, route in enumerate(routes):
+            label, known = route.source.spec.label, {route.order: route}
+            for node, order in enumerate(orders.get(label, ())):
+                if order not in known:
+                    known[order] = compile_route(self.unit.binding, label, order)
+                if order != route.order:
+                    own[start, node] = known[order]
+        return Hops(self.deployment, self.spreading, keys_of(self.unit.query), routes, own)
 
     @property
     def shared(self) -> SharedQueries | None:

@@ -12,9 +12,8 @@ from midstream.model.counters import Counters
 from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
 from midstream.model.node_spread import NodeSpread, NodeWork, RouteWork
-from midstream.step.spreading.deployed import join_of
 from midstream.units.lane_step import LaneOutput
-from midstream.units.query_unit import QueryUnit
+from midstream.units.query_unit import QueryUnit, join_of
 
 What = TypeVar("What")
 
@@ -46,9 +45,9 @@ class NodesDone:
 
     `counters` are those that belong to no node, `arrived` counts by source the step's rows at all nodes, copies
     included, `sent` the visits of each hop and `bytes` the size of what visits, `routes` what was done for new rows of
-    each label, `moved` the rows that are at home at another node than before, `rows_out` the results of each query,
-    `rejected` its dead letters. `spread` is how the query is spread from then on, where it is known, `newest` the
-    greatest event time.
+    each label, by node if nodes may differ in their orders, `moved` the rows that are at home at another node than
+    before, `rows_out` the results of each query, `rejected` its dead letters. `spread` is how the query is spread from
+    then on, where it is known, `newest` the greatest event time.
     """
 
     nodes: tuple[NodeDone, ...] = ()
@@ -57,7 +56,7 @@ class NodesDone:
     arrived: Mapping[StateId, int] = field(default_factory=dict)
     sent: tuple[int, ...] = ()
     bytes: tuple[int, ...] = ()
-    routes: Mapping[str, RouteWork] = field(default_factory=dict)
+    routes: Mapping[str, tuple[RouteWork, ...]] = field(default_factory=dict)
     moved: int = 0
     rows_out: Mapping[str, int] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
@@ -120,8 +119,7 @@ def spread_output(manifest: Manifest, unit: QueryUnit, spread: NodeSpread, done:
     rows = {source.spec.label: done.counters.get(source.id, Counters()).rows_out for source in came}
     first = LaneId(unit.group, 0)
     lanes[first] = replace(lanes[first], counters=own, rows_out=done.rows_out, rejected=done.rejected)
-    routes = {label: replace(one, rows=rows[label]) for label, one in done.routes.items()}
-    return SpreadOutput(lanes, _worked(spread, by_node, replace(done, routes=routes)))
+    return SpreadOutput(lanes, _worked(spread, by_node, done, rows))
 
 
 def spread_on(manifest: Manifest, spreads: Mapping[str, NodeSpread]) -> Manifest:
@@ -165,7 +163,9 @@ def _state_counters(
     return found
 
 
-def _worked(spread: NodeSpread, by_node: Mapping[int, NodeDone], done: NodesDone) -> NodeSpread:
+def _worked(
+    spread: NodeSpread, by_node: Mapping[int, NodeDone], done: NodesDone, rows: Mapping[str, int]
+) -> NodeSpread:
     # Since the spread began.
     before = (*spread.work, *(NodeWork(),) * spread.reach)[: spread.reach]
     work = []
@@ -174,12 +174,26 @@ def _worked(spread: NodeSpread, by_node: Mapping[int, NodeDone], done: NodesDone
         compared, visited = known.comparisons + one.counters.comparisons, known.visits + one.counters.hops
         work.append(NodeWork(sum(one.living.values()), compared, visited))
     sent, size = _by_hop(spread.sent, done.sent), _by_hop(spread.bytes, done.bytes)
-    routes = _routes(spread.routes, done.routes)
-    return replace(spread, work=tuple(work), sent=sent, bytes=size, routes=routes, moved=spread.moved + done.moved)
+    routes = dict(spread.routes)
+    for label, each in done.routes.items():
+        whole = replace(reduce(RouteWork.__add__, each), rows=rows[label])
+        routes[label] = routes[label] + whole if label in routes else whole
+    by_origin = {label: each for label, each in done.routes.items() if len(each) > 1}
+    return replace(
+        spread, work=tuple(work), sent=sent, bytes=size, routes=routes, moved=spread.moved + done.moved,
+        found=_routes(spread.found, by_origin),
+    )  # fmt: skip
 
 
-def _routes(one: Mapping[str, RouteWork], other: Mapping[str, RouteWork]) -> dict[str, RouteWork]:
-    return {**one, **{label: one[label] + route if label in one else route for label, route in other.items()}}
+Routes = Mapping[str, tuple[RouteWork, ...]]
+
+
+def _routes(one: Routes, other: Routes) -> dict[str, tuple[RouteWork, ...]]:
+    return {
+        **one,
+        **{label: tuple(map(RouteWork.__add__, one[label], each)) if label in one else each
+           for label, each in other.items()},
+    }  # fmt: skip
 
 
 def _by_hop(one: Iterable[int], other: Iterable[int]) -> tuple[int, ...]:
