@@ -22,10 +22,12 @@ from midstream.model.errors import (
     MidstreamError,
     PlanError,
     QueryError,
+    ReadError,
     SinkError,
     SparkError,
     StrategyError,
     UndeliveredError,
+    WriteError,
 )
 from midstream.model.extras import from_extra
 from midstream.operators.user_operator import UserOperator
@@ -53,11 +55,13 @@ __all__ = [
     "MidstreamError",
     "PlanError",
     "QueryError",
+    "ReadError",
     "SinkError",
     "SparkError",
     "StrategyError",
     "UndeliveredError",
     "UserOperator",
+    "WriteError",
     "allow_operators",
     "allow_sources",
     "events",

@@ -68,7 +68,10 @@ def test_streams_come_while_it_runs_and_at_a_restart(spark: SparkSession, tmp_pa
     run.stop()
 
     run = start(spark, tmp_path, "A", alone=ALONE)
-    run.stream("B", frame(spark, tmp_path, "B"), timestamp="ts", lateness="1 hour")
+    aside = ms.sinks.files(tmp_path / "aside")
+    run.stream("B", frame(spark, tmp_path, "B"), timestamp="ts", lateness="1 hour", dead_letters=aside)
+    untimed = pa.table({"k": pa.array([99], pa.int64()), "ts": pa.array([None], pa.timestamp("us", "UTC"))})
+    pq.write_table(untimed, tmp_path / "B" / "untimed.parquet")
     run.add_query("pairs", PAIRS, history=False)
     for number in (1, 2):
         feed(tmp_path, "A", number)
@@ -77,6 +80,7 @@ def test_streams_come_while_it_runs_and_at_a_restart(spark: SparkSession, tmp_pa
     feed(tmp_path, "B", 2)
     until(run, A=30, B=30)
     run.stop()
+    assert [row["k"] for row in pq.read_table(tmp_path / "aside").to_pylist()] == [99]
 
     with pytest.raises(ms.CheckpointError, match="the checkpoint has the streams A, B"):
         start(spark, tmp_path, "A", alone=ALONE)

@@ -302,7 +302,7 @@ class Report(ReportValue):
         ]
         return (
             html_fields("", head)
-            + html_table("streams", ("stream", "rows", "late", "dead", "greatest time", "watermark"), streams)
+            + html_table("streams", ("stream", "rows", "late", "dead", "newest event", "watermark"), streams)
             + html_table("queries", ("query", "since step", "plan", "rows out", "comparisons", "state rows"), queries)
             + html_table("migrations", ("queries", "strategy", "to plan", "since step", "phase", "done"), moving)
         )

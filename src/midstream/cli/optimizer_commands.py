@@ -11,7 +11,7 @@ from midstream.cli.arguments import AsJson, CheckpointPath, CommandGroup, QueryN
 from midstream.cli.exit_codes import WrongUse
 from midstream.cli.output import print_json, print_table, say
 from midstream.cli.send import send
-from midstream.model.words import counted
+from midstream.model.words import counted, size_text
 
 if TYPE_CHECKING:
     from midstream.checkpoint.plans_report import PlansReport
@@ -178,13 +178,19 @@ def _show(report: PlansReport) -> None:
     cost, unit = ("work ms/s", 1e6) if settings.counts_time_alone else ("cost", 1.0)
     print_table(
         "plans",
-        ("plan", cost, "from", "to", "state bytes", "share", "why"),
+        ("plan", cost, "between", "state", "against running", "why"),
         [
-            (one["plan"], *(one[name] / unit for name in ("cost", "low", "high")), one["memory"],
-             one["share"], one["why"])
+            (
+                one["plan"],
+                one["cost"] / unit,
+                "" if one["low"] == one["high"] else f"{one['low'] / unit:.3g} and {one['high'] / unit:.3g}",
+                size_text(one["memory"]),
+                "" if one["plan"] == report.plan else f"{one['share'] - 1:+.1%}",
+                one["why"].removeprefix(f"{one['plan']} "),
+            )
             for one in report.plans
         ],
-    )  # fmt: skip
+    )
     for begin, meaning in NOTATIONS.items():
         if any(one["plan"].startswith(begin) for one in report.plans):
             say(meaning)

@@ -76,7 +76,9 @@ def _tell(checkpoint: Checkpoint, events: int, as_json: bool) -> None:
     if value["under_way"]:
         say(decode(StepUnderWay, value["under_way"]).sentence(time.time()))
     if value["time"]:
-        say(time_line(value["time"]))
+        # The times of a killed job's last seconds may be missing.
+        until = "" if value["time"]["step"] == value["step"] else f"until step {value['time']['step']:,} "
+        say(f"{until}{time_line(value['time'])}")
     if value["savepoints"]:
         say("savepoints: " + ", ".join(f"{name}: step {step:,}" for name, step in value["savepoints"].items()))
     waits = ["for the next batch with data"] if checkpoint.manifest().is_on_spark else []

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from midstream.checkpoint.report_values import LanesReport, MigrationReport, QueryReport, Report, StreamReport
     from midstream.model.node_spread import NodeSpread
 
-STREAMS = ("stream", "rows", "late", "dead", "greatest time", "watermark", "holds back")
+STREAMS = ("stream", "rows", "late", "dead", "newest event", "watermark", "queries that wait for it")
 TABLES = ("table", "version", "since step", "rows", "size")
 QUERIES = (
     "query", "since step", "plan", "sees", "rows out", "dead", "comparisons", "state rows", "optimizer", "results",
@@ -81,7 +81,8 @@ def _print_queries(report: Report) -> None:
 def _say_lanes(lanes: LanesReport) -> None:
     if not lanes.decision:
         return
-    say(f"{counted(lanes.lanes, 'lane')}, optimizer {lanes.mode}, last review: {lanes.decision}: {lanes.reason}")
+    reviewed = f"last review at {counted(lanes.lanes, 'lane')}: {lanes.decision}: {lanes.reason}"
+    say(f"optimizer of lanes: {lanes.mode}, {reviewed}")
     if lanes.waits and lanes.proposal is not None:
         proposed = lanes.proposal
         say(

@@ -20,7 +20,7 @@ from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, as_sink, restored
 from midstream.sinks.contract import STAGING, anything, step_of
 from midstream.sinks.file_sink import check_apart
-from midstream.sinks.formats import check_types
+from midstream.sinks.formats import check_types, read_back
 from midstream.state.store.storage import Storage
 from midstream.units.user_operators import result_columns
 
@@ -72,8 +72,21 @@ class _Copied(Sink):
 
     def commit(self, staged: StagedStep) -> None:
         # Where this is cut short and done again, the other one knows that it has the step, or the files are still here.
-        self.other.commit(staged)
+        self.other.commit(self._staged_for_other(staged))
         self.files.commit(staged)
+
+    def _staged_for_other(self, staged: StagedStep) -> StagedStep:
+        scratch = staged.staging.storage
+        own = self.other.staging(scratch)
+        if own.storage == scratch:
+            return staged
+        # It moves files that are staged in a place of its own, as files of results are.
+        own = own.of(staged.stamp)
+        stems = [file.removeprefix(own.prefix).rpartition(".")[0] for file in staged.files]
+        if staged.is_there:
+            for stem, file in zip(stems, staged.files, strict=True):
+                own.write(stem, read_back(scratch.read(file), file))
+        return replace(staged, staging=own, files=tuple(f"{own.prefix}{stem}.{own.format}" for stem in stems))
 
     def write(self, staged: StagedStep) -> None:
         self.commit(staged)

@@ -264,11 +264,9 @@ def _why(plan: str, reviewing: Reviewing, decision: Decision) -> str:
     if weighed is not None and weighed.cost >= running.cost:
         return "costs no less than the running plan"
     best = reviewing.alternatives[0]
-    if decision.plan is None:
-        return decision.reason
-    if plan == best.plan:
-        return "costs least in this review, but the policy chose another plan"
-    return f"costs more than {best.plan}"
+    if plan != best.plan:
+        return f"costs more than {best.plan}"
+    return decision.reason if decision.plan is None else "costs least in this review, but the policy chose another plan"
 
 
 def figures(reviewing: Reviewing) -> dict[str, Any]:

@@ -96,5 +96,6 @@ def restored(value: Mapping[str, Any] | None, default: str) -> Sink | None:
 def _kind(name: str) -> type[Sink]:
     known = kinds(sys.modules[__name__], Sink, ENTRY_POINTS)
     if not isinstance(name, str) or name not in known:
-        raise SinkError(f"unknown sink {name!r}", place="sink", remedy=f"use one of: {', '.join(known)}")
+        remedy = f"use one of: {', '.join(known)}; in Python a sink may also be a function f(results, step, query)"
+        raise SinkError(f"unknown sink {name!r}", place="sink", remedy=remedy)
     return known[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -42,6 +43,7 @@ from midstream.pipeline.patience import Patience
 from midstream.pipeline.reconcile import Declared, differences
 from midstream.pipeline.reported import Reported
 from midstream.pipeline.static_tables import TableControl, set_table
+from midstream.sinks import Sink, as_sink
 from midstream.spark.driver import Driver, OtherUnion
 from midstream.spark.feed import Feed, last_progress
 from midstream.spark.job_streams import declared_stream, rows_of_frame
@@ -100,20 +102,26 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
         schema: pa.Schema | str | None = None,
         unit: str | None = None,
         max_ahead: str | int | None = None,
+        dead_letters: Sink | Mapping[str, Any] | None = None,
     ) -> int:
-        """Add a stream to the job, beginning with the next step, as `Job.stream` declares one.
+        """Add a stream to the job, beginning with the next step, with the arguments of `Job.stream`.
 
         Declare the stream in the program too, before you start the job again.
         """
         if name in self._driver.manifest.streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
         added = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit, max_ahead)
-        before = self._feed
+        before, outputs = self._feed, self._driver.outputs
+        sinks = outputs.dead_letters
         self._feed = replace(before, streams=(*before.streams, added))
         try:
+            if dead_letters is not None:
+                sink = as_sink(dead_letters, "")
+                sink.open()
+                outputs.dead_letters = {**sinks, name: sink}  # A step may read the old ones meanwhile.
             return self._command(AddStream(added.schema))
         except BaseException:
-            self._feed = before
+            self._feed, outputs.dead_letters = before, sinks
             raise
 
     def results(self, query: str, **options: str | int) -> DataFrame:

@@ -47,7 +47,7 @@ function one(data, context, charts) {
     table([
       { title: "stream", value: (stream) => stream.name }, counter("rows"), counter("late"), DEAD,
       { title: "newest event", brief: true, value: (stream) => time(stream.greatest) }, { title: "watermark", brief: true, value: (stream) => time(stream.watermark) },
-      { title: "holds back", value: (stream) => (stream.holds_back.length ? `${stream.holds_back.join(", ")}: ${stream.since}` : "") },
+      { title: "queries that wait for it", value: (stream) => (stream.holds_back.length ? `${stream.holds_back.join(", ")}: ${stream.since}` : "") },
     ], data.streams, { caption: "Streams", empty: "This job reads no stream yet." }),
   ];
 }

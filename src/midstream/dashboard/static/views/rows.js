@@ -12,7 +12,7 @@ export function render(element, data, context) {
       { title: "stream", value: (one) => one.name }, counter("rows"),
       counter("late"), DEAD,
       { title: "newest event", value: (one) => time(one.greatest) }, { title: "watermark", value: (one) => time(one.watermark) },
-      { title: "holds back", value: (one) => (one.holds_back.length ? `${one.holds_back.join(", ")}: ${one.since}` : "") },
+      { title: "queries that wait for it", value: (one) => (one.holds_back.length ? `${one.holds_back.join(", ")}: ${one.since}` : "") },
       { title: "lateness allowed", number: true, value: (one) => duration(one.lateness) },
     ], data.streams, { caption: "Streams", empty: "This job reads no stream yet." }),
     data.results ? newest(`Newest results of ${data.results.query}`, data.results) : null,
