@@ -24,7 +24,7 @@ import pyarrow as pa
 
 import midstream as ms
 from benchmarks.table import table
-from midstream.state.store.memory_limit import MemoryLimit
+from midstream.storage.memory_limit import MemoryLimit
 
 ROWS_OF_PUSH, BETWEEN = 300, 3_000
 """The rows of a push, and the microseconds of stream time from one push to the next."""

@@ -30,12 +30,12 @@ from midstream.pipeline.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.pipeline.lane_task import stripped
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import Seen
-from midstream.state.store.files import FileStore
-from midstream.state.store.write_back import WriteBackStore
-from midstream.state.sweep import Sweeper
 from midstream.step.conclude import conclude
 from midstream.step.lane_report import Reported, decode_lanes, encode_lanes
 from midstream.step.plan_step import plan_step
+from midstream.storage.files import FileStore
+from midstream.storage.sweep import Sweeper
+from midstream.storage.write_back import WriteBackStore
 from midstream.units.lane_step import LaneOutput
 from midstream.units.program import compile_program
 

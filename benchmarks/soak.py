@@ -43,9 +43,9 @@ from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
-from midstream.state.store.files import FileStore
-from midstream.state.sweep import sweep
 from midstream.step.fold import step as fold
+from midstream.storage.files import FileStore
+from midstream.storage.sweep import sweep
 
 SCHEMA = pa.schema([("k", pa.int64()), ("x", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.float64())])
 STREAMS, ROWS, KEYS = "ABC", 100, 60

@@ -29,6 +29,7 @@ LAYERS = (
     {"commands"},
     {"review"},
     {"step"},
+    {"storage"},
     {"explain", "checkpoint", "sinks"},
     {"pipeline", "dashboard"},
     {"embedded"},
@@ -42,20 +43,8 @@ PURE_ROOMS = {
     "model", "expr", "logical", "sql", "plan", "state", "runtime", "operators", "admission", "optimizer", "migration",
     "ring", "sharing", "units", "proposals", "commands", "review", "step", "lab",
 }  # fmt: skip
-IMPURE_FOLDER = "state/store"
-"""The one part of a pure room that may know threads: it waits for disks and networks."""
-
 IMPURE_MODULES = {"time", "random", "secrets", "uuid", "threading", "asyncio"}
 
-
-CACHES_OF_VALUES = {
-    "state/store/chunk_cache.py:_cache",
-    "state/store/objects.py:_client",
-    "state/store/transfers.py:threads",
-}
-"""What pure rooms still keep for a whole process, so that engines of one share it: no new ones, and each that goes is
-taken from here. What a function without parameters keeps is what is installed.
-"""
 
 MOST_PARAMETERS = 8
 MADE_FOR_USERS = {
@@ -212,8 +201,7 @@ def test_nothing_is_pickled() -> None:
 
 
 def test_the_fold_knows_no_clock_and_no_chance() -> None:
-    found = importers(IMPURE_MODULES, PURE_ROOMS)
-    assert not [one for one in found if not one.startswith(f"{IMPURE_FOLDER}/")]
+    assert not importers(IMPURE_MODULES, PURE_ROOMS)
 
 
 def test_no_cache_is_shared_by_the_engines_of_a_process() -> None:
@@ -228,8 +216,7 @@ def test_no_cache_is_shared_by_the_engines_of_a_process() -> None:
     found.discard("expr/user_predicates.py:_KNOWN")
     # Filled while modules are loaded, by their own names.
     found -= {"model/allowed.py:_OPERATORS", "model/allowed.py:_SOURCES"}
-    assert found - CACHES_OF_VALUES == set(), "keep it with the value that it is of, or with the engine"
-    assert CACHES_OF_VALUES - found == set(), "it is gone: take it from the list"
+    assert not found, "keep it with the value that it is of, or with the engine"
 
 
 def test_caches_are_found() -> None:
@@ -245,9 +232,13 @@ class A:
     @functools.lru_cache(maxsize=9)
     def within(value): ...
 _WEAK: WeakKeyDictionary[int, int] = WeakKeyDictionary()
+@dataclass(frozen=True)
+class F: ...
+PLAIN = F()
+OPENED = A(1, size=2)
 """
     assert [*cached_functions(ast.parse(text))] == ["of", "within"]
-    assert [*empty_stores(ast.parse(text))] == ["_KEPT", "_WEAK"]
+    assert [*empty_stores(ast.parse(text))] == ["_KEPT", "_WEAK", "OPENED"]
 
 
 def cached_functions(tree: ast.Module) -> Iterator[str]:
@@ -261,7 +252,10 @@ def cached_functions(tree: ast.Module) -> Iterator[str]:
 
 
 def empty_stores(tree: ast.Module) -> Iterator[str]:
-    """Find the variables of a module that begin as an empty container, which something fills later."""
+    """Find the variables of a module that begin as an empty container, or as an object of a class of the module that is
+    not frozen: something fills them later.
+    """
+    own = {node.name for node in tree.body if isinstance(node, ast.ClassDef) and not is_frozen(node)}
     for node in tree.body:
         if not isinstance(node, ast.Assign | ast.AnnAssign):
             continue
@@ -271,8 +265,15 @@ def empty_stores(tree: ast.Module) -> Iterator[str]:
         stores = {"dict", "list", "set", "defaultdict", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary"}
         called = value.func if isinstance(value, ast.Call) else None
         called = called.value if isinstance(called, ast.Subscript) else called
-        if isinstance(target, ast.Name) and (empty or (made and getattr(called, "id", "") in stores)):
+        name = getattr(called, "id", "")
+        if isinstance(target, ast.Name) and (empty or (made and name in stores) or name in own):
             yield target.id
+
+
+def is_frozen(node: ast.ClassDef) -> bool:
+    """Return whether a class says that its instances do not change."""
+    marks = [ast.unparse(one) for one in (*node.decorator_list, *node.bases)]
+    return any("frozen=True" in one or one in ("NamedTuple", "Enum", "StrEnum", "Protocol", "str") for one in marks)
 
 
 def test_no_function_takes_more_than_eight_parameters() -> None:

@@ -13,10 +13,10 @@ from benchmarks.estimates.streams import Rows
 from midstream.model.manifest import ChunkRef, Manifest, StateListing, StreamProgress
 from midstream.optimizer.observe import Observed
 from midstream.state.base_state import TIME, BaseState
+from midstream.state.chunk_store import store_chunk
 from midstream.state.lineage import ARRIVED, LINEAGE
+from midstream.state.memory_store import MemoryStore
 from midstream.state.specs import RowsSpec
-from midstream.state.store.chunk_store import store_chunk
-from midstream.state.store.memory import MemoryStore
 from midstream.units.program import observed
 
 CHUNK = 5000

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from unittest.mock import patch
 
 from midstream.review.carry_out import review
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 from midstream.step import plan_step
 from midstream.units.draft import Draft
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import midstream as ms
-from midstream.state.store.memory_limit import MemoryLimit
+from midstream.storage.memory_limit import MemoryLimit
 from tests.crash_case import PLANS, STREAMS, crash_case
 from tests.oracle.arrival import Lifetime
 

@@ -22,8 +22,8 @@ from midstream.commands.add_query import AddQuery
 from midstream.commands.drop_query import DropQuery
 from midstream.model.events import CommandRefused, LanesRescaled, MigrationEnded
 from midstream.sinks import FileSink, StagedStep
-from midstream.state.store.places import storage_at
 from midstream.step import plan_step
+from midstream.storage.places import storage_at
 from tests.unit.building import DDL, both, table
 
 SQL = "SELECT A.k, B.v AS w FROM A [RANGE 20 SECONDS], B [RANGE 20 SECONDS] WHERE A.k = B.k"

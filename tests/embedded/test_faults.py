@@ -20,8 +20,9 @@ import pytest
 import midstream as ms
 from midstream.checkpoint import event_log
 from midstream.model.errors import ReadError, WriteError
-from midstream.state.store import chunk_cache, disk, objects
-from midstream.state.store.places import storage_at
+from midstream.storage import chunk_cache, disk, objects
+from midstream.storage.places import storage_at
+from midstream.storage.process_resources import RESOURCES
 from tests.embedded.test_checkpoint import SQL, step
 from tests.object_server import ObjectServer, Trouble
 from tests.unit.building import DDL
@@ -106,7 +107,7 @@ def test_a_store_that_answers_too_late(
     monkeypatch.setenv(chunk_cache.FOLDER, str(tmp_path))
     with monkeypatch.context() as patched:
         patched.setattr(objects, "_LONGEST_REQUEST", "500ms")
-        objects._client.cache_clear()
+        RESOURCES.close()
         running = engine(bucket)
         assert rows(running.push(step(0))["pairs"]) == answers[0]
         with (
@@ -115,7 +116,7 @@ def test_a_store_that_answers_too_late(
         ):
             running.push(step(1))
         assert running.manifest.step == 0
-    objects._client.cache_clear()
+    RESOURCES.close()
     go_on(running, bucket, answers)
 
 

@@ -18,7 +18,7 @@ import pytest
 import midstream as ms
 from midstream.cli.main import main
 from midstream.model.manifest import FORMAT_VERSION
-from midstream.state.store.disk import seal
+from midstream.storage.disk import seal
 from tests.oracle.compare import difference
 from tests.unit.building import DDL, table
 

@@ -12,10 +12,10 @@ import pytest
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.manifest import Manifest
 from midstream.pipeline.crash_points import POINTS
-from midstream.state.store.chunk_cache import FOLDER
-from midstream.state.store.files import FileStore
-from midstream.state.store.places import storage_at
-from midstream.state.sweep import sweep
+from midstream.storage.chunk_cache import FOLDER
+from midstream.storage.files import FileStore
+from midstream.storage.places import storage_at
+from midstream.storage.sweep import sweep
 from tests.crash_case import PLANS
 from tests.embedded.crash_engine import CASE, main
 from tests.forked import run

@@ -13,7 +13,7 @@ from midstream.checkpoint.folders import Folders
 from midstream.model.manifest import MOST_INSIDE
 from midstream.pipeline.crash_points import POINTS
 from midstream.pipeline.doctor import examine
-from midstream.state.sweep import files_of
+from midstream.storage.sweep import files_of
 from tests.embedded.crash_engine_of_many_lanes import LANES, main
 from tests.embedded.test_kills import check, newest, run_and_kill
 from tests.unit.pipeline.test_opened import counted, rows

@@ -16,7 +16,7 @@ from midstream.model.errors import CheckpointError, LostCheckpointError, Undeliv
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.pipeline.outputs import Outputs
-from midstream.state.store.local import LocalStorage
+from midstream.storage.local import LocalStorage
 from tests.embedded.test_checkpoint import SQL, step
 from tests.embedded.test_faults import in_sink, rows
 from tests.unit.building import DDL

@@ -14,7 +14,7 @@ import midstream as ms
 from midstream.cli.main import main as cli
 from midstream.model.errors import InputError
 from midstream.sql.job_file import read_job_file
-from midstream.state.store.memory_limit import MemoryLimit
+from midstream.storage.memory_limit import MemoryLimit
 from tests.embedded.crash_engine import CASE, main
 from tests.unit.state.chunk_files import linux_only
 

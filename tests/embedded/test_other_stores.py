@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from midstream.state.store import objects
-from midstream.state.store.objects import ObjectStorage
-from midstream.state.store.places import storage_at
-from midstream.state.store.storage import Storage
+from midstream.storage import objects
+from midstream.storage.objects import ObjectStorage
+from midstream.storage.places import storage_at
+from midstream.storage.process_resources import RESOURCES
+from midstream.storage.storage_contract import Storage
 from tests import azurite
 from tests.embedded.test_kills import test_it_is_killed_on_an_object_store
 from tests.google_storage import TOKEN, GoogleServer
@@ -76,9 +77,9 @@ def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    objects._client.cache_clear()
+    RESOURCES.close()
     yield f"{request.param}/{abs(hash(request.node.nodeid)):x}"
-    objects._client.cache_clear()
+    RESOURCES.close()
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_the_secret_is_not_where_the_storage_goes(storage: Storage) -> None:
 def test_a_wrong_secret_is_refused_and_said(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in SECRETS:
         monkeypatch.setenv(name, WRONG)
-    objects._client.cache_clear()
+    RESOURCES.close()
     status = "401 Unauthorized" if storage.url.startswith(GOOGLE) else "403 Forbidden"
     with pytest.raises(objects.WriteError, match=f"{status}.*credentials") as caught:
         storage.write("a", b"")

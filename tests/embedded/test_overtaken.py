@@ -11,7 +11,7 @@ import pytest
 import midstream as ms
 from midstream.model.errors import LostCheckpointError, UndeliveredError, WriteError
 from midstream.sinks.contract import STAGING
-from midstream.state.store.write_back import WriteBackStore
+from midstream.storage.write_back import WriteBackStore
 from tests.embedded.test_checkpoint import step
 from tests.embedded.test_faults import in_sink
 from tests.embedded.test_many_starts import answers, engine

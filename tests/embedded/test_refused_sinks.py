@@ -13,7 +13,8 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.commands.add_query import AddQuery
 from midstream.commands.drop_query import DropQuery
 from midstream.model.errors import WriteError
-from midstream.state.store import objects
+from midstream.storage import objects
+from midstream.storage.process_resources import RESOURCES
 from tests.embedded.test_checkpoint import SQL, in_the_sink, opened, step
 
 Made = Callable[[Path], dict[str, Any]]
@@ -116,7 +117,7 @@ def test_a_query_waits_for_a_checkpoint_that_cannot_be_written(tmp_path: Path) -
 
 def test_a_bucket_that_is_not_there(tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(objects.PATIENCE, "1")
-    objects._client.cache_clear()
+    RESOURCES.close()
     with opened(tmp_path) as engine:
         engine.push(step(0))
         checkpoint = Checkpoint.open(tmp_path / "checkpoint")

@@ -18,8 +18,8 @@ from midstream.model.errors import WriteError
 from midstream.model.manifest import Manifest
 from midstream.sql.job_file import parse_job
 from midstream.sql.job_specs import SourceSpec
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.places import storage_at
+from midstream.storage.local import LocalStorage
+from midstream.storage.places import storage_at
 from tests.extension import distribution
 
 SECOND = 1_000_000

@@ -20,7 +20,7 @@ from midstream.embedded.folder_source import table_rows
 from midstream.model.events import TableDropped, TableSet
 from midstream.pipeline.opened import OpenCheckpoint
 from midstream.sql.job_specs import TableSpec
-from midstream.state.sweep import TABLES, sweep
+from midstream.storage.sweep import TABLES, sweep
 from tests.forked import run
 
 SCHEMA = "k BIGINT, v DOUBLE, ts TIMESTAMP"

@@ -424,7 +424,7 @@ FAULTS = (
     ),
     Fault(
         "savepoint-chunks-swept",
-        "state/sweep.py",
+        "storage/sweep.py",
         "        keep |= files_of(manifest)\n",
         "        keep = files_of(manifest)\n",
         "chunks go that only older kept manifests list",
@@ -432,7 +432,7 @@ FAULTS = (
     ),
     Fault(
         "parts-of-lanes-swept",
-        "state/sweep.py",
+        "storage/sweep.py",
         "            found.add(file_of(lane.part.name))\n",
         "            pass\n",
         "the parts go in which many lanes of a kept manifest are written",
@@ -440,7 +440,7 @@ FAULTS = (
     ),
     Fault(
         "a-part-is-not-checked",
-        "state/store/files.py",
+        "storage/files.py",
         "    if data.size != part.bytes or crc32(data) != part.checksum:\n        message",
         "    if data.size != part.bytes:\n        message",
         "what a lane holds is read from bytes of another lane of the same length",

@@ -49,6 +49,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "checkpoint": ("src/midstream/checkpoint", "tests/unit/checkpoint", "tests/embedded", "tests/property"),
     "embedded": ("src/midstream/embedded", "tests/unit/embedded", "tests/embedded", "tests/property"),
     "pipeline": ("src/midstream/pipeline", "tests/unit/pipeline", "tests/unit/embedded", "tests/embedded"),
+    "storage": ("src/midstream/storage", "tests/unit/state", "tests/unit/embedded", "tests/property"),
     "sinks": ("src/midstream/sinks", "tests/sinks", "tests/embedded"),
     "spark": ("tests/spark",),
     "optimizer": ("src/midstream/optimizer", "tests/unit/optimizer", "tests/optimizer"),

@@ -26,10 +26,10 @@ from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import LaneState, Manifest, Published, StateListing
 from midstream.sinks import FileSink, StagedStep
 from midstream.sinks.contract import step_of
-from midstream.state.store.chunk_store import store_chunk
-from midstream.state.store.files import FileStore
-from midstream.state.store.storage import Storage
-from midstream.state.sweep import sweep
+from midstream.state.chunk_store import store_chunk
+from midstream.storage.files import FileStore
+from midstream.storage.storage_contract import Storage
+from midstream.storage.sweep import sweep
 from tests.property.simulated_store import Killed, SimulatedLibrary, World
 
 JOB, LANE, STATE = "simulated", LaneId("single", 0), StateId("A", "0", "scan")
@@ -184,7 +184,7 @@ def run(seed: int, objects: bool = False, inputs: int = 12, dangers: int = 25) -
     world = World(random.Random(seed), inputs, dangers, objects, disturb)
     with (
         patch("midstream.checkpoint.epochs.secrets.token_hex", lambda size: f"{world.chance.getrandbits(32):08x}"),
-        patch("midstream.state.store.objects._library", lambda: SimulatedLibrary),
+        patch("midstream.storage.objects._library", lambda: SimulatedLibrary),
         patch.object(Holder, "here", lambda: HERE),
     ):
         for _ in range(world.chance.randrange(2, 5)):

@@ -22,7 +22,8 @@ from midstream.checkpoint.epochs import Holder
 from midstream.commands.migrate import Migrate
 from midstream.commands.rescale import Rescale
 from midstream.model.errors import MidstreamError, ReadError, UndeliveredError, WriteError
-from midstream.state.store import files, places
+from midstream.storage import files, places
+from midstream.storage.process_resources import RESOURCES
 from tests.property.simulated_store import Killed, SimulatedBucket, SimulatedFolder, SimulatedLibrary, World
 
 SECOND = 1_000_000
@@ -76,11 +77,11 @@ def inside(world: World) -> Iterator[None]:
     with ExitStack() as stack:
         for target, value in {
             "secrets.token_hex": lambda size=8: f"{world.chance.getrandbits(32):08x}",
-            "midstream.state.store.objects._library": lambda: SimulatedLibrary,
-            "midstream.state.store.places.ObjectStorage": lambda url: Bucket(
+            "midstream.storage.objects._library": lambda: SimulatedLibrary,
+            "midstream.storage.places.ObjectStorage": lambda url: Bucket(
                 world, url.removeprefix("s3://world").strip("/")
             ),
-            "midstream.state.store.places.LocalStorage": Folder,
+            "midstream.storage.places.LocalStorage": Folder,
         }.items():
             stack.enter_context(patch(target, value))
         stack.enter_context(patch.object(Holder, "here", lambda: HERE))
@@ -89,7 +90,7 @@ def inside(world: World) -> Iterator[None]:
 
 def forget() -> None:
     """What a process remembers of chunks is gone with it."""
-    files._OPENED = files._Opened(bytes_kept=1 << 28, chunks_kept=1 << 14, marks_kept=1 << 16)
+    RESOURCES.forget(files.OPENED)
 
 
 def rows(numbers: range) -> dict[str, pa.Table]:

@@ -21,9 +21,9 @@ import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, GenericError
 
 from midstream.model.errors import ReadError, WriteError
-from midstream.state.store.local import TEMPORARY
-from midstream.state.store.objects import ObjectStorage
-from midstream.state.store.storage import Storage
+from midstream.storage.local import TEMPORARY
+from midstream.storage.objects import ObjectStorage
+from midstream.storage.storage_contract import Storage
 
 T = TypeVar("T")
 Change = Callable[[], T]

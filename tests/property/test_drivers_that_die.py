@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from midstream.checkpoint import manifest_file
-from midstream.state.store.files import file_of
+from midstream.state.chunk_store import file_of
 from tests.drawing import FIFTHS, SOAK
 from tests.property.simulated import CHECKPOINT, Driver, results, run
 from tests.property.simulated_store import SimulatedLibrary, World
@@ -27,7 +27,7 @@ ONLY_HERE = {
 
 def check(seed: int, objects: bool) -> World:
     world = run(seed, objects)
-    with patch("midstream.state.store.objects._library", lambda: SimulatedLibrary):
+    with patch("midstream.storage.objects._library", lambda: SimulatedLibrary):
         _check(world, f"seed {seed}")
     return world
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import midstream as ms
 from midstream.embedded import processes
 from midstream.pipeline.crash_points import POINTS, CrashPoint
-from midstream.state.store.memory_limit import MemoryLimit
+from midstream.storage.memory_limit import MemoryLimit
 from tests.drawing import drawing
 from tests.oracle.compare import assert_each_step_same, difference
 from tests.property.cases import cases, migrations, rescales, restarts

@@ -12,7 +12,7 @@ import pytest
 
 from midstream.checkpoint import manifest_file
 from midstream.checkpoint.reader import Checkpoint
-from midstream.state.store.files import file_of
+from midstream.state.chunk_store import file_of
 from tests.drawing import FIFTHS, SOAK
 from tests.property.simulated_engine import inside, root, run
 from tests.property.simulated_store import World

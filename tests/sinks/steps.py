@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.sinks import Sink, StagedStep
-from midstream.state.store.local import LocalStorage
+from midstream.storage.local import LocalStorage
 
 LINE = TimeLine("job", (Epoch(1, "first", 0),))
 

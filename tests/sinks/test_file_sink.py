@@ -13,7 +13,7 @@ import pytest
 import midstream as ms
 from midstream.sinks import FileSink, Sink, as_sink
 from midstream.sinks.contract import anything
-from midstream.state.store.places import storage_at
+from midstream.storage.places import storage_at
 from tests.sinks.steps import commit, staged
 
 ROWS = pa.table({"k": [1, 2]})

@@ -21,10 +21,10 @@ from midstream.cli.main import main
 from midstream.pipeline.merge_results import Merging, merge_results
 from midstream.sinks import merged as merged_module
 from midstream.sinks.merged import MergedResults
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.objects import ObjectStorage
-from midstream.state.store.places import storage_at
-from midstream.state.store.storage import Storage
+from midstream.storage.local import LocalStorage
+from midstream.storage.objects import ObjectStorage
+from midstream.storage.places import storage_at
+from midstream.storage.storage_contract import Storage
 from tests.embedded.test_checkpoint import SQL, opened, step
 from tests.unit.building import DDL
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import midstream as ms
 from midstream.sinks import FileSink, StagedStep
 from midstream.spark.session import local_session
-from midstream.state.store.local import LocalStorage
+from midstream.storage.local import LocalStorage
 from tests.oracle.spec import SECOND, StreamSpec
 from tests.spark.drive import SHORT_LIVED, Place, finish, job
 

@@ -13,7 +13,7 @@ import midstream as ms
 from midstream.commands.migrate import Migrate
 from midstream.commands.rescale import Rescale
 from midstream.spark.session import local_session
-from midstream.state.store.memory_limit import MemoryLimit
+from midstream.storage.memory_limit import MemoryLimit
 from tests.crash_case import PLANS, STREAMS, crash_case
 from tests.spark.drive import SHORT_LIVED, Place, feed_steps, finish, giving, job
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from midstream.checkpoint.reader import Checkpoint, upcoming
 from midstream.commands.set_table import SetTable
 from midstream.pipeline.static_tables import set_table
-from midstream.state.store.files import FileStore
+from midstream.storage.files import FileStore
 from tests.crash_case import MATCHED
 from tests.oracle.answer import Answer, answers
 from tests.oracle.arrival import Lifetime, Step, arrive

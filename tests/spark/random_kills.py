@@ -52,9 +52,9 @@ from midstream.pipeline.doctor import examine
 from midstream.ring.spreading import spreadings
 from midstream.sharing.schemes.scheme_contract import schemes
 from midstream.sinks.contract import STAGING
-from midstream.state.store.chunk_cache import FOLDER
-from midstream.state.store.objects import PATIENCE
-from midstream.state.store.places import WORK, storage_at
+from midstream.storage.chunk_cache import FOLDER
+from midstream.storage.objects import PATIENCE
+from midstream.storage.places import WORK, storage_at
 from tests import postgresql
 from tests.object_server import BUCKET, ObjectServer, free_port
 from tests.oracle.answer import Answer, answers

@@ -29,7 +29,7 @@ from midstream.spark.parcel import END, STOP, ParcelFiles
 from midstream.spark.unpack import StreamSlots
 from midstream.spark.whole_files import WholeFiles
 from midstream.state.base_state import TIME
-from midstream.state.store.files import FileStore
+from midstream.storage.files import FileStore
 
 SCHEMA = pa.schema([("k", pa.int64()), ("n", pa.int32()), ("s", pa.string()), ("ts", pa.timestamp("us", "UTC"))])
 DDL = "k BIGINT, n INT, s STRING, ts TIMESTAMP"

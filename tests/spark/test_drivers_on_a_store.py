@@ -22,8 +22,8 @@ import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.cli.main import main
 from midstream.pipeline.doctor import examine
-from midstream.state.store import chunk_cache, places
-from midstream.state.store.places import storage_at
+from midstream.storage import chunk_cache, places
+from midstream.storage.places import storage_at
 from tests.spark.processes import children
 from tests.spark.processes import state as state_of
 from tests.spark.ready_classes import environment

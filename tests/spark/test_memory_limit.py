@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.checkpoint.reader import Checkpoint
-from midstream.state.store.memory_limit import MemoryLimit
+from midstream.storage.memory_limit import MemoryLimit
 from tests.crash_case import CHAIN, STREAMS
 from tests.oracle.compare import assert_each_step_same
 from tests.spark.crash_job import CASE, feed, the_job

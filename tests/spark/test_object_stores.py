@@ -28,11 +28,11 @@ from midstream.pipeline.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.spark.driver import Driver
 from midstream.spark.executor import Gathered
 from midstream.spark.running_job import Run
-from midstream.state.store import chunk_cache, places
-from midstream.state.store.objects import ObjectStorage
-from midstream.state.store.places import storage_at
-from midstream.state.store.storage import Storage
 from midstream.step.plan_step import StepPlan
+from midstream.storage import chunk_cache, places
+from midstream.storage.objects import ObjectStorage
+from midstream.storage.places import storage_at
+from midstream.storage.storage_contract import Storage
 from tests.object_server import CREDENTIALS, ObjectServer, Request, Trouble
 from tests.spark.test_time_lines import SQL, each, feed, finish
 

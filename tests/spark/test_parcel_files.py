@@ -9,8 +9,8 @@ import pytest
 
 from midstream.model.errors import CheckpointError
 from midstream.spark.parcel import Parcel, ParcelFiles, in_order, reported
-from midstream.state.store.files import FileStore
-from midstream.state.sweep import sweep
+from midstream.storage.files import FileStore
+from midstream.storage.sweep import sweep
 from tests.unit.state.test_sweep import manifest
 
 

@@ -14,9 +14,9 @@ import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.spark_job import job_of
 from midstream.sql.job_file import parse_job
-from midstream.state.store import chunk_cache, places
-from midstream.state.store.objects import ObjectStorage
-from midstream.state.store.places import storage_at
+from midstream.storage import chunk_cache, places
+from midstream.storage.objects import ObjectStorage
+from midstream.storage.places import storage_at
 from tests.spark.chained_job import FOURS, PAIRS, STREAMS, expected, feed
 from tests.spark.drive import Place, finish
 

@@ -22,8 +22,8 @@ from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink, FunctionSink, Sink, StagedStep
 from midstream.sinks.contract import anything
 from midstream.spark.result_frames import DataFrames
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.storage import Storage
+from midstream.storage.local import LocalStorage
+from midstream.storage.storage_contract import Storage
 from midstream.testing.sinks import SinkCase, check_sink
 from tests.extension import distribution
 from tests.oracle.spec import StreamSpec
@@ -219,7 +219,7 @@ def test_what_is_left_of_a_function_s_files_does_not_make_it_run_again(
 
     remove = os.unlink
     with monkeypatch.context() as patched, pytest.raises(Killed):
-        patched.setattr("midstream.state.store.local.os.unlink", dies)
+        patched.setattr("midstream.storage.local.os.unlink", dies)
         finish(make())
     finish(make())
     assert calls == [(0, 8)]

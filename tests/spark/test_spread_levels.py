@@ -17,8 +17,8 @@ from midstream.model.events import CommandRefused
 from midstream.pipeline.crash_points import POINTS, SPREAD_POINTS
 from midstream.spark import parcel
 from midstream.spark.driver import Driver
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.transfers import Transfers
+from midstream.storage.local import LocalStorage
+from midstream.storage.transfers import Transfers
 from tests.oracle.compare import assert_each_step_same
 from tests.property.drive import start
 from tests.spark.drive import Hooks, Place, finish
@@ -27,7 +27,7 @@ from tests.spark.spread_job import parcels_below
 from tests.spark.spread_levels_job import CHANGES, QUERIES, SPREADS, STEPS, STREAMS, expected, feed, the_job
 
 if TYPE_CHECKING:
-    from midstream.state.store.storage import Bytes
+    from midstream.storage.storage_contract import Bytes
 
 JOB = "tests.spark.spread_levels_job"
 

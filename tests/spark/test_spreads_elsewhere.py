@@ -20,8 +20,8 @@ from midstream.cli.main import main
 from midstream.model.events import QuerySpread
 from midstream.pipeline.doctor import examine
 from midstream.ring import lengthening
-from midstream.state.store import chunk_cache, places
-from midstream.state.store.places import storage_at
+from midstream.storage import chunk_cache, places
+from midstream.storage.places import storage_at
 from tests.job_folder import JOB, fill
 from tests.oracle.arrival import Lifetime
 from tests.oracle.compare import assert_each_step_same

@@ -18,7 +18,7 @@ import pytest
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
 from midstream.model.errors import MidstreamError
-from midstream.state.store.places import storage_at
+from midstream.storage.places import storage_at
 from tests.object_server import ObjectServer, Trouble
 from tests.oracle.compare import assert_each_step_same
 from tests.spark.cluster_job import case

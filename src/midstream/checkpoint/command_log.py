@@ -13,8 +13,8 @@ from midstream.model.codec import decode, encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError
 from midstream.sql.parts import QueryText
-from midstream.state.store.disk import seal, unseal
-from midstream.state.store.places import Place, storage_at
+from midstream.storage.disk import seal, unseal
+from midstream.storage.places import Place, storage_at
 
 COMMANDS_KEPT = 1_000
 MISSING_AT_MOST = 10_000

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError, HeldCheckpointError, LostCheckpointError, MidstreamError
-from midstream.state.store.disk import seal, unseal
-from midstream.state.store.storage import Storage
+from midstream.storage.disk import seal, unseal
+from midstream.storage.storage_contract import Storage
 
 
 @dataclass(frozen=True)

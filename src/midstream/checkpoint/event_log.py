@@ -13,7 +13,7 @@ from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import TimeLine
-from midstream.state.store.storage import Storage
+from midstream.storage.storage_contract import Storage
 
 STEPS_KEPT = 1_000
 _FILE = re.compile(r"(?:(\d+)-)?(\d+)\.jsonl")
@@ -91,7 +91,7 @@ class StepLog(ABC):
 class FilesRead(StepLog):
     """Which files of a stream the steps of an embedded job have read.
 
-    >>> from midstream.state.store.local import LocalStorage
+    >>> from midstream.storage.local import LocalStorage
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     log = FilesRead(LocalStorage(folder))
@@ -132,7 +132,7 @@ class EventLog(StepLog):
 
     >>> from tempfile import TemporaryDirectory
     >>> from midstream.model.events import LanesRescaled
-    >>> from midstream.state.store.local import LocalStorage
+    >>> from midstream.storage.local import LocalStorage
     >>> with TemporaryDirectory() as folder:
     ...     log = EventLog(LocalStorage(folder))
     ...     log.write(7, TimeLine("j"), [LanesRescaled(7, 1, 2)])

@@ -20,11 +20,11 @@ from midstream.model.manifest import Manifest
 from midstream.model.schema import check_name
 from midstream.sinks import FileSink, Sink, as_sink, restored
 from midstream.sinks.file_sink import check_apart
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.places import storage_at, work_folder
-from midstream.state.store.storage import Storage
-from midstream.state.store.unsynced import Unsynced
-from midstream.state.sweep import Sweeper
+from midstream.storage.local import LocalStorage
+from midstream.storage.places import storage_at, work_folder
+from midstream.storage.storage_contract import Storage
+from midstream.storage.sweep import Sweeper
+from midstream.storage.unsynced import Unsynced
 
 LATE, DEAD_LETTERS, REJECTED = "late", "dead_letters", "rejected"
 """What a stream's rows may be that enter no state, and results that a query cannot give."""

@@ -21,9 +21,9 @@ from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import KeepsLanes, LanePart, LaneState, Manifest
 from midstream.runtime.lane_key import SLOTS
-from midstream.state.store.disk import crc32, seal, unseal
-from midstream.state.store.files import FileStore
-from midstream.state.store.storage import Storage
+from midstream.storage.disk import crc32, seal, unseal
+from midstream.storage.files import FileStore
+from midstream.storage.storage_contract import Storage
 
 MOST_NUMBER = 1 << 62
 """No step, epoch or command is ever counted so far."""

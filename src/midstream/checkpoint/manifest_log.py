@@ -18,8 +18,8 @@ from midstream.checkpoint.savepoints import Savepoints
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch, TimeLine
-from midstream.state.store.disk import check_format
-from midstream.state.store.places import Place, storage_at
+from midstream.storage.disk import check_format
+from midstream.storage.places import Place, storage_at
 
 _NAME = re.compile(r"(?:(\d+)-)?(-?\d+)(?:~(\d+))?\+?\.json")
 _T = TypeVar("_T")

@@ -17,7 +17,7 @@ from midstream.model.words import counted
 from midstream.proposals.plan_group import plan_group, query_time, without_choice
 from midstream.review.carry_out import decide, figures, table
 from midstream.review.review import Reviewing
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 
 RANKED = 20
 """So many of the best plans are listed."""

@@ -24,10 +24,10 @@ from midstream.model.errors import CheckpointError, NoCheckpointError, NoStepErr
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, StepUnderWay, time_summary
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.places import Place, storage_at
-from midstream.state.store.storage import Storage
 from midstream.step.plan_step import plan_step
+from midstream.storage.local import LocalStorage
+from midstream.storage.places import Place, storage_at
+from midstream.storage.storage_contract import Storage
 
 JsonObject = dict[str, Any]
 

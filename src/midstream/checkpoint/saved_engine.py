@@ -17,11 +17,11 @@ from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.events import Event
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, Published
+from midstream.state.chunk_store import ChunkStore, store_chunk
 from midstream.state.rows import one_batch
-from midstream.state.store.chunk_store import ChunkStore, store_chunk
-from midstream.state.store.files import FileStore
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.places import storage_at
+from midstream.storage.files import FileStore
+from midstream.storage.local import LocalStorage
+from midstream.storage.places import storage_at
 
 STORE, MANIFESTS = "store", "manifests"
 

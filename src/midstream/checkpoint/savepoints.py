@@ -7,9 +7,9 @@ import re
 from midstream.checkpoint.manifest_file import manifest_of, written
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
-from midstream.state.store.files import FileStore
-from midstream.state.store.storage import Storage
-from midstream.state.sweep import files_of
+from midstream.storage.files import FileStore
+from midstream.storage.storage_contract import Storage
+from midstream.storage.sweep import files_of
 
 _NAME = re.compile(r"[A-Za-z][\w-]{0,99}", re.ASCII)
 _REMEDY = "restore the file, or drop the savepoint: midstream savepoint CKPT NAME --drop"
@@ -19,7 +19,7 @@ class Savepoints:
     """The savepoints of a checkpoint: a file each, with the whole manifest of its step.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from midstream.state.store.local import LocalStorage
+    >>> from midstream.storage.local import LocalStorage
     >>> with TemporaryDirectory() as folder:
     ...     savepoints = Savepoints(LocalStorage(folder))
     ...     savepoints.add("before-the-sale", Manifest(job="j", step=7))

@@ -15,7 +15,7 @@ from midstream.model.errors import QueryError
 from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.state.base_state import TIME
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,7 +12,7 @@ from midstream.model.codec import decode, encode
 from midstream.model.errors import MidstreamError
 from midstream.model.step_time import StepTime, StepUnderWay
 from midstream.model.time_line import TimeLine
-from midstream.state.store.storage import Storage
+from midstream.storage.storage_contract import Storage
 
 TIMES_KEPT = 500
 """Steps of which a job remembers the times, and of which an epoch's file has them."""
@@ -29,7 +29,7 @@ class TimeLog:
     written when a driver is killed is missing, and nothing else is; a file that does not read counts as missing.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from midstream.state.store.local import LocalStorage
+    >>> from midstream.storage.local import LocalStorage
     >>> with TemporaryDirectory() as folder:
     ...     log = TimeLog(LocalStorage(folder))
     ...     log.write(0, [text_of(StepTime(7, ended=100.0, seconds=0.5))])

@@ -38,7 +38,7 @@ def calibrate(
     """
     from midstream.lab.timed_runs import RUNS, timed_runs
     from midstream.optimizer.cost.calibration import fitted, units_to_json
-    from midstream.state.store.disk import write_whole
+    from midstream.storage.disk import write_whole
 
     if out is not None:
         folder_made(out.parent)

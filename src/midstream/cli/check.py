@@ -74,7 +74,7 @@ def _is_embedded(job: JobFile) -> bool:
     # Whether the embedded engine has begun the job; a checkpoint that cannot be read is a fault that is found later.
     from midstream.checkpoint.folders import Folders
     from midstream.model.manifest import EMBEDDED
-    from midstream.state.store.places import located
+    from midstream.storage.places import located
 
     with suppress(MidstreamError):
         folders = Folders(located(job.checkpoint))

@@ -45,7 +45,7 @@ from midstream.sql.job_specs import SourceSpec
 from midstream.sql.parse import parse_query
 from midstream.sql.place import place as place_at
 from midstream.sql.toml_file import Path as Keys
-from midstream.state.store.places import located
+from midstream.storage.places import located
 from midstream.units.user_operators import result_columns
 
 CHECKED_JOB = "checked"

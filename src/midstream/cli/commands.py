@@ -25,7 +25,7 @@ from midstream.cli.send import send
 from midstream.commands.base import StepCommand, offered
 from midstream.model.command import COMMANDS, Input, Part, inputs_of
 from midstream.model.discovery import load_modules
-from midstream.state.store.places import located
+from midstream.storage.places import located
 
 
 def verbs() -> dict[str, Callable[..., None]]:

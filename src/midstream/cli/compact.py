@@ -29,7 +29,7 @@ def compact(
     from midstream.checkpoint.reader import Checkpoint
     from midstream.pipeline.merge_results import Merging, merge_results
     from midstream.sinks import FileSink, restored
-    from midstream.state.store.places import located
+    from midstream.storage.places import located
 
     checkpoint = Checkpoint.open(located(path))
     manifest = checkpoint.manifest()

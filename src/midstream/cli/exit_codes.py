@@ -22,7 +22,7 @@ class WrongUse(MidstreamError):
 
 def folder_made(path: Path) -> Path:
     """Make a folder and its parents; raise `WriteError` if this fails."""
-    from midstream.state.store.disk import cannot_write
+    from midstream.storage.disk import cannot_write
 
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ def metrics(
     from midstream.checkpoint.reader import Checkpoint
     from midstream.explain.prometheus import prometheus_text
     from midstream.model.step_time import time_summary
-    from midstream.state.store.disk import write_whole
+    from midstream.storage.disk import write_whole
 
     checkpoint = Checkpoint.open(path)
     report, times = checkpoint.report(), checkpoint.step_times()

@@ -160,7 +160,7 @@ def _run_on_spark(
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
     from midstream.cli.spark_job import job_of
-    from midstream.state.store.places import work_folder
+    from midstream.storage.places import work_folder
 
     settings = {"spark.ui.enabled": "true", **job.spark} | ({"spark.master": master} if master else {})
     checkpoint = Checkpoint(Folders(job.checkpoint))

@@ -20,7 +20,7 @@ from midstream.model.errors import InputError
 from midstream.model.words import counted, some
 from midstream.sql.ddl import parse_ddl
 from midstream.sql.job_specs import SourceSpec
-from midstream.state.store.places import located
+from midstream.storage.places import located
 
 _OWN = {
     "rate": "timestamp TIMESTAMP, value BIGINT",

@@ -23,7 +23,7 @@ def spark_session(
     session that is not a `MidstreamError` becomes a `SparkError`. `otherwise` is a second remedy if Spark is not
     installed.
     """
-    from midstream.state.store.disk import cannot_write
+    from midstream.storage.disk import cannot_write
 
     with from_extra("spark", "Spark", otherwise=otherwise):
         from midstream.spark.session import as_spark_error, end, local_session

@@ -42,8 +42,8 @@ def table(
     from midstream.embedded.folder_source import table_rows
     from midstream.pipeline.static_tables import set_table
     from midstream.sql.job_specs import TableSpec
-    from midstream.state.store.files import FileStore
-    from midstream.state.store.places import located
+    from midstream.storage.files import FileStore
+    from midstream.storage.places import located
 
     kind = file_format or PurePath(file).suffix.lstrip(".")
     if kind not in READERS:

@@ -18,8 +18,8 @@ from midstream.model.errors import MidstreamError
 from midstream.model.python_values import python_values
 from midstream.sinks.file_sink import FileSink
 from midstream.sinks.formats import parquet_rows
-from midstream.state.store.files import FileStore
-from midstream.state.store.places import storage_at
+from midstream.storage.files import FileStore
+from midstream.storage.places import storage_at
 
 EVENT_OF = {LATE: "rows_late", DEAD_LETTERS: "rows_rejected", REJECTED: "results_rejected"}
 """The event that tells of rows of a kind."""

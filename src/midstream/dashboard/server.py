@@ -13,7 +13,7 @@ from midstream.dashboard.app import application
 from midstream.dashboard.safety import Access, access
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.extras import from_extra
-from midstream.state.store.places import Place
+from midstream.storage.places import Place
 
 if TYPE_CHECKING:
     import uvicorn

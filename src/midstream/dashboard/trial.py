@@ -24,7 +24,7 @@ from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Join, Plan
 from midstream.proposals.plan_group import plan_group, query_time, without_choice
 from midstream.review.review import Reviewing
-from midstream.state.store.files import FileStore
+from midstream.storage.files import FileStore
 from midstream.units.program import unit_of
 
 if TYPE_CHECKING:

@@ -32,12 +32,12 @@ from midstream.runtime.piece_writer import PieceSizes
 from midstream.sinks import FileSink, Sink, Staging
 from midstream.sinks.contract import anything
 from midstream.sinks.formats import parquet_rows
-from midstream.state.store.files import FileStore
-from midstream.state.store.memory_limit import MemoryLimit
-from midstream.state.store.places import located, storage_at
-from midstream.state.store.unsynced import Unsynced
-from midstream.state.store.write_back import WriteBackStore
 from midstream.step.fold import OpenPieces, StepResult
+from midstream.storage.files import FileStore
+from midstream.storage.memory_limit import MemoryLimit
+from midstream.storage.places import located, storage_at
+from midstream.storage.unsynced import Unsynced
+from midstream.storage.write_back import WriteBackStore
 from midstream.units.answers import unread
 
 SIDE_BY_SIDE = 1 << 20

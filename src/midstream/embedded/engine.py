@@ -52,14 +52,14 @@ from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.sql.ddl import columns_of
 from midstream.sql.job_specs import SourceSpec
-from midstream.state.store.chunk_store import ChunkStore
-from midstream.state.store.memory import MemoryStore
-from midstream.state.store.memory_limit import MemoryLimit
-from midstream.state.store.write_back import WriteBackStore
-from midstream.state.sweep import listed
+from midstream.state.chunk_store import ChunkStore
+from midstream.state.memory_store import MemoryStore
 from midstream.step.dealt_rows import Each
 from midstream.step.fold import OpenPieces, StepResult, step
 from midstream.step.plan_step import plan_step
+from midstream.storage.memory_limit import MemoryLimit
+from midstream.storage.sweep import listed
+from midstream.storage.write_back import WriteBackStore
 
 NEEDED = 8
 """A step takes so many times the bytes of its rows at least: they are stored, and sorted for each join."""

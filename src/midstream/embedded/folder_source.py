@@ -32,9 +32,9 @@ from midstream.model.columns_of_files import own_names
 from midstream.model.errors import InputError, ReadError
 from midstream.sql.ddl import parse_ddl
 from midstream.sql.job_specs import SourceSpec, TableSpec
-from midstream.state.store.objects import SCHEMES
-from midstream.state.store.places import located, storage_at
-from midstream.state.store.storage import Storage
+from midstream.storage.objects import SCHEMES
+from midstream.storage.places import located, storage_at
+from midstream.storage.storage_contract import Storage
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a partition whose column is NULL."""

@@ -16,7 +16,7 @@ from midstream.pipeline.patience import PATIENCE, Patience
 from midstream.pipeline.reconcile import refuse_other_streams
 from midstream.proposals.settings import declared_optimizer
 from midstream.sql.job_file import JobFile
-from midstream.state.store.places import located
+from midstream.storage.places import located
 
 _GRAIN = 0.05
 """How often, in seconds, somebody who waits looks whether he shall stop."""

@@ -15,7 +15,7 @@ from midstream.pipeline.results import DeliveredResults, committed_results
 from midstream.sinks import FileSink
 from midstream.sql.ddl import parse_ddl
 from midstream.sql.job_specs import OF_A_JOB, SourceSpec, read_results
-from midstream.state.store.places import located, storage_at
+from midstream.storage.places import located, storage_at
 
 
 class ResultsSource(FileSource):

@@ -27,12 +27,12 @@ from midstream.pipeline.outputs import RESULTS, JobOutput
 from midstream.pipeline.staged_files import FILES_AT_ONCE, LanePieces, StagedFiles
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import StepClock
-from midstream.state.store.transfers import threads
-from midstream.state.store.unsynced import Unsynced
-from midstream.state.store.write_back import WriteBackStore
-from midstream.state.sweep import listed
 from midstream.step.lane_report import encode_lanes
 from midstream.step.plan_step import StepPlan
+from midstream.storage.sweep import listed
+from midstream.storage.transfers import threads
+from midstream.storage.unsynced import Unsynced
+from midstream.storage.write_back import WriteBackStore
 from midstream.units.lane_step import LaneOutput
 
 KILL_AT = "MIDSTREAM_KILL_WORKER_AT"

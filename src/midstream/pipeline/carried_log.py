@@ -17,10 +17,10 @@ from midstream.checkpoint.folders import Folders
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import CarriedFiles, Manifest
 from midstream.pipeline.spark_log import begin_log, fit_sources, forget_former_logs, has_committed
-from midstream.state.store.disk import cannot_write, names_in
-from midstream.state.store.files import epoch_folder
-from midstream.state.store.places import work_folder
-from midstream.state.store.storage import Storage
+from midstream.storage.disk import cannot_write, names_in
+from midstream.storage.files import epoch_folder
+from midstream.storage.places import work_folder
+from midstream.storage.storage_contract import Storage
 
 CARRIED = "spark"
 """Where a manifest carries the log: by its path the text of each file, or of a large one the name of the object."""

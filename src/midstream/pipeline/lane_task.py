@@ -29,11 +29,11 @@ from midstream.pipeline.outputs import JobOutput
 from midstream.runtime.piece_writer import PieceSizes, PieceWriter
 from midstream.runtime.watermark import StepClock
 from midstream.sinks import Staging
-from midstream.state.store.chunk_store import ChunkStore
-from midstream.state.store.files import FileStore
+from midstream.state.chunk_store import ChunkStore
 from midstream.step.fold import state_of
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.taken_over import with_returned
+from midstream.storage.files import FileStore
 from midstream.units.lane_step import LaneOutput, lane_step
 
 

@@ -22,7 +22,7 @@ from midstream.model.words import counted
 from midstream.sinks import FileSink
 from midstream.sinks.contract import anything
 from midstream.sinks.formats import parquet_rows
-from midstream.state.store.places import storage_at
+from midstream.storage.places import storage_at
 
 Source = tuple[str, str]
 """The kind of an output for lost rows (`late`, `dead_letters` or `rejected`) and its stream or query."""

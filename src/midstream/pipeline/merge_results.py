@@ -15,7 +15,7 @@ from midstream.pipeline.results import DeliveredResults, committed_results
 from midstream.sinks import FileSink
 from midstream.sinks.formats import parquet_rows, written
 from midstream.sinks.merged import MergedPart, MergedResults, kept
-from midstream.state.store.places import storage_at
+from midstream.storage.places import storage_at
 
 FULL = 128 << 20
 """Bytes from which on a file is not merged with what comes after."""

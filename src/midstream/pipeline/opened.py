@@ -24,10 +24,10 @@ from midstream.pipeline.carried_log import copy_carried
 from midstream.pipeline.outputs import Outputs
 from midstream.pipeline.spark_log import drop_log, fork_log, keep_log
 from midstream.sinks import as_sink
-from midstream.state.store.files import FileStore
-from midstream.state.store.places import Place, copied, located, work_folder
-from midstream.state.store.storage import Storage
-from midstream.state.sweep import files_of
+from midstream.storage.files import FileStore
+from midstream.storage.places import Place, copied, located, work_folder
+from midstream.storage.storage_contract import Storage
+from midstream.storage.sweep import files_of
 
 Step = int | str
 """A step, by its number or by the name of a savepoint."""

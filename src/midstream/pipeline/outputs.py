@@ -21,7 +21,7 @@ from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, St
 from midstream.sinks.contract import STAGING, anything, step_of
 from midstream.sinks.file_sink import check_apart
 from midstream.sinks.formats import check_types, read_back
-from midstream.state.store.storage import Storage
+from midstream.storage.storage_contract import Storage
 from midstream.units.user_operators import result_columns
 
 RESULTS = "results"

@@ -45,7 +45,7 @@ from midstream.plan.notation import parse_plan
 from midstream.runtime.watermark import watermark
 from midstream.sql.join_parts import may_join
 from midstream.sql.parse import check_registered, parse_query
-from midstream.state.store.memory_limit import MemoryLimit
+from midstream.storage.memory_limit import MemoryLimit
 from midstream.units.answers import cannot_be_taken_up, with_streams_changed
 
 OPERATOR_STRATEGY = "gms"

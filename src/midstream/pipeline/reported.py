@@ -16,7 +16,7 @@ from midstream.model.step_time import StepTime, StepUnderWay, time_summary
 from midstream.model.words import counted
 from midstream.pipeline.metrics_server import METRICS_PORT, MetricsServer
 from midstream.pipeline.notebook import Explained, MetricsShown, MigrationShown, Watch, plan_drawing, whole_html
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 
 
 class Reported(ABC):

@@ -16,8 +16,8 @@ from contextlib import suppress
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
-from midstream.state.store.disk import cannot_write, names_in, sync_folder, sync_tree, write_whole
-from midstream.state.store.files import epoch_folder
+from midstream.storage.disk import cannot_write, names_in, sync_folder, sync_tree, write_whole
+from midstream.storage.files import epoch_folder
 
 NOTHING_READ = "-"
 """What Spark's offsets say of a source that has read nothing."""

@@ -16,7 +16,7 @@ from midstream.pipeline.crash_points import AMID_PIECES, CrashPoint
 from midstream.pipeline.outputs import RESULTS, JobOutput
 from midstream.runtime.piece_writer import PieceSizes
 from midstream.sinks import Staging
-from midstream.state.store.transfers import threads
+from midstream.storage.transfers import threads
 
 FILES_AT_ONCE = 4
 """So many files a task writes, and makes to survive the loss of power, at the same time."""

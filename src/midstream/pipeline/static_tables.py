@@ -14,9 +14,9 @@ from midstream.model.errors import InputError
 from midstream.model.manifest import ChunkRef, StaticTable
 from midstream.model.schema import TableSchema, check_name, without_runs
 from midstream.pipeline.frames import Rows, static_rows
+from midstream.state.chunk_store import ChunkStore, store_chunk
 from midstream.state.rows import one_batch
-from midstream.state.store.chunk_store import ChunkStore, store_chunk
-from midstream.state.sweep import TABLES
+from midstream.storage.sweep import TABLES
 
 Receipt = TypeVar("Receipt")
 

@@ -17,7 +17,7 @@ from midstream.model.events import Event, MigrationBegun, ResultsRejected, RowsL
 from midstream.model.frozen import revised
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, StepTotals, StepUnderWay
-from midstream.state.store.local import LocalStorage
+from midstream.storage.local import LocalStorage
 
 
 class Stopwatch:

@@ -21,7 +21,7 @@ from midstream.review.review import SHOWN, Reviewing, shown, significant
 from midstream.review.review_price import trees_at_once, usual_step
 from midstream.review.schedule import in_turn, look, paid
 from midstream.runtime import checks
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 from midstream.units.draft import Draft
 
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}  # what a decision to move to another plan is, by mode

@@ -23,7 +23,7 @@ from midstream.plan.signature import relabel_plan
 from midstream.plan.tree import Join, Leaf, Plan
 from midstream.proposals.plan_group import PlanGroup, split_allowed
 from midstream.review.review_price import price, slice_price
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 from midstream.units.choose import AUTO, live_statistics, resolve
 from midstream.units.draft import MigrationStart
 from midstream.units.program import compile_program, unit_of

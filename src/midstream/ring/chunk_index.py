@@ -15,8 +15,8 @@ from midstream.operators.candidates import Ranges, band_pairs, equal_ranges
 from midstream.operators.join_condition import JoinCondition
 from midstream.ring.columns import Words
 from midstream.ring.joined_rows import times
+from midstream.state.chunk_store import Chunk
 from midstream.state.keys import Codes, Mask, band_codes, key_codes, stable_order
-from midstream.state.store.chunk_store import Chunk
 
 OFTEN = 4
 """So many pairs of equal code for each row and visit are looked at one by one; of more, times are searched as well."""

@@ -16,9 +16,9 @@ from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
 from midstream.ring.late_rows import NumberedBatches
 from midstream.ring.shared_queries import SharedQueries
+from midstream.state.chunk_store import Chunk
 from midstream.state.gather import taken
 from midstream.state.keys import Codes, Mask
-from midstream.state.store.chunk_store import Chunk
 
 
 @dataclass(frozen=True)

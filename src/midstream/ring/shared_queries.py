@@ -15,9 +15,9 @@ from midstream.ring.columns import Words
 from midstream.ring.joined_rows import JoinedRows, times
 from midstream.ring.late_rows import LateRows
 from midstream.ring.logical_slices import Bitmaps, LogicalSlices, bitmaps, queries, routed, serving
+from midstream.state.chunk_store import Chunk
 from midstream.state.keys import Mask
 from midstream.state.lineage import ARRIVED, BEFORE, filter_text, later
-from midstream.state.store.chunk_store import Chunk
 
 SERVES = "_serves"
 """The internal column of a row's bitmap, one bit for each query of the ring; it is never stored."""

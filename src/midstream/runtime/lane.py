@@ -26,6 +26,7 @@ from midstream.runtime.checks import are_on, check_run, require
 from midstream.runtime.piece_writer import Pour
 from midstream.runtime.watermark import StepClock
 from midstream.state.base_state import BaseState
+from midstream.state.chunk_store import ChunkStore, store_chunk
 from midstream.state.combinations import Combinations
 from midstream.state.compaction import PACE, Pace, Rewriting
 from midstream.state.join_state import JoinState
@@ -33,8 +34,6 @@ from midstream.state.lineage import LINEAGE, Lineage
 from midstream.state.rows import BaseRows, RowRun, one_batch
 from midstream.state.sorted_run import FoundCodes, SortedRun, before_relived, purge_run
 from midstream.state.specs import RowsSpec, StateSpec
-from midstream.state.store.chunk_store import ChunkStore, store_chunk
-from midstream.state.store.memory_limit import ASKED_FROM
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,9 @@ class RestingStates:
                 found[id] = listings[id]
         return found
 
+
+ASKED_FROM = 1 << 20
+"""A step asks before it makes so many bytes at a time."""
 
 _UNLISTED = StateListing()
 

@@ -25,7 +25,7 @@ from midstream.sinks.iceberg import IcebergSink
 from midstream.sinks.kafka import KafkaSink
 from midstream.sinks.merged import MergedResults
 from midstream.sinks.postgresql import PostgresqlSink
-from midstream.state.store.places import located
+from midstream.storage.places import located
 
 __all__ = [
     "DeltaSink",

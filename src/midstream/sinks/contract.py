@@ -18,8 +18,8 @@ import pyarrow as pa
 from midstream.model.errors import ReadError, SinkError
 from midstream.model.time_line import Stamp, TimeLine
 from midstream.sinks import formats
-from midstream.state.store.storage import Storage
-from midstream.state.store.unsynced import Unsynced
+from midstream.storage.storage_contract import Storage
+from midstream.storage.unsynced import Unsynced
 
 STAGING = "_staging"
 """The folder that steps are staged in; readers of files pass over names that begin so."""

@@ -22,8 +22,8 @@ from midstream.model.words import suggest
 from midstream.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in, step_of
 from midstream.sinks.formats import FORMATS
 from midstream.sinks.merged import MergedResults
-from midstream.state.store.places import located, storage_at
-from midstream.state.store.storage import Storage
+from midstream.storage.places import located, storage_at
+from midstream.storage.storage_contract import Storage
 
 ATTEMPTS = 10
 """How often a step is put in place where others change its folder at the same time."""

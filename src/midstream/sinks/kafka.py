@@ -25,7 +25,7 @@ from midstream.sinks import formats
 from midstream.sinks.contract import Sink, StagedStep, Staging, anything
 from midstream.sinks.kafka_client import ANSWER, SERVERS, client_settings, failed, failures, kafka
 from midstream.sinks.kafka_registry import Registry, avro_schema, avro_values
-from midstream.state.store.storage import Storage
+from midstream.storage.storage_contract import Storage
 
 HEADER = "midstream.row"
 """The header of each message: `job/epoch/step/ordinal`, the last of which says which row of the step it is.

@@ -20,13 +20,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from midstream.model.time_line import Stamp
-from midstream.state.store.disk import cannot_write
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.places import storage_at
-from midstream.state.store.storage import Storage
+from midstream.storage.disk import cannot_write
+from midstream.storage.local import LocalStorage
+from midstream.storage.places import storage_at
+from midstream.storage.storage_contract import Storage
 
 if TYPE_CHECKING:
-    from midstream.state.store.storage import Bytes
+    from midstream.storage.storage_contract import Bytes
 
 _ENTRY = re.compile(r"(\d{8,})\.json", re.ASCII)
 _PART = re.compile(r"(\d{8,})-[0-9a-f]{8}\.parquet", re.ASCII)

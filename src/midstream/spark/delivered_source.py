@@ -29,7 +29,7 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.model.time_line import Stamp
 from midstream.pipeline.results import DeliveredResults
 from midstream.sinks import FileSink
-from midstream.state.store.places import storage_at
+from midstream.storage.places import storage_at
 
 FORMAT = "midstream_results"
 FILES_A_STEP = "maxFilesPerTrigger"

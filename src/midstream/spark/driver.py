@@ -54,9 +54,9 @@ from midstream.spark.layout import StepLayout
 from midstream.spark.session import STEP_SETTINGS
 from midstream.spark.setting import Setting, setting_of
 from midstream.sql.parse import bind_query
-from midstream.state.store.files import FileStore
 from midstream.step.levels import StepOutputs, conclude_levels
 from midstream.step.plan_step import StepPlan, plan_step
+from midstream.storage.files import FileStore
 from midstream.units.lane_step import LaneOutput
 
 ATTEMPTS = 3

@@ -32,13 +32,13 @@ from midstream.spark.spread_part import SpreadPart, spread_parts
 from midstream.spark.stages import Blocks, Reports, blocks_of, no_blocks, reports, seen_in
 from midstream.spark.task import StepTask
 from midstream.spark.unpack import StreamSlots
-from midstream.state.store.chunk_cache import NOT_USED, CacheUse
 from midstream.step.lane_report import decode_lanes
 from midstream.step.levels import Executor, LevelOutput, StepOutputs, run_levels
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.nodes_done import NodesDone, SpreadOutput, spread_output
 from midstream.step.spreading.spread_step import spread_unit
 from midstream.step.spreading.taken_over import returned
+from midstream.storage.chunk_cache import NOT_USED, CacheUse
 from midstream.units.answers import AnswerTimes
 from midstream.units.lane_step import LaneOutput
 from midstream.units.program import Program

@@ -46,9 +46,9 @@ from midstream.spark.running_job import Run
 from midstream.spark.session import ship
 from midstream.sql.job_specs import QuerySpec
 from midstream.sql.parse import parse_query
-from midstream.state.store.files import FileStore
-from midstream.state.store.memory_limit import MemoryLimit
-from midstream.state.store.places import located
+from midstream.storage.files import FileStore
+from midstream.storage.memory_limit import MemoryLimit
+from midstream.storage.places import located
 from midstream.units.user_operators import check_operator
 
 

@@ -18,7 +18,7 @@ from midstream.model.schema import StreamSchema
 from midstream.runtime.lane_key import slots
 from midstream.runtime.result_operator import Answer
 from midstream.state.base_state import TIME
-from midstream.state.store.chunk_store import ChunkStore, store_chunk
+from midstream.state.chunk_store import ChunkStore, store_chunk
 from midstream.units.answers import AnswerTimes, rows_of
 
 

@@ -38,12 +38,8 @@ from midstream.spark.parcel import (
 )
 from midstream.spark.spread_part import ARRIVALS, FIRST_HOP, PLACING, ROWS, SPREAD, TIMES, VISITS, SpreadPart
 from midstream.spark.task import TOGETHER, StepTask
+from midstream.state.chunk_store import Chunk
 from midstream.state.rows import united
-from midstream.state.store.chunk_cache import ChunkCache
-from midstream.state.store.chunk_store import Chunk
-from midstream.state.store.transfers import threads
-from midstream.state.store.unsynced import Unsynced
-from midstream.state.store.write_back import WriteBackStore
 from midstream.step.lane_report import encode_lanes
 from midstream.step.spreading.arrivals import no_rows
 from midstream.step.spreading.deployed import Deployed, bound_of, step_spread
@@ -51,6 +47,10 @@ from midstream.step.spreading.listed import Groups, Nodes
 from midstream.step.spreading.nodes_done import NodesDone
 from midstream.step.spreading.partition import Partition, answers_of, moment_before, read, visited
 from midstream.step.spreading.spread_step import spread_unit
+from midstream.storage.chunk_cache import ChunkCache
+from midstream.storage.transfers import threads
+from midstream.storage.unsynced import Unsynced
+from midstream.storage.write_back import WriteBackStore
 from midstream.units.query_unit import join_of
 
 

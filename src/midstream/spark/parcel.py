@@ -23,8 +23,8 @@ from midstream.pipeline.lane_task import failure
 from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
 from midstream.ring.late_rows import LateRows
-from midstream.state.store.files import FileStore, exact_buffer
-from midstream.state.store.unsynced import Unsynced
+from midstream.storage.files import FileStore, exact_buffer
+from midstream.storage.unsynced import Unsynced
 
 END = 1 << 20
 """The stage after the last one: the driver."""

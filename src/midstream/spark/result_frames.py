@@ -29,8 +29,8 @@ from midstream.sinks import FileSink, StagedStep
 from midstream.spark.delivered_source import FILES_A_STEP, FORMAT, ResultsDataSource
 from midstream.spark.session import ship
 from midstream.sql.job_specs import SourceSpec, read_results
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.places import located, storage_at
+from midstream.storage.local import LocalStorage
+from midstream.storage.places import located, storage_at
 
 _GLOB = re.compile(r"[\\*?\[\]{}]")
 

@@ -49,8 +49,8 @@ from midstream.spark.feed import Feed, last_progress
 from midstream.spark.job_streams import declared_stream, rows_of_frame
 from midstream.spark.result_frames import stream_of
 from midstream.spark.session import as_spark_error
-from midstream.state.store.chunk_store import ChunkStore
-from midstream.state.store.files import FileStore
+from midstream.state.chunk_store import ChunkStore
+from midstream.storage.files import FileStore
 
 _LONG = 3_600_000
 _LISTENS_EVERY, _LISTENS_EVERY_FAR = 1.0, 5.0

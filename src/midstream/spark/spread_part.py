@@ -14,7 +14,7 @@ from midstream.ring.deploy import without_run_out
 from midstream.ring.joined_rows import JoinedRows, times
 from midstream.runtime.watermark import StepClock
 from midstream.spark.parcel import Parcel, packed, packed_visits, packed_words
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.arrivals import StepArrivals
 from midstream.step.spreading.deployed import (

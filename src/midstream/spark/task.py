@@ -48,14 +48,14 @@ from midstream.spark.parcel import (
 from midstream.spark.spread_part import SpreadPart
 from midstream.spark.unpack import Share, StreamSlots, nothing
 from midstream.state.base_state import TIME
-from midstream.state.store.chunk_cache import CacheUse, ChunkCache
-from midstream.state.store.chunk_store import ChunkStore
-from midstream.state.store.transfers import threads
-from midstream.state.store.unsynced import Unsynced
-from midstream.state.store.write_back import WriteBackStore
+from midstream.state.chunk_store import ChunkStore
 from midstream.step.lane_report import encode_lanes
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.nodes_done import NodesDone
+from midstream.storage.chunk_cache import CacheUse, ChunkCache
+from midstream.storage.transfers import threads
+from midstream.storage.unsynced import Unsynced
+from midstream.storage.write_back import WriteBackStore
 from midstream.units.answers import unread
 from midstream.units.lane_step import LaneOutput
 

@@ -13,15 +13,15 @@ import pyarrow as pa
 from midstream.expr.evaluate import all_hold
 from midstream.model.manifest import MOST_KNOWN, StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
+from midstream.state.chunk_store import ChunkStore, store_chunk
 from midstream.state.combinations import Combinations, Deaths, Words
 from midstream.state.compaction import PACE, Rewriting, is_sparse, rows_to_merge
 from midstream.state.gather import POOL
 from midstream.state.lineage import LINEAGE, Lineage, later
+from midstream.state.memory_store import plain_size, width_of
 from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
 from midstream.state.sorted_run import before_relived, is_alive, is_dead
 from midstream.state.specs import RowsSpec
-from midstream.state.store.chunk_store import ChunkStore, store_chunk
-from midstream.state.store.memory import plain_size, width_of
 
 Mask = npt.NDArray[np.bool_]
 

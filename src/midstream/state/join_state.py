@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import Clock
+from midstream.state.chunk_store import ChunkStore, store_chunk
 from midstream.state.combinations import Combinations
 from midstream.state.compaction import PACE, Rewriting, is_sparse, to_merge, to_unite
 from midstream.state.gather import extremes
 from midstream.state.lineage import Lineage
 from midstream.state.sorted_run import DyingRun, SortedRun, from_chunk, is_dead, merge_runs, purge_run, purge_runs
 from midstream.state.specs import StateSpec
-from midstream.state.store.chunk_store import ChunkStore, store_chunk
 
 PARTS_OF_SLICE = 4
 """A chunk covers the ages up to its slice's end divided by this, or those of one step's rows if they are more."""

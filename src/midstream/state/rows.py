@@ -15,10 +15,10 @@ from midstream.model.errors import InputError
 from midstream.model.frozen import revised
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import Clock
+from midstream.state.chunk_store import Chunk
 from midstream.state.combinations import Combinations, Deaths, Words
 from midstream.state.compaction import MOST_BYTES
 from midstream.state.gather import POOL, is_word, taken
-from midstream.state.store.chunk_store import Chunk
 
 NUMBER = "_number"
 """The internal column of row numbers, int64, in chunks out of whose middle dead rows were taken."""

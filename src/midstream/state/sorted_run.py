@@ -14,6 +14,7 @@ from typing_extensions import override
 from midstream.expr.expression import Expression
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME, Clock
+from midstream.state.chunk_store import Chunk
 from midstream.state.combinations import (
     Combinations,
     Heading,
@@ -28,7 +29,6 @@ from midstream.state.compaction import PACE
 from midstream.state.gather import all_of, block_of, column_of
 from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
-from midstream.state.store.chunk_store import Chunk
 
 
 @dataclass(frozen=True)

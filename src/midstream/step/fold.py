@@ -22,9 +22,9 @@ from midstream.model.schema import StreamSchema
 from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING, Seen, StepClock, watermarks
+from midstream.state.chunk_store import ChunkStore
 from midstream.state.gather import MANY, POOL, taken
 from midstream.state.keys import stable_order
-from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.dealt_rows import Each, RunsLanes, numbered, one_by_one, spread
 from midstream.step.levels import Executor, LevelOutput, conclude_levels, run_levels
 from midstream.step.plan_step import Refuse, StepPlan, lanes_of, plan_step

@@ -10,7 +10,7 @@ from midstream.model.counters import Counters
 from midstream.model.events import Event
 from midstream.model.ids import LaneId, OperatorId
 from midstream.model.manifest import KeepsLanes, LaneState
-from midstream.state.sweep import files_of_lane
+from midstream.state.chunk_store import files_of_lane
 from midstream.units.lane_step import LaneOutput
 
 Reported = dict[str, Any]

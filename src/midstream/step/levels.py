@@ -16,7 +16,7 @@ from midstream.model.manifest import Manifest, StreamProgress
 from midstream.model.node_spread import NodeSpread
 from midstream.model.schema import StreamSchema
 from midstream.runtime.watermark import Seen, StepClock, ceilings, watermarks
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 from midstream.step.conclude import conclude, progress_after
 from midstream.step.placement import validate
 from midstream.step.plan_step import StepPlan

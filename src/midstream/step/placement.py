@@ -14,7 +14,7 @@ from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.runtime.checks import are_on, require
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import BEGINNING, watermarks
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 from midstream.step.plan_step import lanes_of
 from midstream.step.rescaled_state import dealt_states
 from midstream.step.spreading.deployed import Deployed, as_before

@@ -25,7 +25,7 @@ from midstream.runtime.lane_key import is_single
 from midstream.sharing.chains import united
 from midstream.sharing.membership import settled
 from midstream.sharing.recut import recut
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 from midstream.step.spreading.node_orders import order_nodes
 from midstream.units.arrangement import Arrangement, arrangement_of, keep_arrangement
 from midstream.units.draft import Draft, MigrationStart

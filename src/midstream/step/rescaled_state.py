@@ -19,8 +19,8 @@ from midstream.operators.open_groups import OpenGroupsOperator
 from midstream.plan.signature import relabel
 from midstream.runtime.lane_key import slots
 from midstream.state.base_state import TIME
+from midstream.state.chunk_store import ChunkStore, store_chunk
 from midstream.state.rows import NUMBER, one_batch, united
-from midstream.state.store.chunk_store import ChunkStore, store_chunk
 from midstream.units.program import Program
 from midstream.units.query_unit import QueryUnit
 

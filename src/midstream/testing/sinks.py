@@ -20,7 +20,7 @@ from midstream.model.errors import SinkError
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.sinks import Frames, Sink, StagedStep, restored
 from midstream.sinks.contract import anything
-from midstream.state.store.local import LocalStorage
+from midstream.storage.local import LocalStorage
 
 QUERY = "a query"
 

@@ -20,7 +20,7 @@ from midstream.optimizer.statistics import Statistics
 from midstream.plan.decompose import Task, decompose
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 from midstream.units.draft import MigrationStart
 from midstream.units.program import observed
 

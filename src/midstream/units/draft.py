@@ -9,7 +9,7 @@ from typing import Any
 from midstream.model.errors import QueryError
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest, QueryEntry
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 
 
 @dataclass(frozen=True)

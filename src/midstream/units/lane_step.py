@@ -21,7 +21,7 @@ from midstream.runtime.lane import Lane
 from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import StepClock
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 from midstream.units.program import Program
 from midstream.units.unit import Requirements, Unit
 from midstream.units.unit_step import UnitStep

@@ -20,9 +20,9 @@ from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, OtherFormatError, SinkError
 from midstream.model.manifest import ChunkRef, Manifest
-from midstream.state.store import disk
-from midstream.state.store.local import LocalStorage
-from midstream.state.sweep import TABLES
+from midstream.storage import disk
+from midstream.storage.local import LocalStorage
+from midstream.storage.sweep import TABLES
 
 COMMANDS: tuple[Command, ...] = (
     Migrate("q", "(A (B C))", "jisc", {"rate": 0.5, "note": "naïve 漢字"}),

@@ -11,7 +11,7 @@ from midstream.checkpoint import event_log
 from midstream.checkpoint.event_log import EventLog
 from midstream.model.events import LanesRescaled
 from midstream.model.time_line import Epoch, TimeLine
-from midstream.state.store.local import LocalStorage
+from midstream.storage.local import LocalStorage
 
 FIRST = TimeLine("j", (Epoch(1, "a", 0),))
 BACK = TimeLine("j", (Epoch(1, "a", 0), Epoch(2, "b", 3, abandoned=5)))

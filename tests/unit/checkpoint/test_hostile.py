@@ -27,9 +27,9 @@ from midstream.model.time_line import Epoch, TimeLine
 from midstream.pipeline.doctor import examine
 from midstream.pipeline.outputs import Outputs
 from midstream.sinks import FileSink
-from midstream.state.store.disk import seal, unseal
-from midstream.state.store.files import FileStore
-from midstream.state.store.local import LocalStorage
+from midstream.storage.disk import seal, unseal
+from midstream.storage.files import FileStore
+from midstream.storage.local import LocalStorage
 from tests.unit.building import unbound
 
 SCHEMA = "k BIGINT, ts TIMESTAMP"

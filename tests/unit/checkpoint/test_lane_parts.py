@@ -21,10 +21,11 @@ from midstream.model.ids import LaneId, OperatorId
 from midstream.model.manifest import MOST_INSIDE, LanePart, LaneState, Manifest
 from midstream.pipeline.doctor import examine
 from midstream.runtime.result_operator import Answer
-from midstream.state.store.files import FileStore, file_of
-from midstream.state.store.write_back import WriteBackStore
-from midstream.state.sweep import Sweeper, files_of, listed, sweep
+from midstream.state.chunk_store import file_of
 from midstream.step.lane_report import decode_lanes, encode_lanes
+from midstream.storage.files import FileStore
+from midstream.storage.sweep import Sweeper, files_of, listed, sweep
+from midstream.storage.write_back import WriteBackStore
 from midstream.units.lane_load import state_rows
 from midstream.units.lane_step import LaneOutput
 from tests.unit.checkpoint.test_manifest_differences import lane_of, touched

@@ -7,7 +7,7 @@ import pytest
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.codec import encode
 from midstream.model.errors import CheckpointError, OtherFormatError
-from midstream.state.store import disk
+from midstream.storage import disk
 from tests.unit.checkpoint.manifests import file_of, full, plain, publish, small
 
 

@@ -18,8 +18,8 @@ from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.ids import CounterKey, LaneId, OperatorId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, OutputFile, Published, QueryEntry, StateListing
-from midstream.state.store import disk
-from midstream.state.store.local import LocalStorage
+from midstream.storage import disk
+from midstream.storage.local import LocalStorage
 from tests.drawing import seeds
 from tests.unit.building import unbound
 from tests.unit.checkpoint.manifests import failing

@@ -12,8 +12,8 @@ from midstream.model.codec import encode
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION
 from midstream.model.time_line import Epoch
-from midstream.state.store import disk
-from midstream.state.store.local import LocalStorage
+from midstream.storage import disk
+from midstream.storage.local import LocalStorage
 from tests.unit.checkpoint.manifests import failing, file_of, full, publish, small
 
 

@@ -10,7 +10,7 @@ from midstream.checkpoint.writer import STEPS_BETWEEN_REMOVALS, Writer
 from midstream.model.errors import CheckpointError, LostCheckpointError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch
-from midstream.state.store import disk
+from midstream.storage import disk
 from tests.unit.checkpoint.manifests import failing, go_on, plain, publish, small
 
 

@@ -17,7 +17,7 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.embedded import Engine
 from midstream.model.codec import encode
 from midstream.model.manifest import Manifest
-from midstream.state.store.memory import MemoryStore
+from midstream.state.memory_store import MemoryStore
 from midstream.step.fold import step
 
 SQL = """SELECT A.k, B.v FROM A [RANGE 20 SECONDS], B [RANGE 20 SECONDS], C [RANGE 20 SECONDS]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import midstream as ms
-from midstream.state.store.files import file_of
-from midstream.state.sweep import listed
+from midstream.state.chunk_store import file_of
+from midstream.storage.sweep import listed
 from tests.unit.building import table
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux which file a handle is of")

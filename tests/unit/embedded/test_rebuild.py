@@ -17,9 +17,9 @@ from midstream.model.command import Command
 from midstream.model.errors import CheckpointError
 from midstream.model.events import MigrationEnded, StateRebuilt, StepDone
 from midstream.model.manifest import Manifest
-from midstream.state.store import files as store_files
-from midstream.state.store.files import FileStore
 from midstream.step.fold import StepResult, step
+from midstream.storage import files as store_files
+from midstream.storage.files import FileStore
 from tests.unit.building import both, schemas, table
 
 QUERIES = {
@@ -64,7 +64,7 @@ class Fold:
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     yield
-    opened = store_files._OPENED
+    opened = store_files._opened()
     store_files.forget_opened([*opened._batches, *opened._verified])
 
 

@@ -19,8 +19,8 @@ import pytest
 import midstream as ms
 from midstream.model.manifest import ChunkRef
 from midstream.runtime import checks
-from midstream.state.store.chunk_store import Chunk, Unwritten
-from midstream.state.store.memory import MemoryStore
+from midstream.state.chunk_store import Chunk, Unwritten
+from midstream.state.memory_store import MemoryStore
 
 RECORD = Path(__file__).with_name("step_counts.json")
 MARGIN = 1.06

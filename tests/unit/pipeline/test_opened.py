@@ -17,7 +17,7 @@ from midstream.checkpoint.savepoints import Savepoints
 from midstream.cli.main import main
 from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink
-from midstream.state.sweep import sweep
+from midstream.storage.sweep import sweep
 
 SQL = "SELECT A.k, A.v AS a, B.v AS b FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS"
 SECOND = 1_000_000

@@ -23,7 +23,7 @@ from midstream.model.errors import WriteError
 from midstream.model.step_time import StepTime, rows_per_second, time_summary
 from midstream.pipeline.step_times import StepTimes
 from midstream.sql.job_file import parse_job
-from midstream.state.store.local import LocalStorage
+from midstream.storage.local import LocalStorage
 from tests.unit.building import DDL, engine, table
 
 SQL = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"

@@ -21,9 +21,9 @@ from midstream.runtime.operator import Operator
 from midstream.runtime.watermark import StepClock
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
+from midstream.state.memory_store import MemoryStore
 from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
-from midstream.state.store.memory import MemoryStore
 
 ROWS = pa.record_batch({"_ts": pa.array([1, 2], pa.int64())})
 KEY = (Column("A", "k", pa.int64()),)

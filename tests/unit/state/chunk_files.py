@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from midstream.model.manifest import ChunkRef
-from midstream.state.store import files as store_files
-from midstream.state.store.files import FileStore
+from midstream.storage import files as store_files
+from midstream.storage.files import FileStore
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -30,6 +30,6 @@ def file_of(store: FileStore, ref: ChunkRef) -> Path:
 
 def forget_everything() -> None:
     """As if this process had only just begun."""
-    opened = store_files._OPENED
+    opened = store_files._opened()
     for path in [*opened._batches, *opened._verified]:
         opened.drop(path)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.state.store.files import FileStore
+from midstream.storage.files import FileStore
 from tests.unit.state.chunk_files import forget_everything
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from midstream.state.store import local, objects
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.objects import ObjectStorage
+from midstream.storage import local, objects
+from midstream.storage.local import LocalStorage
+from midstream.storage.objects import ObjectStorage
 
 
 def test_a_folder_mounted_over_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

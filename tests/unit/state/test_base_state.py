@@ -13,11 +13,11 @@ from midstream.model.sharing import ALWAYS, SourceFilter
 from midstream.model.window import EVENT_TIME, FOREVER, Clock, Window
 from midstream.plan.signature import Signature
 from midstream.state.base_state import TIME, BaseState, count_column
+from midstream.state.chunk_store import ChunkStore
 from midstream.state.lineage import Lineage
+from midstream.state.memory_store import MemoryStore
 from midstream.state.specs import RowsSpec
-from midstream.state.store.chunk_store import ChunkStore
-from midstream.state.store.files import FileStore
-from midstream.state.store.memory import MemoryStore
+from midstream.storage.files import FileStore
 
 CLOCKS = (EVENT_TIME, Clock("A"))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from midstream.state.store import disk
+from midstream.storage import disk
 
 
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 255, 4_096, 1_000_003])

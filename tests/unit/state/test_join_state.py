@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import StateListing
 from midstream.plan.signature import Signature
+from midstream.state.chunk_store import ChunkStore
 from midstream.state.combinations import Combinations
 from midstream.state.compaction import PACE
 from midstream.state.join_state import JoinState
+from midstream.state.memory_store import MemoryStore
 from midstream.state.sorted_run import SortedRun, sort_run
 from midstream.state.specs import StateSpec
-from midstream.state.store.chunk_store import ChunkStore
-from midstream.state.store.files import FileStore
-from midstream.state.store.memory import MemoryStore
+from midstream.storage.files import FileStore
 
 SPEC = StateSpec(Signature("0", ("A", "B"), ("A.k = B.k",)), ("A", "B"), ("ts",), "hash", ())
 SCAN = StateSpec(Signature("0", ("A", "B"), ()), ("A", "B"), ("ts",), "scan")

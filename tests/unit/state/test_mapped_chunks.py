@@ -14,11 +14,11 @@ import midstream as ms
 from midstream.model.errors import CheckpointError
 from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
+from midstream.state.chunk_store import store_chunk
 from midstream.state.sorted_run import SortedRun
-from midstream.state.store.chunk_store import store_chunk
-from midstream.state.store.files import FileStore, forget_opened
-from midstream.state.store.memory_limit import MemoryLimit
-from midstream.state.store.write_back import LARGE, WriteBackStore
+from midstream.storage.files import FileStore, forget_opened
+from midstream.storage.memory_limit import MemoryLimit
+from midstream.storage.write_back import LARGE, WriteBackStore
 from tests.unit.state.chunk_files import linux_only
 
 LANE = LaneId("single", 0)

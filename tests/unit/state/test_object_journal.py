@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from midstream.state.store import objects
-from midstream.state.store.objects import ObjectStorage
+from midstream.storage.objects import ObjectStorage
+from midstream.storage.process_resources import RESOURCES
 from tests.object_server import BUCKET, ObjectServer, free_port
 
 
@@ -18,7 +18,7 @@ def test_a_server_that_is_killed_has_everything_when_it_is_started_again(
     server = ObjectServer(free_port(), journal=tmp_path / "journal")
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
-    objects._client.cache_clear()
+    RESOURCES.close()
     storage = ObjectStorage(f"s3://{BUCKET}/kept")
     server.start()
     try:
@@ -37,7 +37,7 @@ def test_a_server_that_is_killed_has_everything_when_it_is_started_again(
         assert storage._mark("claim")
     finally:
         server.kill()
-        objects._client.cache_clear()
+        RESOURCES.close()
     assert os.path.getsize(tmp_path / "journal")
 
 

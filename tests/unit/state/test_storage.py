@@ -13,13 +13,14 @@ import pyarrow as pa
 import pytest
 
 from midstream.model.errors import CheckpointError, SinkError
-from midstream.state.store import objects
-from midstream.state.store.chunk_cache import FOLDER, LIMIT, ChunkCache
-from midstream.state.store.chunk_store import store_chunk
-from midstream.state.store.files import FileStore
-from midstream.state.store.objects import ObjectStorage
-from midstream.state.store.places import WORK, located, storage_at, work_folder
-from midstream.state.store.storage import Storage
+from midstream.state.chunk_store import store_chunk
+from midstream.storage import objects
+from midstream.storage.chunk_cache import FOLDER, LIMIT, ChunkCache
+from midstream.storage.files import FileStore
+from midstream.storage.objects import ObjectStorage
+from midstream.storage.places import WORK, located, storage_at, work_folder
+from midstream.storage.process_resources import RESOURCES
+from midstream.storage.storage_contract import Storage
 from tests.object_server import BUCKET, CREDENTIALS, ObjectServer, Trouble
 
 
@@ -33,7 +34,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ChunkCache:
     monkeypatch.setenv(FOLDER, str(tmp_path / "cache"))
-    objects._client.cache_clear()
+    RESOURCES.close()
     return ChunkCache.here()
 
 
@@ -181,7 +182,7 @@ def test_what_a_store_refuses_says_what_and_where(
     object_server: ObjectServer, bucket: str, monkeypatch: pytest.MonkeyPatch, trouble: Trouble, said: str, remedy: str
 ) -> None:
     monkeypatch.setenv(objects.PATIENCE, "0")
-    objects._client.cache_clear()
+    RESOURCES.close()
     storage = storage_at(bucket)
     storage.write("a", b"1")
     calls = {
@@ -214,10 +215,10 @@ def test_a_server_that_is_gone_for_a_moment_is_not_noticed(object_server: Object
 def test_without_a_server_the_error_comes_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv(objects.PATIENCE, "1")
-    objects._client.cache_clear()
+    RESOURCES.close()
     with pytest.raises(SinkError, match=f"does not answer .at s3://{BUCKET}/x/a"):
         storage_at(f"s3://{BUCKET}/x").write("a", b"1")
-    objects._client.cache_clear()
+    RESOURCES.close()
 
 
 def test_a_chunk_is_brought_here_once(object_server: ObjectServer, bucket: str, cache: ChunkCache) -> None:
@@ -318,7 +319,7 @@ def test_a_write_behind_that_fails_is_told(
     object_server: ObjectServer, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(objects.PATIENCE, "0")
-    objects._client.cache_clear()
+    RESOURCES.close()
     store = FileStore(bucket, write_behind=True)
     with object_server.in_trouble(Trouble(403, "AccessDenied", methods=("PUT",))):
         store_chunk(store, "A.lane0/000001-base", pa.record_batch({"k": [1]}))
@@ -331,7 +332,7 @@ def store_elsewhere(cache: ChunkCache) -> None:
     """As if this were another machine: nothing is kept here."""
     for path in Path(cache.folder).iterdir():
         path.unlink()
-    from midstream.state.store import files
+    from midstream.storage import files
 
-    files._OPENED._batches.clear()
-    files._OPENED._verified.clear()
+    files._opened()._batches.clear()
+    files._opened()._verified.clear()

@@ -10,7 +10,7 @@ import pytest
 
 from midstream.model.errors import CheckpointError, OtherFormatError
 from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION, ChunkRef
-from midstream.state.store.files import FileStore
+from midstream.storage.files import FileStore
 from tests.unit.state.chunk_files import batch, file_of, put
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import ChunkRef
-from midstream.state.store import files as store_files
-from midstream.state.store.files import FileStore
+from midstream.storage import files as store_files
+from midstream.storage.files import FileStore
 from tests.unit.state.chunk_files import batch, file_of, forget_everything, linux_only, put
 
 
@@ -194,7 +194,7 @@ def test_a_chunk_is_checked_once(store: FileStore, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(store_files, "crc32", counting)
     store.get(ref)
-    store_files._OPENED._forget(str(file_of(store, ref)))
+    store_files._opened()._forget(str(file_of(store, ref)))
     store.get(ref)
     assert checked == [ref.bytes]
 
@@ -222,7 +222,7 @@ def test_the_cache_is_bounded_by_bytes_and_by_chunks() -> None:
 
 
 def test_threads_may_read_and_write_at_once(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_files._OPENED, "chunks_kept", 5)
+    monkeypatch.setattr(store_files._opened(), "chunks_kept", 5)
     wrong: list[object] = []
 
     def work(seed: int) -> None:

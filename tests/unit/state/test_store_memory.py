@@ -3,7 +3,7 @@ import pytest
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import ChunkRef
-from midstream.state.store.memory import MemoryStore
+from midstream.state.memory_store import MemoryStore
 
 
 def batch(*values: int) -> pa.RecordBatch:

@@ -10,10 +10,10 @@ import pytest
 
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.manifest import ChunkRef
-from midstream.state.store import disk
-from midstream.state.store.files import FileStore
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.places import copied
+from midstream.storage import disk
+from midstream.storage.files import FileStore
+from midstream.storage.local import LocalStorage
+from midstream.storage.places import copied
 from tests.unit.state.chunk_files import batch, file_of, linux_only, put
 
 
@@ -61,7 +61,7 @@ LIMITED = """
 import resource, sys
 import numpy as np, pyarrow as pa
 from midstream.model.errors import SinkError
-from midstream.state.store.files import FileStore
+from midstream.storage.files import FileStore
 store = FileStore(sys.argv[1])
 rows = pa.record_batch({"k": np.arange(100_000)})
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -87,7 +87,7 @@ import os, subprocess, sys
 import numpy as np, pyarrow as pa
 from midstream.model.errors import SinkError
 from midstream.model.manifest import ChunkRef
-from midstream.state.store.files import FileStore
+from midstream.storage.files import FileStore
 root = sys.argv[1]
 if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", root]).returncode:
     sys.exit("cannot mount")
@@ -189,7 +189,7 @@ def test_a_folder_that_is_made_ready_and_files_that_are_linked_are_durable(
 KILLED = """
 import itertools, sys
 import numpy as np, pyarrow as pa
-from midstream.state.store.files import FileStore
+from midstream.storage.files import FileStore
 store = FileStore(sys.argv[1])
 rows = pa.record_batch({"k": np.arange(200_000)})
 print("ready", flush=True)

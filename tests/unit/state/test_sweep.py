@@ -8,10 +8,10 @@ from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing, StaticTable
 from midstream.model.schema import TableSchema
-from midstream.state import sweep as sweep_module
-from midstream.state.store import local
-from midstream.state.store.files import FileStore
-from midstream.state.sweep import TABLES, Sweeper, Swept, listed, sweep
+from midstream.storage import local
+from midstream.storage import sweep as sweep_module
+from midstream.storage.files import FileStore
+from midstream.storage.sweep import TABLES, Sweeper, Swept, listed, sweep
 
 
 @pytest.fixture

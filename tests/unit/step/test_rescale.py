@@ -13,8 +13,8 @@ from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import LaneState, StateListing
 from midstream.runtime.lane_key import slots_of
 from midstream.state.base_state import TIME
-from midstream.state.store.chunk_store import store_chunk
-from midstream.state.store.memory import MemoryStore
+from midstream.state.chunk_store import store_chunk
+from midstream.state.memory_store import MemoryStore
 from midstream.step.rescaled_state import DealtState, adopt
 from tests.unit.building import both, engine, table
 

@@ -13,7 +13,7 @@ from midstream.model.errors import CheckpointError
 from midstream.model.events import LanesRescaled
 from midstream.model.manifest import Manifest
 from midstream.runtime.lane_key import is_single
-from midstream.state.store.files import FileStore
+from midstream.storage.files import FileStore
 from tests.unit.building import both, table
 from tests.unit.step.test_rescale import QUERIES
 

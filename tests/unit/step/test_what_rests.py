@@ -12,7 +12,7 @@ from midstream.commands.add_query import AddQuery
 from midstream.commands.migrate import Migrate
 from midstream.model.command import Command
 from midstream.model.manifest import Manifest
-from midstream.state.store.memory import MemoryStore
+from midstream.state.memory_store import MemoryStore
 from midstream.step.fold import step
 from midstream.units.unit_step import UnitStep
 from tests.unit.building import schemas, table

@@ -27,11 +27,11 @@ from midstream.optimizer.samples.drawn import ChunkSamples, Drawn, Mask, Words, 
 from midstream.optimizer.samples.hashing import Hashes, below, hashes, salt
 from midstream.optimizer.samples.strata import Numbers, sums
 from midstream.state.base_state import BaseState, clock_column
+from midstream.state.chunk_store import ChunkStore
 from midstream.state.keys import key_codes
 from midstream.state.lineage import LINEAGE
 from midstream.state.rows import RowRun, united
 from midstream.state.specs import RowsSpec
-from midstream.state.store.chunk_store import ChunkStore
 
 Word = TypeVar("Word", bound=np.generic)
 

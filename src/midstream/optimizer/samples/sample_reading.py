@@ -23,8 +23,8 @@ from midstream.optimizer.samples.stratify import stratified
 from midstream.plan.key_classes import KeyClass, key_classes
 from midstream.plan.signature import relabel_query
 from midstream.runtime.watermark import BEGINNING, watermarks
+from midstream.state.chunk_store import ChunkStore
 from midstream.state.specs import RowsSpec
-from midstream.state.store.chunk_store import ChunkStore
 
 BUDGET = 4096  # rows of one source that are sampled, about
 PAIRS = 1 << 19  # pairs that a predicate which is neither an equality nor a band is evaluated on

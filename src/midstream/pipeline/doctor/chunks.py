@@ -10,9 +10,10 @@ from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.ids import LaneId
 from midstream.model.manifest import ChunkRef, Manifest
 from midstream.pipeline.doctor.finding import Finding, Patient
-from midstream.state.store.files import FileStore, file_of, forget_opened
-from midstream.state.sweep import files_of, is_chunk, listed, sweep, without_brought
+from midstream.state.chunk_store import file_of
 from midstream.step.placement import misplaced
+from midstream.storage.files import FileStore, forget_opened
+from midstream.storage.sweep import files_of, is_chunk, listed, sweep, without_brought
 
 
 def chunks(patient: Patient) -> Iterator[Finding]:

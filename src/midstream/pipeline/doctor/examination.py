@@ -11,7 +11,7 @@ from midstream.pipeline.doctor.chunks import chunks, lanes, orphans
 from midstream.pipeline.doctor.finding import Finding, Patient
 from midstream.pipeline.doctor.logs import claims, commands, events, manifests, sources, spark, tidying
 from midstream.pipeline.doctor.sink_checks import rejected, sinks, staged
-from midstream.state.store.places import Place
+from midstream.storage.places import Place
 
 Check = Callable[[Patient], Iterator[Finding]]
 """Looks for one kind of damage; its name is what its findings are reported under."""

@@ -10,7 +10,7 @@ from midstream.model.manifest import SPARK
 from midstream.pipeline.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.pipeline.doctor.finding import ASIDE, Finding, Patient
 from midstream.pipeline.spark_log import offsets_of, unread_offsets
-from midstream.state.store.local import LocalStorage
+from midstream.storage.local import LocalStorage
 
 STEPS_LATE = 2 * STEPS_BETWEEN_TIDYINGS
 """Steps for which what is not needed any more may stay."""

@@ -13,7 +13,7 @@ from midstream.pipeline.outputs import RESULTS, JobOutput, Outputs
 from midstream.sinks import FileSink, Sink
 from midstream.sinks.contract import anything, staged_in, step_of
 from midstream.sinks.formats import parquet_rows
-from midstream.state.store.places import storage_at
+from midstream.storage.places import storage_at
 
 
 def sinks(patient: Patient) -> Iterator[Finding]:

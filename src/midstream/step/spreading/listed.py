@@ -17,11 +17,11 @@ from midstream.ring.joined_rows import Keys, stream_rows, times
 from midstream.ring.ring_node import NodeRows
 from midstream.ring.shared_queries import SharedQueries, unmarked
 from midstream.ring.spreading import Spreading
+from midstream.state.chunk_store import Chunk, ChunkStore, store_chunk
 from midstream.state.compaction import is_sparse, rows_to_merge
 from midstream.state.keys import Mask
 from midstream.state.lineage import later
 from midstream.state.rows import taken_rows, united
-from midstream.state.store.chunk_store import Chunk, ChunkStore, store_chunk
 
 Nodes = tuple[int, ...]
 """Nodes by their numbers, ascending."""

@@ -19,8 +19,8 @@ from midstream.ring.late_rows import NumberedBatches
 from midstream.ring.logical_slices import queries
 from midstream.ring.ring_node import NodeRows, RingNode
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
+from midstream.state.chunk_store import ChunkStore
 from midstream.state.keys import Mask, stable_sort
-from midstream.state.store.chunk_store import ChunkStore
 from midstream.step.spreading.deployed import Deployed, ages
 from midstream.step.spreading.listed import AtNodes, Groups, Keeping
 from midstream.step.spreading.nodes_done import KeptChunks, NodeDone, NodesDone

@@ -15,7 +15,7 @@ from midstream.ring.deploy import without_run_out
 from midstream.ring.ring_course import RingCourse
 from midstream.runtime.dead_letters import together
 from midstream.runtime.watermark import StepClock
-from midstream.state.store.chunk_store import ChunkStore
+from midstream.state.chunk_store import ChunkStore
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.arrivals import StepArrivals
 from midstream.step.spreading.deployed import Deployed, begun_spread, bound_of, step_spread

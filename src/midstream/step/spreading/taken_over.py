@@ -19,11 +19,11 @@ from midstream.ring.shared_queries import bits_of
 from midstream.runtime.lane_key import slots
 from midstream.sharing.shape import shape_of
 from midstream.state.base_state import TIME
+from midstream.state.chunk_store import Chunk, ChunkStore, store_chunk
 from midstream.state.keys import Mask, stable_order
 from midstream.state.lineage import ARRIVED, LINEAGE, later
 from midstream.state.rows import united
 from midstream.state.specs import RowsSpec
-from midstream.state.store.chunk_store import Chunk, ChunkStore, store_chunk
 from midstream.step.plan_step import StepPlan
 from midstream.units.chain_unit import ChainUnit
 from midstream.units.program import Program, unit_of

@@ -14,9 +14,9 @@ from midstream.commands.add_query import AddQuery
 from midstream.model.manifest import Manifest
 from midstream.operators.eddy.cacq_eddy import HALF_LIFE, POLICIES, Lottery, Rank, Sightings
 from midstream.plan.tree import Eddy
-from midstream.state.store import files as store_files
-from midstream.state.store.files import FileStore
 from midstream.step.fold import step
+from midstream.storage import files as store_files
+from midstream.storage.files import FileStore
 from tests.unit.building import engine, schemas, table
 
 STAR = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND A.j = C.j WINDOW 1000 SECONDS"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from midstream.model.errors import CheckpointError
 from midstream.model.frozen import make_room
 from midstream.model.manifest import ChunkRef
-from midstream.state.store.chunk_store import Chunk, Unwritten
+from midstream.state.chunk_store import Chunk, Unwritten
 
 
 class MemoryStore:

@@ -9,11 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from midstream.model.manifest import ChunkRef, LaneState, Manifest
-from midstream.state.store.files import SUFFIX, file_of, forget_opened
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.places import Place, storage_at
-from midstream.state.store.storage import Storage
+from midstream.model.manifest import Manifest
+from midstream.state.chunk_store import SUFFIX, file_of, files_of_lane
+from midstream.storage.files import forget_opened
+from midstream.storage.local import LocalStorage
+from midstream.storage.places import Place, storage_at
+from midstream.storage.storage_contract import Storage
 
 _CHUNK = re.compile(rf"(?:epoch=(\d+)/)?(?:.*/)?\.?(\d+)-[^/]*(?:{re.escape(SUFFIX)}|\.tmp)", re.DOTALL)
 
@@ -55,15 +56,6 @@ def files_of(manifest: Manifest) -> set[str]:
         if lane.part is not None:
             found.add(file_of(lane.part.name))
     return found
-
-
-def files_of_lane(lane: LaneState) -> Collection[str]:
-    """Collect the files of a lane's chunks."""
-    return lane.files if lane.files is not None else {file_of(chunk.name) for chunk in _chunks(lane)}
-
-
-def _chunks(lane: LaneState) -> list[ChunkRef]:
-    return [chunk for listing in lane.states.values() for chunk in listing.chunks]
 
 
 def _others(manifest: Manifest) -> list[str]:

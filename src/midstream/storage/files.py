@@ -15,25 +15,20 @@ import pyarrow as pa
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION, ChunkRef, LanePart, LaneState
+from midstream.state.chunk_store import AT, Chunk, Unwritten, file_of
 from midstream.state.gather import POOL
-from midstream.state.store.chunk_store import Chunk, Unwritten
-from midstream.state.store.disk import FIRST, crc32, other_format, seal, unseal
-from midstream.state.store.memory_limit import MemoryLimit
-from midstream.state.store.places import Place, storage_at
-from midstream.state.store.transfers import Transfers
-from midstream.state.store.unsynced import Unsynced
-
-SUFFIX = ".arrow"
-"""How the name of a chunk's file ends."""
+from midstream.storage.disk import FIRST, crc32, other_format, seal, unseal
+from midstream.storage.memory_limit import MemoryLimit
+from midstream.storage.places import Place, storage_at
+from midstream.storage.process_resources import RESOURCES
+from midstream.storage.transfers import Transfers
+from midstream.storage.unsynced import Unsynced
 
 _FORMAT_KEY, _SINCE_KEY = b"midstream.format", b"midstream"
 _WISH = re.compile(r"(?:(.+?)/)?(\d+)-(.+)", re.DOTALL)
 _NAME = re.compile(r"(?:[^/.\0][^/\0]*/)*\d+-[^/\0@]+(?:@\d+)?")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.+=~-]|^\.")
 _LONGEST = 100
-_AT = "@"
-"""In the name of a chunk that lies with others in a file: what is before it names the file, after it is its place."""
-
 _ALIGNMENT = 64
 _UNCOMPRESSED = pa.ipc.IpcWriteOptions(compression=None)  # Or mapped columns would have to be copied to be read.
 _REMEDY = "restore the file from a backup, or go back to an older step whose chunks are whole"
@@ -145,7 +140,7 @@ class FileStore:
         parts, size, found = list[bytes | pa.Buffer](), 0, []
         for piece in pieces:
             gap = -size % alignment
-            found.append((f"{file}{_AT}{size + gap}", piece.size, crc32(piece)))
+            found.append((f"{file}{AT}{size + gap}", piece.size, crc32(piece)))
             parts += (bytes(gap), piece)
             size += gap + piece.size
         data = b"".join(parts)
@@ -187,10 +182,10 @@ class FileStore:
     def chunk(self, ref: ChunkRef) -> Chunk:
         """Return a listed chunk, backed by the mapped file."""
         key = self._key(ref.name)
-        chunk = _OPENED.find(key, ref.checksum)
+        chunk = _opened().find(key, ref.checksum)
         if chunk is None:
-            chunk = Chunk(self._open(ref, verified=_OPENED.verified(key, ref.checksum)))
-            _OPENED.keep(key, ref, chunk, None if self.limit is None else self.limit.most // 2)
+            chunk = Chunk(self._open(ref, verified=_opened().verified(key, ref.checksum)))
+            _opened().keep(key, ref, chunk, None if self.limit is None else self.limit.most // 2)
         return chunk
 
     def claim(self, more: int, what: str) -> None:
@@ -210,12 +205,12 @@ class FileStore:
         """Begin to bring chunks to this machine that will be read soon, several at a time."""
         if self.storage.at_once > 1:
             files = {self._file(ref.name): ref for ref in refs}
-            unread = (f for f, ref in files.items() if _OPENED.find(self._key(ref.name), ref.checksum) is None)
+            unread = (f for f, ref in files.items() if _opened().find(self._key(ref.name), ref.checksum) is None)
             self._transfers.read_ahead(unread)
 
     def remove(self, names: Iterable[str]) -> None:
         """Delete the files of chunks that no manifest lists any more; those already gone are passed over."""
-        gone = [name for name in names if _AT not in name]  # What lies with others in a file is left to the sweep.
+        gone = [name for name in names if AT not in name]  # What lies with others in a file is left to the sweep.
         self.storage.remove(map(self._file, gone))
         forget_opened(map(self._key, gone))
 
@@ -240,7 +235,7 @@ class FileStore:
         except FileNotFoundError:
             what = "chunk" if isinstance(ref, ChunkRef) else "lane part"
             raise CheckpointError(f"{what} {ref.name} is missing", place=place, remedy=_REMEDY) from None
-        _, together, begin = ref.name.partition(_AT)
+        _, together, begin = ref.name.partition(AT)
         if not together:
             return data
         rest = data.slice(min(int(begin), data.size))
@@ -253,7 +248,7 @@ class FileStore:
         return file_of(name)
 
     def _key(self, name: str) -> str:
-        _, together, begin = name.partition(_AT)
+        _, together, begin = name.partition(AT)
         return f"{self.storage.place(file_of(name))}{together}{begin}"
 
 
@@ -303,18 +298,18 @@ class _Opened:
 
 # A mapping costs address space, not memory, but it keeps the blocks of a removed file from being freed. What a worker
 # of Spark has written itself is memory, and stays until other chunks put it out: only the driver knows what is listed.
-_OPENED = _Opened(bytes_kept=1 << 28, chunks_kept=1 << 14, marks_kept=1 << 16)
+def _opened() -> _Opened:
+    return RESOURCES.once(OPENED, lambda: _Opened(bytes_kept=1 << 28, chunks_kept=1 << 14, marks_kept=1 << 16))
+
+
+OPENED = "opened chunks"
+"""What the resources of a process have the chunks as that it has open."""
 
 
 def forget_opened(places: Iterable[str]) -> None:
     """Let go of opened chunks whose files have been removed."""
     for place in places:
-        _OPENED.drop(place)
-
-
-def file_of(chunk: str) -> str:
-    """Return the name of the file that contains a chunk."""
-    return f"{chunk.partition(_AT)[0]}{SUFFIX}"
+        _opened().drop(place)
 
 
 def epoch_folder(epoch: int) -> str:

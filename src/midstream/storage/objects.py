@@ -8,18 +8,18 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from midstream.model.errors import ReadError, SinkError, WriteError
 from midstream.model.extras import install
-from midstream.state.store.chunk_cache import ChunkCache
-from midstream.state.store.storage import Storage
+from midstream.storage.chunk_cache import ChunkCache
+from midstream.storage.process_resources import RESOURCES
+from midstream.storage.storage_contract import Storage
 
 if TYPE_CHECKING:
-    from midstream.state.store.storage import Bytes
+    from midstream.storage.storage_contract import Bytes
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 """The schemes of URLs that name a bucket."""
@@ -41,6 +41,7 @@ _ENDPOINTS = (
     "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT",
     "GOOGLE_BASE_URL",
 )  # fmt: skip
+_CLIENT = "client of a bucket"
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _URL = re.compile(r"([a-z0-9]+)://([^/?#]+)(/[^?#]*)?")
 _STATUS = re.compile(r"status code: (\d+[ A-Za-z]*)")
@@ -242,7 +243,7 @@ class ObjectStorage(Storage):
 
     @property
     def _store(self) -> Any:
-        return _client(self._bucket)
+        return RESOURCES.once((_CLIENT, self._bucket), lambda: _client(self._bucket))
 
     def _key(self, name: str) -> str:
         return "/".join(filter(None, (self._prefix, name)))
@@ -264,7 +265,8 @@ class ObjectStorage(Storage):
             raise self._fault(ReadError, "read", error, name) from None
 
     def _fault(self, kind: type[_Fault], doing: str, error: Exception, name: str) -> _Fault:
-        _client.cache_clear()  # What was wrong may be mended by the next request, if that looks for it anew.
+        # What was wrong may be mended by the next request, if that looks for it anew.
+        RESOURCES.forget((_CLIENT, self._bucket))
         status, code = _STATUS.search(str(error)), _code(error)
         said = "the store does not answer"
         if status is not None or code:
@@ -324,7 +326,6 @@ def _exceptions() -> Any:
     return obstore.exceptions
 
 
-@cache
 def _client(bucket: str) -> Any:
     _library()
     from obstore.store import from_url

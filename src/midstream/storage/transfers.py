@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from functools import cache
 from typing import TYPE_CHECKING
 
 from midstream.model.errors import MidstreamError
-from midstream.state.store.storage import Storage
+from midstream.storage.process_resources import RESOURCES
+from midstream.storage.storage_contract import Storage
 
 if TYPE_CHECKING:
-    from midstream.state.store.storage import Bytes
+    from midstream.storage.storage_contract import Bytes
 
 _WAITING = 4
 """How many writes may wait for each that is under way: they are held in memory."""
@@ -57,7 +57,10 @@ class Transfers:
                 reading.result()
 
 
-@cache
 def threads(count: int) -> ThreadPoolExecutor:
     """Return a pool of `count` threads of this process that wait for storages."""
-    return ThreadPoolExecutor(count, thread_name_prefix="midstream-transfer")
+    return RESOURCES.once(
+        ("threads", count),
+        lambda: ThreadPoolExecutor(count, thread_name_prefix="midstream-transfer"),
+        close=ThreadPoolExecutor.shutdown,
+    )

@@ -14,9 +14,9 @@ from midstream.model.errors import MidstreamError
 from midstream.model.frozen import revised
 from midstream.model.ids import LaneId, StateKind
 from midstream.model.manifest import MOST_INSIDE, ChunkRef, LaneState, Manifest, StateListing
-from midstream.state.store.chunk_store import Chunk, Unwritten
-from midstream.state.store.files import FileStore
-from midstream.state.store.memory import MemoryStore
+from midstream.state.chunk_store import Chunk, Unwritten
+from midstream.state.memory_store import MemoryStore
+from midstream.storage.files import FileStore
 
 SMALL = 64 << 10
 """Chunks of up to so many bytes are written together: of a file of its own, making it costs more than its bytes."""
@@ -40,7 +40,7 @@ class WriteBackStore:
     is listed. Small chunks stay in memory, unless the limit of the process is near: then they are mapped too.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from midstream.state.store.chunk_store import store_chunk
+    >>> from midstream.state.chunk_store import store_chunk
     >>> from midstream.model.ids import LaneId, StateId
     >>> with TemporaryDirectory() as folder:
     ...     store = WriteBackStore(FileStore(folder))

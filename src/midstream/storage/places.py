@@ -9,10 +9,10 @@ import tempfile
 from collections.abc import Iterable
 
 from midstream.model.errors import CheckpointError, SinkError
-from midstream.state.store.disk import is_own_folder, make_folder, sync, sync_folder
-from midstream.state.store.local import LocalStorage
-from midstream.state.store.objects import SCHEMES, ObjectStorage
-from midstream.state.store.storage import Storage
+from midstream.storage.disk import is_own_folder, make_folder, sync, sync_folder
+from midstream.storage.local import LocalStorage
+from midstream.storage.objects import SCHEMES, ObjectStorage
+from midstream.storage.storage_contract import Storage
 
 Place = str | os.PathLike[str] | Storage
 """What names a storage: a path, a URL of one of `SCHEMES` or `file:`, or the storage itself."""

@@ -7,16 +7,16 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from midstream.model.errors import SinkError
-from midstream.state.store.disk import write_whole
+from midstream.storage.disk import write_whole
+from midstream.storage.process_resources import RESOURCES
 
 if TYPE_CHECKING:
-    from midstream.state.store.storage import Bytes
+    from midstream.storage.storage_contract import Bytes
 
 FOLDER, LIMIT = "MIDSTREAM_CACHE", "MIDSTREAM_CACHE_BYTES"
 """The environment's names for the folder of the cache and for how many bytes it may hold."""
@@ -73,7 +73,7 @@ class ChunkCache:
         limit = os.environ.get(LIMIT, str(DEFAULT_LIMIT))
         if not limit.isdigit():
             raise SinkError(f"{LIMIT} is {limit!r}", place="environment", remedy="give a number of bytes, or unset it")
-        return _cache(folder, int(limit))
+        return RESOURCES.once((FOLDER, folder, limit), lambda: ChunkCache(folder, int(limit)))
 
     @property
     def use(self) -> CacheUse:
@@ -169,8 +169,3 @@ def _stats(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, os.stat_r
     for entry in entries:
         with suppress(FileNotFoundError):
             yield entry.path, entry.stat()
-
-
-@cache
-def _cache(folder: str, limit: int) -> ChunkCache:
-    return ChunkCache(folder, limit)

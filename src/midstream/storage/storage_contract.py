@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from midstream.state.store.unsynced import Unsynced
+    from midstream.storage.unsynced import Unsynced
 
     Bytes: TypeAlias = bytes | pa.Buffer
     """What a file is written from."""

@@ -14,9 +14,6 @@ from midstream.model.words import parse_size, size_text
 
 _STATM = "/proc/self/statm"
 
-ASKED_FROM = 1 << 20
-"""A step asks before it makes so many bytes at a time."""
-
 
 @dataclass(frozen=True)
 class MemoryLimit:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from midstream.state.store.disk import cannot_write, sync
+from midstream.storage.disk import cannot_write, sync
 
 EachPath = Callable[[Callable[[str], None], Iterable[str]], Iterable[None]]
 """Does something for several paths, perhaps at the same time."""
@@ -19,7 +19,7 @@ class Unsynced:
     cost little more than one if all are written before the first is synced.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from midstream.state.store.local import LocalStorage
+    >>> from midstream.storage.local import LocalStorage
     >>> with TemporaryDirectory() as folder:
     ...     unsynced = Unsynced()
     ...     storage = LocalStorage(folder, durable=True).synced_with(unsynced)

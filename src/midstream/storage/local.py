@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from midstream.model.errors import SinkError
-from midstream.state.store.disk import (
+from midstream.storage.disk import (
     NewName,
     cannot_read,
     cannot_write,
@@ -24,11 +24,11 @@ from midstream.state.store.disk import (
     write_temporary,
     write_whole,
 )
-from midstream.state.store.storage import Storage
-from midstream.state.store.unsynced import Unsynced
+from midstream.storage.storage_contract import Storage
+from midstream.storage.unsynced import Unsynced
 
 if TYPE_CHECKING:
-    from midstream.state.store.storage import Bytes
+    from midstream.storage.storage_contract import Bytes
 
 TEMPORARY = ".tmp"
 

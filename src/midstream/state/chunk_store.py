@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Mapping
+from collections.abc import Callable, Collection, Container, Hashable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from midstream.model.manifest import ChunkRef
+from midstream.model.manifest import ChunkRef, LaneState
 from midstream.model.window import Clock
 
 Made = TypeVar("Made")
+
+
+SUFFIX = ".arrow"
+"""How the name of a chunk's file ends."""
+
+AT = "@"
+"""In the name of a chunk that lies with others in a file: what is before it names the file, after it is its place."""
 
 
 class Unwritten(Protocol):
@@ -111,3 +118,15 @@ def store_chunk(
     """Put a batch and describe it for a manifest."""
     kept_as, size, checksum = store.put(name, batch)
     return ChunkRef(kept_as, len(batch), size, checksum, first, lifetimes or {}, born, slice, alive)
+
+
+def file_of(chunk: str) -> str:
+    """Return the name of the file that contains a chunk."""
+    return f"{chunk.partition(AT)[0]}{SUFFIX}"
+
+
+def files_of_lane(lane: LaneState) -> Collection[str]:
+    """Collect the files of a lane's chunks."""
+    if lane.files is not None:
+        return lane.files
+    return {file_of(chunk.name) for listing in lane.states.values() for chunk in listing.chunks}

@@ -1,4 +1,0 @@
-"""Where chunks lie: in memory or in files. A chunk is written once, whole, under its name, and never changed.
-
-In: record batches to put under a name. Out: the same batches, checked against their checksums.
-"""
