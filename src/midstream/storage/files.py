@@ -72,7 +72,8 @@ class FileStore:
         self._transfers = Transfers(self.storage)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_transfers": None}
+        # Without what is kept beside: samples of many chunks would travel to every task of every step.
+        return {name: vars(self)[name] for name in ("limit", "storage", "_epoch", "_write_behind")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _transfers=Transfers(state["storage"]))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from midstream.model.errors import CheckpointError
+from midstream.model.frozen import kept_with
 from midstream.model.manifest import ChunkRef
 from midstream.storage import files as store_files
 from midstream.storage.files import FileStore
@@ -170,6 +171,14 @@ def test_remove(store: FileStore) -> None:
 def test_a_pickled_store_reads_the_same_chunks(store: FileStore) -> None:
     ref = put(store, "A/1-x", batch())
     assert pickle.loads(pickle.dumps(store)).get(ref).equals(batch())
+
+
+def test_a_pickled_store_leaves_out_what_was_drawn_of_its_chunks(store: FileStore) -> None:
+    """Tasks of Spark get a store with every step; samples of a review would be megabytes."""
+    put(store, "A/1-x", batch())
+    size = len(pickle.dumps(store))
+    kept_with(store, "_samples", lambda _: bytes(1_000_000))
+    assert len(pickle.dumps(store)) == size
 
 
 def test_a_store_of_a_relative_folder_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
