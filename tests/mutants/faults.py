@@ -161,6 +161,14 @@ FAULTS = (
         "rows kept from before pass a new query's filter untested",
         ("tests/sharing/test_permanent.py::test_one_not_wider_sees_all_at_once",),
     ),
+    Fault(
+        "strings-of-other-rows",
+        "expr/evaluate.py",
+        "at = pa.array(np.flatnonzero(mask))\n",
+        "at = pa.array(np.flatnonzero(mask)[::-1])\n",
+        "in a large batch a condition on strings is decided by another row",
+        ("tests/optimizer/test_few_streams.py::test_every_order_of_conditions_leaves_the_rows_that_all_of_them_leave",),
+    ),
     # --- ring
     Fault(
         "ring-skips-one-meeting",

@@ -1,6 +1,6 @@
-"""Queries of one or two streams: every order of their selections, columns and streams does equal work.
+"""Queries of one or two streams: every order of their selections, columns and streams counts equal work.
 
-So OM's chart of a single stream (OM §4.4.1), which orders selections and projection, would have nothing to decide.
+OM's chart of a single stream (OM §4.4.1) orders selections and projection. Here each batch has its own order.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ import pyarrow as pa
 import pytest
 
 from midstream.embedded import Engine
+from midstream.expr import evaluate
+from midstream.expr.evaluate import Columns
+from midstream.expr.expression import Expression
+from midstream.expr.kernels.datum import Mask
+from midstream.logical.query import query_of
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
 from midstream.optimizer.charts.chart_policy import ChartPolicy
@@ -67,6 +72,47 @@ def test_every_order_of_selections_columns_and_streams_does_equal_work(streams: 
     by_streams = {counted(engine_of("".join(order)), streams) for order in permutations(streams)}
     assert len(by_order) == 1
     assert by_columns == by_order == by_streams
+
+
+def selections(*where: str) -> list[Expression]:
+    engine = engine_of("A", where=where)
+    engine.push({"A": rows(1, 0)})
+    return [condition for _, condition in query_of(engine.manifest.queries["q"]).selections]
+
+
+def many(count: int) -> pa.RecordBatch:
+    random = np.random.default_rng(count)
+    names = pa.array(random.choice(["ada", "bob", "cleo", "dan"], count), mask=random.random(count) < 0.1)
+    numbers = {name: pa.array(random.integers(0, 100, count), mask=random.random(count) < 0.1) for name in "xy"}
+    return pa.record_batch({**numbers, "name": names})
+
+
+RARE, COMMON, NUMBER = "A.name LIKE 'ad%'", "A.name LIKE '%a%'", "A.x < 20"
+
+
+def test_a_large_batch_has_strings_compared_last_and_the_most_selective_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, evaluated = list[tuple[str, int]](), evaluate.holds
+
+    def noted(condition: Expression, column: Columns, count: int) -> Mask:
+        if count > evaluate.SAMPLED:
+            seen.append((condition.text(), count))
+        return evaluated(condition, column, count)
+
+    monkeypatch.setattr(evaluate, "holds", noted)
+    batch, (common, rare, number) = many(40_000), selections(COMMON, RARE, NUMBER)
+    evaluate.all_hold([common, rare, number], batch)
+    first, second, third = seen
+    assert [text for text, _ in seen] == [number.text(), rare.text(), common.text()]
+    assert first[1] == 40_000 > 4 * second[1] and second[1] > 3 * third[1]
+
+
+@pytest.mark.parametrize("count", [0, 1, 300, evaluate.LARGE, 20_000])
+def test_every_order_of_conditions_leaves_the_rows_that_all_of_them_leave(count: int) -> None:
+    batch, found = many(count), set[bytes]()
+    for order in permutations(selections(COMMON, RARE, NUMBER, "A.y > 30 OR A.name = 'bob'", "A.name IS NOT NULL")):
+        found.add(evaluate.all_hold(order, batch).tobytes())
+    each = [evaluate.holds(one, lambda c: batch.column(c.name), count) for one in order]
+    assert found == {np.logical_and.reduce(each).tobytes()}
 
 
 @pytest.mark.parametrize("policy", [LambdaChart(), SelLambdaChart()])

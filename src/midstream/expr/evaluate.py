@@ -194,16 +194,51 @@ def holds(expression: Expression, column: Columns, rows: int) -> Mask:
     return found if found.ndim else np.full(rows, found)
 
 
+LARGE = 10_000
+"""In a batch of so many rows a condition on strings is evaluated on the rows that others leave. In a smaller one
+choosing these rows takes longer.
+"""
+
+SAMPLED = 512
+"""By so many rows of a batch it is estimated which condition on strings leaves the fewest."""
+
+
 def all_hold(conditions: Iterable[Expression], batch: pa.RecordBatch) -> Mask:
-    """Where every condition on the columns of a batch is true; everywhere if there is none."""
-    mask = np.ones(batch.num_rows, np.bool_)
-    for condition in sorted(conditions, key=asks_user):
-        if asks_user(condition):
-            left = batch if mask.all() else batch.filter(pa.array(mask))
-            mask[mask] = _in_batch(condition, left)
+    """Where every condition on the columns of a batch is true; everywhere if there is none.
+
+    Conditions on numbers come first, on all rows. In a large batch those on strings follow, each on the rows left, the
+    most selective one first. A user's predicates come last, in any batch on the rows left.
+    """
+    mask, large = np.ones(batch.num_rows, np.bool_), batch.num_rows >= LARGE
+    for condition in _in_order(conditions, batch) if large else sorted(conditions, key=asks_user):
+        if asks_user(condition) or (large and _reads_strings(condition)):
+            _keep_only(condition, batch, mask)
         else:
             mask &= _in_batch(condition, batch)
     return mask
+
+
+def _in_order(conditions: Iterable[Expression], batch: pa.RecordBatch) -> list[Expression]:
+    given = list(conditions)
+    asked, strings = ([one for one in given if test(one)] for test in (asks_user, _reads_strings))
+    strings = [one for one in strings if one not in asked]
+    if len(strings) > 1:
+        sample = batch.slice(0, SAMPLED)
+        strings.sort(key=lambda one: np.count_nonzero(_in_batch(one, sample)))
+    return [*(one for one in given if one not in asked and one not in strings), *strings, *asked]
+
+
+def _reads_strings(condition: Expression) -> bool:
+    return not all(pa.types.is_primitive(column.type) for column in condition.columns())
+
+
+def _keep_only(condition: Expression, batch: pa.RecordBatch, mask: Mask) -> None:
+    # Of the rows left, only the columns that the condition reads are gathered.
+    if mask.all():
+        mask &= _in_batch(condition, batch)
+        return
+    at = pa.array(np.flatnonzero(mask))
+    mask[mask] = holds(condition, lambda column: batch.column(column.name).take(at), len(at))
 
 
 def _in_batch(condition: Expression, batch: pa.RecordBatch) -> Mask:
