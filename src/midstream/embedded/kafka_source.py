@@ -592,7 +592,6 @@ class KafkaSource(FileSource):
 
     @cached_property
     def _of_values(self) -> pa.Schema:
-        """The columns that are in the values."""
         return pa.schema([field for field in self.columns if field.name not in self._own_names])
 
     def _own(self, kind: str, field: pa.Field, messages: pa.RecordBatch, partition: int) -> pa.Array:

@@ -157,7 +157,6 @@ def _bounds(conjunct: Call) -> Iterator[_Bound | None]:
 
 
 def _inside_abs(expression: Expression) -> Expression | None:
-    """What ABS is taken of, if the expression is an ABS."""
     while isinstance(expression, Call) and expression.function == "cast" and widens(expression):
         expression = expression.arguments[0]
     if isinstance(expression, Call) and expression.function == "abs":

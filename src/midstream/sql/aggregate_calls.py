@@ -184,7 +184,6 @@ def _share(node: exp.Expr) -> float:
 
 
 def _number(node: exp.Expr | None) -> float | None:
-    """The number that is written; None where there is none."""
     try:
         return float(node.name) if isinstance(node, exp.Literal) and not node.is_string else None
     except ValueError:

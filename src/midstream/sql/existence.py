@@ -109,7 +109,6 @@ def _joined(
 
 
 def _excludes_null(conditions: Sequence[exp.Expr], value: exp.Expr) -> bool:
-    """Whether one of the conditions is that a value is not NULL."""
     asked = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())).sql(Midstream, identify=True)
     return any(part.sql(Midstream, identify=True) == asked for condition in conditions for part in anded(condition))
 
