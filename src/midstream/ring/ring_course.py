@@ -16,7 +16,7 @@ from midstream.ring.columns import Visits, Words
 from midstream.ring.deployment import Deployment
 from midstream.ring.joined_rows import JoinedRows, Keys, concatenated
 from midstream.ring.late_rows import LateRows
-from midstream.ring.ring_node import RingNode, Tally
+from midstream.ring.ring_node import HopTally, RingNode
 from midstream.ring.spreading import Spreading
 
 
@@ -58,7 +58,7 @@ class Hops:
     def met(self, way: int, hop: int, node: RingNode, joined: JoinedRows, visits: Visits) -> list[JoinedRows]:
         """Find what these visits meet at the node."""
         label, on = self.label(way, hop), self._hop(way, hop).on
-        tally = node.tallies.setdefault((way, hop), Tally(self._origins))
+        tally = node.tallies.setdefault((way, hop), HopTally(self._origins))
         found = list(node.meet(joined, visits, label, on, tally, new=label in self._earlier(way)))
         if hop or not self.chosen:
             return found

@@ -29,7 +29,7 @@ class NodeRows:
     here: Mask | None = None
 
 
-class Tally:
+class HopTally:
     """What partial results compared and matched in a hop at a node, by their origin; in one sum if they have none."""
 
     def __init__(self, origins: int) -> None:
@@ -55,10 +55,10 @@ class RingNode:
     ) -> None:
         self.number, self._old, self._new, self._batches, self._shared = number, old, new, batches, shared
         self.comparisons = self.predicates = self.rows_out = self.visits = 0
-        self.tallies = dict[tuple[int, int], Tally]()
+        self.tallies = dict[tuple[int, int], HopTally]()
 
     def meet(
-        self, joined: JoinedRows, visits: Visits, label: str, on: JoinCondition, tally: Tally, *, new: bool
+        self, joined: JoinedRows, visits: Visits, label: str, on: JoinCondition, tally: HopTally, *, new: bool
     ) -> Iterator[JoinedRows]:
         """Join partial results with each matching row of the source here; with `new`, rows of the step as well.
 
@@ -80,7 +80,7 @@ class RingNode:
         label: str,
         on: JoinCondition,
         rows: NodeRows,
-        tally: Tally,
+        tally: HopTally,
     ) -> Iterator[JoinedRows]:
         batch = rows.chunk.batch
         for visit, row in ChunkIndex.of_chunk(on, rows.chunk).candidates(on, codes, visits.low, visits.high):
@@ -105,7 +105,7 @@ class RingNode:
                 tally.matched += self._by_origin(pairs, tally)
                 yield joined.joined(pairs.partial, label, self._batches[label].at(batch, pairs.row))
 
-    def _by_origin(self, pairs: _Pairs, tally: Tally) -> Words | int:
+    def _by_origin(self, pairs: _Pairs, tally: HopTally) -> Words | int:
         origins = len(tally.compared)
         if origins == 1:
             return len(pairs)
