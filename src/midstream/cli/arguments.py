@@ -49,7 +49,7 @@ def placed(group: CommandGroup, *examples: str) -> Callable[[F], F]:
 
 
 def place_of(function: Callable[..., Any]) -> CommandPlace:
-    """Return the place that `placed` gave to a command's function."""
+    """Return the `CommandPlace` that `placed` recorded for a command's function."""
     place: CommandPlace = function.__dict__["place"]
     return place
 
@@ -78,7 +78,7 @@ class Host(Enum):
 
 
 Engine = Annotated[
-    Host, typer.Option("--engine", help="The engine that runs the job: spark, or embedded, which is this process.")
+    Host, typer.Option("--engine", help="The engine that runs the job: spark, or embedded (in this process).")
 ]
 EngineIfGiven = Annotated[
     Host | None,

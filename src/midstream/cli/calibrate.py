@@ -31,7 +31,7 @@ def calibrate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the costs of a join's operations on this machine, by which the optimizer compares plans.
+    """Measure the costs of join operations on this machine; the optimizer uses these costs to compare plans.
 
     The measurement takes about a minute, and the machine must be otherwise idle. Without a calibration, the optimizer
     uses default costs, and corrects them by the measured times of the job's steps.

@@ -34,7 +34,7 @@ def verbs() -> dict[str, Callable[..., None]]:
 
 
 class Commands(TyperGroup):
-    """Group of all commands; it loads commands of other packages only for an unknown name or a list of names."""
+    """Group of all commands; it loads commands of other packages only to look up or to list names."""
 
     def get_command(self, ctx: Any, name: str) -> Any:
         """Return the command with this name, or None if there is none."""
@@ -70,7 +70,9 @@ def _function_of(verb: str, kind: type[StepCommand], inputs: tuple[Input, ...]) 
     def give(path: str, wait: float | None, as_json: bool, **given: Any) -> None:
         meant = [one for flag, one in others.items() if given[flag]]
         if len(meant) > 1:
-            raise typer.BadParameter(f"give only one of these options: {', '.join(f'--{flag}' for flag in others)}")
+            raise typer.BadParameter(
+                f"only one of these options is allowed: {', '.join(f'--{flag}' for flag in others)}"
+            )
         read = {one.name: _read(one, given) for one in inputs}
         values = {name: value for name, value in read.items() if value is not None}
         command = meant[0](*values.values()) if meant else kind(**values)

@@ -52,7 +52,7 @@ def dashboard(
 ) -> None:
     """Show the plans, migrations, decisions and steps of running or ended jobs in the browser.
 
-    The dashboard reads only the checkpoints, and changes nothing without --control. Control+C ends it.
+    The dashboard reads only the checkpoints, and changes nothing without --control. Control+C stops the dashboard.
     """
     from midstream.dashboard.safety import access
     from midstream.dashboard.server import Dashboard

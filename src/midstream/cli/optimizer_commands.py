@@ -65,7 +65,7 @@ def optimize(
         ),
     ] = 0.03,
     horizon: Annotated[
-        str | None, typer.Option("--horizon", metavar="DURATION", help="How long you expect a gain to last.")
+        str | None, typer.Option("--horizon", metavar="DURATION", help="The expected duration of a gain.")
     ] = None,
     quiet: Annotated[
         list[str] | None,
@@ -129,7 +129,7 @@ def plans(
 ) -> None:
     """Show the possible plans of a query, their costs, the reason for or against each plan, and the cost of a change.
 
-    The figures come from the job's newest step; the command changes nothing.
+    The values come from the job's newest step; the command changes nothing.
     """
     from midstream.pipeline.opened import OpenCheckpoint
 

@@ -43,7 +43,7 @@ class RunConsole:
         self._line.stop()
 
     def begin(self, doing: str) -> None:
-        """Print the text that describes the job until its first step is done."""
+        """Show this text about the job until its first step is done."""
         self._doing, self._due = doing, time.monotonic() + PLAIN_EVERY
         if self._in_place:
             self._line.update(self._task, description=doing)

@@ -46,7 +46,7 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
     Args:
         name: The stream.
         spec: The source as the job file declares it.
-        known: The columns of the stream in the checkpoint of an embedded engine; its files may be gone.
+        known: The columns of the stream in the checkpoint of an embedded engine; the files of the stream may be gone.
         embedded: Whether the embedded engine reads the stream instead of Spark.
 
     Returns: the columns, or None if only Spark can find them.
@@ -199,7 +199,7 @@ def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
         raise InputError(
             f"stream {name!r} reads {spec.path}, and there is no such file or folder",
             place=place,
-            remedy="correct the path (it is relative to the folder of the job file), or make the folder",
+            remedy="correct the path, which is relative to the folder of the job file, or make the folder",
         )
 
 
@@ -210,5 +210,5 @@ def check_table_path(name: str, path: str) -> None:
         raise InputError(
             f"table {name!r} reads {path}, and there is no such file or folder",
             place=f"[tables.{name}]",
-            remedy="correct the path: in a job file it is relative to the folder of the file that names it",
+            remedy="correct the path; a path in a job file is relative to the folder of that file",
         )

@@ -65,5 +65,5 @@ def stop(
         raise Failed(
             f"the job has not ended after {wait:g} seconds: {life.sentence(time.time())}",
             place=checkpoint.url,
-            remedy="it ends with its next step; wait longer with --wait, or end its process",
+            remedy="the job ends with its next step; wait longer with --wait, or end its process",
         )
