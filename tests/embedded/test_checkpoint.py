@@ -252,7 +252,7 @@ def test_a_sink_that_fails_gets_the_results_with_the_next_push(tmp_path: Path) -
         Stubborn.fails = 2
         with pytest.raises(ms.UndeliveredError, match="step 1 is committed") as caught:
             engine.push(step(1))
-        assert "do not push its rows again" in caught.value.remedy
+        assert "do not push the rows of this step again" in caught.value.remedy
         assert engine.manifest.step == 1
         with pytest.raises(ms.SinkError, match="the disk is full") as again:
             engine.push(step(2))

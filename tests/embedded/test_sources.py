@@ -347,7 +347,7 @@ def test_a_folder_of_a_pattern_that_is_gone_is_forgotten(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [("", "does not say whose results"), ('options = { query = "z" }', "no query 'z'.*are: q")],
+    [("", "does not name the checkpoint and the query"), ('options = { query = "z" }', "no query 'z'.*are: q")],
     ids=["no query", "an unknown query"],
 )
 def test_results_that_there_are_not(tmp_path: Path, options: str, words: str) -> None:

@@ -135,7 +135,7 @@ def test_a_job_file_names_more_streams_than_before(tmp_path: Path, monkeypatch: 
     code, told = once("AB", PAIRS)
     assert code == 0 and "\ncounts: 2 rows" in told, told
     code, told = once("A")
-    assert code != 0 and "this job has A" in told, told
+    assert code != 0 and "this job declares A" in told, told
     assert once("AB")[0] == 0, "the query is gone"
     dropped = CliRunner().invoke(app, ["drop", "ckpt", "B", "--stream"])
     assert dropped.exit_code == 0, dropped.output

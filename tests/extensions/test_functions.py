@@ -102,7 +102,7 @@ def test_a_constant_is_computed_once_and_a_wrong_call_is_refused_at_its_place() 
     engine = streams()
     engine.add_query("q", "SELECT initials('midstream', 3) AS x FROM A")
     assert engine.push({"A": rows(("a", 1))})["q"].to_pylist() == [{"x": "MID"}]
-    with pytest.raises(ms.MidstreamError, match="1 arguments instead of 2") as refused:
+    with pytest.raises(ms.MidstreamError, match="must be 2, not 1") as refused:
         engine.add_query("r", "SELECT initials(s) AS x FROM A")
     assert "8" in refused.value.place
     with pytest.raises(ms.MidstreamError, match="from a VARCHAR"):

@@ -190,10 +190,10 @@ def test_a_job_begins_at_a_time(kafka: Broker) -> None:
     ("options", "says"),
     [
         ({"startingOffsets": "yesterday"}, "startingOffsets is 'yesterday'"),
-        ({"startingOffsets": '{"TOPIC": {}}'}, "does not say where partition 0 begins"),
+        ({"startingOffsets": '{"TOPIC": {}}'}, "startingOffsets has no offset for partition 0"),
         ({"maxOffsetsPerTrigger": 0}, "not a whole number above 0"),
-        ({"subscribe": "a,b"}, "a stream is one topic"),
-        ({"minPartitions": 3}, "knows no option 'minpartitions'"),
+        ({"subscribe": "a,b"}, "a stream must read one topic"),
+        ({"minPartitions": 3}, "does not support the option 'minpartitions'"),
         ({"kafka.sasl.jaas.config": "x"}, "comes from the job file"),
         ({"kafka.bootstrap.servers": ""}, "no setting says where Kafka is"),
     ],
@@ -354,10 +354,10 @@ def test_a_broker_that_comes_back_without_its_memory(lost: str) -> None:
             with pytest.raises(InputError, match=f"there is no topic '{topic}'"):
                 running.step()
             own.topic_again(topic)
-            with pytest.raises(CheckpointError, match="ends at offset 0, and the job has read up to 30"):
+            with pytest.raises(CheckpointError, match="ends at offset 0, but the job has read up to 30"):
                 running.step()
             own.send(topic, [row(k) for k in range(100, 110)])
-            with pytest.raises(CheckpointError, match="ends at offset 10, and the job has read up to 30") as error:
+            with pytest.raises(CheckpointError, match="ends at offset 10, but the job has read up to 30") as error:
                 running.step()
             assert "with another checkpoint" in str(error.value)
             assert running.engine.manifest.step == 0
@@ -478,7 +478,7 @@ def test_a_program_reads_topics_and_folders(kafka: Broker) -> None:
 
 
 def test_a_source_needs_a_checkpoint_and_a_format_that_is_there() -> None:
-    with ms.Engine() as engine, pytest.raises(InputError, match="give it a checkpoint"):
+    with ms.Engine() as engine, pytest.raises(InputError, match="give the engine a checkpoint"):
         engine.source("A", "json", "ts", "k BIGINT, ts TIMESTAMP", path=".")
     with ms.Engine(checkpoint="ckpt") as engine:
         with pytest.raises(InputError, match="the format 'kafak'"):

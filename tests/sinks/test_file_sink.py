@@ -28,7 +28,7 @@ def test_what_is_staged_on_a_store_and_gone_is_an_error(bucket: str, tmp_path: P
         given.staging.storage.remove(given.files)
     lost = staged(sink, tmp_path, 1, ROWS)
     lost.staging.storage.remove(lost.files)
-    with pytest.raises(ms.SinkError, match="the results of step 1 are gone"):
+    with pytest.raises(ms.SinkError, match="the results of step 1 are missing"):
         sink.commit(lost)
     assert [name.partition("/")[0] for name, _ in storage_at(bucket).walk()] == ["step=00000000"]
 

@@ -133,10 +133,10 @@ def test_a_table_that_is_altered_while_the_job_stands_still(tables: Tables, tmp_
         pass
     tables.make()
     with ms.Engine(checkpoint=tmp_path / "checkpoint") as engine:
-        with pytest.raises(ms.SinkError, match="the table's columns are not those of the results"):
+        with pytest.raises(ms.SinkError, match="the table and the results have different columns"):
             engine.add_query("pairs", SQL, sink=tables.sink)
         for _ in range(2):
-            with pytest.raises(ms.SinkError, match="the table's columns are not those of the results"):
+            with pytest.raises(ms.SinkError, match="the table and the results have different columns"):
                 engine.push(step(0))
             assert engine.manifest.step == -1
         tables.mend()

@@ -78,7 +78,7 @@ def test_a_step_beyond_the_limit_of_a_worker_fails_whole(
     assert first.returncode == 0, first.stderr
     feed_file("B", "1", table)
     failed = drivers.run(*run)
-    assert failed.returncode == 2 and "needs" in failed.stderr and f"{limit} is the limit" in failed.stderr, failed
+    assert failed.returncode == 2 and "needs" in failed.stderr and f"the limit is {limit}" in failed.stderr, failed
     assert "give more memory" in failed.stderr
     assert Checkpoint.open(tmp_path / "ckpt").manifest().step == 0 and results() == 0
     Path("job.toml").write_text(job)

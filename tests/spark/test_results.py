@@ -56,7 +56,7 @@ def test_a_job_file_reads_the_results_of_another_job(spark: SparkSession, tmp_pa
     """
     finish(job_of(spark, parse_job(text)))
     assert fours(tmp_path) == expected()
-    with pytest.raises(ms.InputError, match=r"does not say whose results.*options = { query"):
+    with pytest.raises(ms.InputError, match=r"does not name the checkpoint and the query.*options = { query"):
         job_of(spark, parse_job(text.replace('options = { query = "pairs" }', "")))
     with pytest.raises(ms.InputError, match=r"option 'quarry' of midstream.*correct its name"):
         job_of(spark, parse_job(text.replace("options = { query", "options = { quarry")))

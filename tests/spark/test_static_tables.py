@@ -88,7 +88,7 @@ def test_a_table_is_refreshed_while_the_job_runs_and_stays_over_a_restart(spark:
     feed(tmp_path, 0)
     run = start(spark, tmp_path, spark.createDataFrame(first.to_pandas()))
     until(run, 40)
-    with pytest.raises(ms.QueryError, match="other columns"):
+    with pytest.raises(ms.QueryError, match="has new columns"):
         run.table("rates", [{"k": 1}])
     with pytest.raises(ms.InputError, match="a streaming DataFrame"):
         run.table("rates", spark.readStream.format("rate").load())

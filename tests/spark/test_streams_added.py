@@ -61,7 +61,7 @@ def test_streams_come_while_it_runs_and_at_a_restart(spark: SparkSession, tmp_pa
     feed(tmp_path, "B", 0)
     run = start(spark, tmp_path, "A", alone=ALONE)
     until(run, A=10)
-    with pytest.raises(ms.InputError, match="there is a stream 'A' already"):
+    with pytest.raises(ms.InputError, match="there is already a stream 'A'"):
         run.stream("A", frame(spark, tmp_path, "B"), timestamp="ts", lateness="1 hour")
     with pytest.raises(ms.QueryError, match="while queries read it: alone"):
         run.drop_stream("A")

@@ -114,7 +114,7 @@ def test_a_restored_checkpoint_is_not_taken_for_the_same_step_of_another_time_li
     do(spark, tmp_path, 2)
     shutil.rmtree(out)
     aside.rename(out)
-    with pytest.raises(ms.CheckpointError, match="are not those of this checkpoint"):
+    with pytest.raises(ms.CheckpointError, match="that are not from this checkpoint"):
         do(spark, tmp_path, 3)
 
 

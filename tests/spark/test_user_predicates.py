@@ -134,7 +134,9 @@ def test_a_checkpoint_is_not_taken_up_without_it(spark: SparkSession, tmp_path: 
     assert any(b"within_km(" in path.read_bytes() for path in kept)
     assert not any(b"tests.user_predicates" in path.read_bytes() for path in kept)
     user_predicates._KNOWN.clear()
-    with pytest.raises(ms.LanguageError, match=r"unknown function 'WITHIN_KM'.*must be registered before"):
+    with pytest.raises(
+        ms.LanguageError, match=r"unknown function 'WITHIN_KM'.*register a predicate of your own before"
+    ):
         job(spark, place, STREAMS, {"q": SQL})
     with pytest.raises(ms.CheckpointError, match="cannot be taken up: the predicate 'within_km' is not") as told:
         finish(job(spark, place, STREAMS, {}))

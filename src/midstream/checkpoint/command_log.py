@@ -167,9 +167,9 @@ class CommandLog:
         missing = newest - number - len(there)
         if missing > MISSING_AT_MOST:
             raise CheckpointError(
-                f"command {newest} is there, but {missing} commands before it are not",
+                f"command {newest} exists, but {missing} commands before it are missing",
                 place=self.storage.place(_name(newest)),
-                remedy="restore the commands before it, or remove the file and give the command again",
+                remedy="restore the missing commands, or remove this file and give the command again",
             )
         return newest
 

@@ -189,10 +189,12 @@ def _name(number: int) -> str:
 
 def _held(claim: EpochClaim, place: str) -> HeldCheckpointError:
     if claim.holder.is_here:
-        return HeldCheckpointError("this process runs a job on it already", place=place, remedy="stop that run first")
+        return HeldCheckpointError(
+            "this process already runs a job on the checkpoint", place=place, remedy="stop that run first"
+        )
     known = "which runs" if claim.holder.started and claim.holder.boot == Holder.here().boot else "which may still run"
     return HeldCheckpointError(
         f"the checkpoint belongs to {claim.holder}, {known}",
         place=place,
-        remedy="stop that job, or take over (`midstream run --take-over`, `job.start(take_over=True)`): it then ends",
+        remedy="stop that job, or end it by taking over: `midstream run --take-over`, `job.start(take_over=True)`",
     )

@@ -66,7 +66,7 @@ class StepLog(ABC):
         try:
             found = [json.loads(line) for line in lines if line.strip()]
             if not all(map(self._is_noted, found)):
-                raise ValueError("its content is not the one that the log names")
+                raise ValueError("the file differs from its entry in the log")
             return found
         except (ValueError, RecursionError) as error:
             what, remedy = self._damaged(name)

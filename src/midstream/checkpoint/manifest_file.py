@@ -141,7 +141,9 @@ _SHAPES: Mapping[str, Callable[[Any], bool]] = {
 
 
 def _not_ours(message: str, place: str) -> CheckpointError:
-    return CheckpointError(message, place=place, remedy="do not use this checkpoint: it was not written by midstream")
+    return CheckpointError(
+        message, place=place, remedy="do not use this checkpoint, because midstream did not write it"
+    )
 
 
 Difference = dict[str, Any]
@@ -358,13 +360,13 @@ def manifest_in(document: Document, place: str, remedy: str) -> Manifest:
 
 
 def _unreadable(error: Exception, place: str, remedy: str) -> CheckpointError:
-    return CheckpointError(f"the file does not read as a manifest: {error!r}", place=place, remedy=remedy)
+    return CheckpointError(f"the file cannot be read as a manifest: {error!r}", place=place, remedy=remedy)
 
 
 def _alone(place: str, remedy: str) -> Callable[[str], Written]:
     def base(name: str) -> Written:
         raise CheckpointError(
-            f"the manifest lists only changes to {name}, which is needed too", place=place, remedy=remedy
+            f"the manifest lists only changes to {name}, and cannot be read without {name}", place=place, remedy=remedy
         )
 
     return base

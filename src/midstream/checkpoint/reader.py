@@ -108,7 +108,7 @@ class Checkpoint:
             raise NoStepError(
                 f"the job has not finished a step yet{so_far}",
                 place=self.url,
-                remedy="try again when its first step is done",
+                remedy="try again when the job has finished a step",
             )
         return newest
 

@@ -35,7 +35,9 @@ class Savepoints:
         check_name(name)
         if not self._storage.create(f"{name}.json", written(manifest)):
             raise CheckpointError(
-                f"there is a savepoint {name!r} already", place=self._storage.url, remedy="use another name, or drop it"
+                f"there is already a savepoint {name!r}",
+                place=self._storage.url,
+                remedy="use another name, or drop it first",
             )
         # From here on no sweep takes its chunks; one may have done so before.
         there = {file for file, _ in self._checkpoint.at("store").walk()}
@@ -43,7 +45,7 @@ class Savepoints:
         if gone:
             self.drop(name)
             raise CheckpointError(
-                f"chunks of step {manifest.step} are gone already, such as {gone[0]}",
+                f"the checkpoint no longer has all chunks of step {manifest.step}: {gone[0]} is missing",
                 place=self._checkpoint.url,
                 remedy="name a newer step",
             )

@@ -100,7 +100,7 @@ def state_table(manifest: Manifest, store: ChunkStore, name: str, lane: str | No
     chosen = {id: known for id, known in everything.items() if name in (known.name, id)}
     if not chosen:
         names = ", ".join(sorted({repr(known.name) for known in everything.values()})) or "there are none"
-        raise QueryError(f"no operator holds {name!r}", place="state", remedy=f"use one of: {names}")
+        raise QueryError(f"no operator has the state {name!r}", place="state", remedy=f"use one of: {names}")
     tables = []
     for id, known in chosen.items():
         for where, state in _lanes(manifest, known.queries):

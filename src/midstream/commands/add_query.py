@@ -79,7 +79,9 @@ class AddQuery(QuerySpec, StepCommand):
     def _begin(self, draft: Draft, statement: Statement) -> None:
         name, manifest = self.query, draft.manifest
         if name in manifest.queries:
-            raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
+            raise QueryError(
+                f"there is already a query {name!r}", place=name, remedy="drop that query, or use another name"
+            )
         for part, below in statement.parts.queries.items():
             if part not in draft.manifest.queries:
                 with fault_located(partial("subquery {}".format, part)):

@@ -71,7 +71,7 @@ def taken(manifest: Manifest, command: Command) -> Manifest:
 def apply(command: Command, draft: Draft) -> None:
     """Apply a command to a draft."""
     if not isinstance(command, StepCommand):
-        raise TypeError(f"{command!r} is not a command that a step takes")
+        raise TypeError(f"{command!r} is not a command for a step")
     command.apply(draft)
 
 
@@ -86,6 +86,6 @@ def command_of(value: Any) -> StepCommand:
         ) from error
     if not isinstance(command, StepCommand):
         raise QueryError(
-            "a step does not take this command", place=place, remedy="send a command in the form of the command log"
+            "a step cannot run this command", place=place, remedy="send a command in the form of the command log"
         )
     return command

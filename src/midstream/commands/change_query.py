@@ -47,10 +47,10 @@ class ChangeQuery(QueryText, StepCommand):
         known = draft.manifest.queries.keys() | draft.manifest.streams.keys()
         if not known.issuperset([*parts, *statement.parts.unions]):
             raise QueryError(
-                f"the new text of query {self.query!r} has a subquery, a join below another join or a static table "
-                "that would be a query of its own",
+                f"the new text of query {self.query!r} needs another query, for a subquery, a nested join or a "
+                "static table",
                 place=f"query {self.query}",
-                remedy="drop it and add it again",
+                remedy="drop the query and add it again",
             )
         query = bind_to_run(draft.manifest, statement)
         withdraw(draft, self.query, f"query {self.query} was changed")

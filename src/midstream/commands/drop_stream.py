@@ -42,9 +42,9 @@ class DropStream(StepCommand):
             )
         if manifest.is_on_spark:
             raise QueryError(
-                f"stream {self.stream!r} cannot be dropped on Spark, whose log of offsets keeps a place for it",
+                f"stream {self.stream!r} cannot be dropped on Spark, because Spark's log of offsets names it",
                 place=place,
-                remedy="leave it declared: midstream only counts the rows of a stream that no query reads",
+                remedy="leave the stream declared: midstream only counts its rows while no query reads it",
             )
         streams = {name: one for name, one in manifest.streams.items() if name != self.stream}
         progress = {name: one for name, one in manifest.progress.items() if name != self.stream}

@@ -154,7 +154,9 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
     place = f"query {start.query}"
     for name, value in (("plan", start.plan), ("strategy", start.strategy)):
         if not isinstance(value, str):
-            raise StrategyError(f"{name} is text, not {value!r}", place=place, remedy="write it as in the README")
+            raise StrategyError(
+                f"{name} must be a string, not {value!r}", place=place, remedy=f"write the {name} as in the README"
+            )
     query = query_of(entry)
     plan, chosen = parse_plan(start.plan, query), strategy(start.strategy)
     if entry.nodes is not None:
@@ -178,13 +180,13 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
         raise StrategyError(
             f"{chosen.name} cannot carry query {start.query!r}: {reason}",
             place=place,
-            remedy=f"use one that can: {', '.join(_able(request))}",
+            remedy=f"use a strategy that can: {', '.join(_able(request))}",
         )
     if start.operator is not None:
         check_hand_over(start.query, query, entry.operator, start.operator, chosen)
     elif plan.notation() == entry.plan:
         raise StrategyError(
-            f"query {start.query!r} runs by {entry.plan} already, or is changing to it",
+            f"query {start.query!r} already runs by {entry.plan}, or is changing to this plan",
             place=place,
             remedy="name another plan",
         )

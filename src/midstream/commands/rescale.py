@@ -44,4 +44,4 @@ class Rescale(StepCommand):
 def check_lanes(lanes: int) -> None:
     """Raise unless a job can have so many lanes."""
     if not isinstance(lanes, int) or not 1 <= lanes <= SLOTS:
-        raise QueryError(f"{lanes} lanes are not possible", place="lanes", remedy=f"use 1 to {SLOTS}")
+        raise QueryError(f"the number of lanes cannot be {lanes}", place="lanes", remedy=f"use 1 to {SLOTS}")

@@ -40,9 +40,9 @@ class SetTable(StepCommand):
             return
         elif known.schema.columns != schema.columns and (found := readers(manifest, self.table)):
             raise QueryError(
-                f"table {self.table!r} has other columns now, but queries read it: {', '.join(found)}",
+                f"table {self.table!r} has new columns, but queries read the old columns: {', '.join(found)}",
                 place=f"table {self.table}",
-                remedy=f"keep its columns, or drop what reads it first: {known.schema.columns.names}",
+                remedy=f"keep the columns {known.schema.columns.names}, or drop the queries first",
             )
         version = 1 if known is None else known.version + 1
         table = StaticTable(schema, self.chunk, self.digest, version, manifest.step)

@@ -96,14 +96,15 @@ class Spread(StepCommand):
         if entry.entered == draft.manifest.step != entry.since:
             raise QueryError(
                 f"query {self.query!r} was changed in this step", place=f"query {self.query}",
-                remedy="spread it with the next step",
+                remedy="spread the query with the next step",
             )  # fmt: skip
         bare = replace(entry, plan=self.plan, chain="", demands={}, spread=(), nodes=None)
         place, query = f"query {self.query}", query_of(entry)
         way, options = relocation_of(self.options, place)
         if way == PASSIVE and _keeps_others(draft.manifest, self.query):
             raise PlanError(
-                f"query {self.query!r} shares nodes: other queries need the rows, so they cannot run out", place=place,
+                f"query {self.query!r} shares nodes with queries that need its rows, so its rows cannot run "
+                f"out", place=place,
                 remedy=f"use relocation {AGGRESSIVE}, which is the default",
             )  # fmt: skip
         spread = self._by_orders(draft, bare, entry.plan, options)
@@ -133,7 +134,7 @@ class Spread(StepCommand):
         if entry.nodes.began == draft.manifest.step:  # Its rows lie in lanes until the step is done.
             raise QueryError(
                 f"query {self.query!r} changes to nodes in this step", place=f"query {self.query}",
-                remedy="bring it back with the next step",
+                remedy="bring the query back with the next step",
             )  # fmt: skip
         if self.options:
             raise QueryError(
@@ -147,13 +148,13 @@ class Spread(StepCommand):
     def _refuse_what_lanes_have_not(self) -> None:
         if self.nodes is not None:
             raise QueryError(
-                "lanes have no nodes, and their number is that of the whole job", place=f"query {self.query}",
+                "a query in lanes has no nodes, and the whole job has one number of lanes", place=f"query {self.query}",
                 remedy="leave the nodes out; rescale sets the number of lanes",
             )  # fmt: skip
         if self.plan:
             raise QueryError(
                 f"query {self.query!r} comes back to lanes with its present probing orders",
-                place=f"query {self.query}", remedy="leave the plan out; migrate to it with a later step",
+                place=f"query {self.query}", remedy="leave the plan out; migrate the query in a later step",
             )  # fmt: skip
 
     @override

@@ -175,7 +175,9 @@ class Api:
             case {"of": "move", "query": str(query), "plan": str(plan)}:
                 tried = partial(moved, query=query, plan=plan)
             case _:
-                raise QueryError("this cannot be tried", place="request", remedy="send sql, or a query and a plan")
+                raise QueryError(
+                    "the dashboard cannot try this request", place="request", remedy="send sql, or a query and a plan"
+                )
         readings = self._at(index)
         with readings.lock:
             return tried(readings.reading())

@@ -113,7 +113,7 @@ class ShowsDashboard(ABC):
             raise CheckpointError(
                 "an engine in memory has no checkpoint to show",
                 place="dashboard",
-                remedy="make it with Engine(checkpoint=...), or save it and run: midstream dashboard PATH",
+                remedy="make the engine with Engine(checkpoint=...), or save it and run: midstream dashboard PATH",
             )
         return Dashboard([place], access(host, control=control, token=token), port).start()
 

@@ -76,7 +76,7 @@ class Channel:
         while rest:
             count = self._end.recv_into(rest)
             if not count:
-                raise EOFError("the other process is gone")
+                raise EOFError("the other process has ended")
             rest = rest[count:]
         return bytes(found)
 

@@ -336,8 +336,8 @@ def _delivering(manifest: Manifest) -> Iterator[None]:
         raise UndeliveredError(
             f"step {manifest.step} is committed, but a sink has not taken its results: {known.message}",
             place=known.place,
-            remedy=f"do not push its rows again; {known.remedy or 'mend that'}: the results come first with the next "
-            "push",
+            remedy=f"do not push the rows of this step again; {known.remedy or 'correct the fault'}; the next push "
+            "delivers the results first",
         ) from error
 
 
@@ -347,7 +347,7 @@ def refuse_if_closed(closed: bool) -> None:
         raise InputError(
             "the engine is closed",
             place="Engine",
-            remedy="make a new engine: on the same checkpoint it continues where this one stopped",
+            remedy="make a new engine on the same checkpoint, which continues after the newest step",
         )
 
 

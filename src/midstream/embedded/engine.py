@@ -119,9 +119,9 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         self._limit = MemoryLimit.of(memory, "Engine")
         if self._limit is not None and checkpoint is None:
             raise InputError(
-                "an engine in memory cannot keep a limit of memory",
+                "an engine in memory cannot have a memory limit",
                 place="Engine",
-                remedy='give it a checkpoint, whose files it maps: Engine(checkpoint="ckpt")',
+                remedy='give the engine a checkpoint, whose files it maps: Engine(checkpoint="ckpt")',
             )
         scheme(DEFAULT_SHARING if sharing is None else sharing, "Engine")
         check_lanes(1 if lanes is None else lanes)
@@ -170,7 +170,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         max_ahead: str | int | None = None,
         dead_letters: Sink | Mapping[str, Any] | None = None,
     ) -> None:
-        """Declare a stream; `schema` is an Arrow schema or SQL DDL text, durations are text or microseconds.
+        """Declare a stream; `schema` is an Arrow schema or SQL DDL text, durations are strings or microseconds.
 
         An integer timestamp has a `unit`: it counts "s", "ms", "us" or "ns" since 1970. A row that is more than
         `max_ahead` ahead of all rows of the steps before it is a dead letter: a wrong clock makes no right row late.
@@ -238,9 +238,9 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         """Declare a stream that `pull` reads from a source which is made already."""
         if self._checkpoint is None:
             raise InputError(
-                "an engine in memory forgets what it has read of a source",
+                "an engine in memory cannot record how far it has read a source",
                 place=f"stream {name}",
-                remedy='give it a checkpoint: Engine(checkpoint="ckpt")',
+                remedy='give the engine a checkpoint: Engine(checkpoint="ckpt")',
             )
         self.create_stream(name, source.columns, timestamp, lateness, idle_timeout, unit, max_ahead, dead_letters)
         if self._sources is None:
@@ -599,7 +599,7 @@ def threads_of(threads: int | None) -> int:
     """Return how many threads an engine has; raises unless that is a whole number, or None for one by core."""
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise InputError(
-            f"{threads!r} threads are not possible", place="threads", remedy="use 1 or more, or leave it out"
+            f"an engine cannot have {threads!r} threads", place="threads", remedy="use 1 or more, or leave threads out"
         )
     return threads or os.cpu_count() or 1
 

@@ -111,7 +111,9 @@ def known_options(spec: SourceSpec, known: Set[str], place: str) -> dict[str, st
     options = {key.lower(): value for key, value in spec.options.items()}
     if unknown := sorted(options.keys() - known - {MOST_FILES}):
         raise InputError(
-            f"the embedded engine knows no option {unknown[0]!r} of {spec.format}", place=place, remedy=ON_SPARK
+            f"the embedded engine does not support the option {unknown[0]!r} of {spec.format}",
+            place=place,
+            remedy=ON_SPARK,
         )
     if not options.get(MOST_FILES, "1").isdecimal():
         raise InputError(

@@ -180,9 +180,9 @@ class FolderSource(FileSource):
         files = self.waiting(())
         if not files:
             raise InputError(
-                "the columns cannot be read from the folder: it has no files yet",
+                "the columns cannot be read, because the folder has no files yet",
                 place=place,
-                remedy='declare them: schema = "k BIGINT, ts TIMESTAMP"',
+                remedy='declare the columns: schema = "k BIGINT, ts TIMESTAMP"',
             )
         partitions: dict[str, list[str]] = {}
         for file in files:
@@ -239,7 +239,7 @@ def _check_separator(options: Mapping[str, str], place: str) -> None:
             raise InputError(
                 f"the embedded engine needs one ASCII character between values, not {given!r}",
                 place=place,
-                remedy=f"make {name} one, or {ON_SPARK}",
+                remedy=f"use one ASCII character, or {ON_SPARK}",
             )
 
 
@@ -320,7 +320,7 @@ def table_rows(name: str, spec: TableSpec) -> pa.Table:
         raise InputError(
             f"the files of table {name!r} do not fit its columns:  {error}",
             place=place,
-            remedy=f"correct them, or its schema: {declared}",
+            remedy=f"correct the files, or the table's schema: {declared}",
         ) from error
 
 
@@ -330,7 +330,9 @@ def _as_read(name: str, rows: pa.Table, place: str) -> pa.Table:
         if isinstance(field.type, Mixed):
             chunks = rows.column(at).chunks
             if reason := next((text for chunk in chunks for text in reasons_of(chunk).values()), None):
-                raise InputError(f"table {name!r}: {reason}", place=place, remedy="correct its files, or its schema")
+                raise InputError(
+                    f"table {name!r}: {reason}", place=place, remedy="correct the table's files or its schema"
+                )
             values = pa.chunked_array([read_of(chunk) for chunk in chunks], field.type.storage_type.field("read").type)
             rows = rows.set_column(at, field.name, values)
     return rows

@@ -54,9 +54,9 @@ class Piece(NamedTuple):
         found = _PIECE.fullmatch(text)
         if found is None:
             raise CheckpointError(
-                f"the job has read {text!r} in this stream, and no generator made it",
+                f"the job has read {text!r} in this stream, which is not a position of a generator",
                 place=place,
-                remedy="declare the source that the stream had, or restart the job with another checkpoint",
+                remedy="declare the former source of the stream, or restart the job with another checkpoint",
             )
         return Piece(int(found[1]), int(found[2]))
 
@@ -170,11 +170,11 @@ class _Options:
         return GeneratorSource(columns, self.spec.timestamp, stream, self._seed(), length, until, self.place)
 
     def _columns(self) -> pa.Schema:
-        timestamp, remedy = self.spec.timestamp, 'write one such as schema = "k BIGINT, ts TIMESTAMP"'
+        timestamp, remedy = self.spec.timestamp, 'write a schema such as schema = "k BIGINT, ts TIMESTAMP"'
         if self.spec.schema is None:
             raise InputError(f"the generated stream {self.stream!r} has no schema", place=self.place, remedy=remedy)
         if self.spec.path is not None:
-            raise InputError("a generator reads no path", place=self.place, remedy="leave it out")
+            raise InputError("a generator reads no path", place=self.place, remedy="leave the path out")
         columns = parse_ddl(self.spec.schema)
         if timestamp not in columns.names or columns.field(timestamp).type != pa.timestamp("us"):
             raise InputError(
@@ -193,14 +193,14 @@ class _Options:
     def _seed(self) -> int:
         text = self._needed("seed", "7")
         if not text.isdecimal():
-            raise self._fault("seed", f"is {text!r}", "make it a whole number of at least 0")
+            raise self._fault("seed", f"is {text!r}", "use a whole number of at least 0")
         return int(text)
 
     def _domain(self, column: str) -> Schedule:
         """Return how many values a column has."""
         size, selectivity = f"{column}.values", f"{column}.selectivity"
         if size in self.given and selectivity in self.given:
-            raise self._fault(size, f"and {selectivity} are both given", "leave one of them out")
+            raise self._fault(size, f"cannot be given together with {selectivity}", "leave one of the two out")
         if selectivity in self.given:
             found = self._schedule(selectivity, self.given[selectivity], _a_selectivity)
             return Schedule(tuple((start, float(round(1 / value))) for start, value in found.pieces))
@@ -218,10 +218,12 @@ class _Options:
                 remedy = "0 or more" if reason == "below zero" else f"one that is {reason.removeprefix('not ')}"
                 raise self._fault(option, f"has {given.strip()}, which is {reason}", f"use {remedy}")
             if bool(word) != (number > 0):
-                raise self._fault(option, "has `from` at its first value, or lacks it at a later one", _FORM)
+                raise self._fault(option, "has `from` at the first value, or lacks `from` at a later value", _FORM)
             start = self._microseconds(option, moment) / SECOND if word else 0.0
             if pieces and start <= pieces[-1][0]:
-                raise self._fault(option, f"does not ascend in time at {part.strip()!r}", "put its parts in order")
+                raise self._fault(
+                    option, f"does not ascend in time at {part.strip()!r}", "put the parts in order of time"
+                )
             pieces.append((start, value))
         return Schedule(tuple(pieces))
 
@@ -243,9 +245,9 @@ class _Options:
             pa.array([greatest], pa.int64()).cast(field.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise InputError(
-                f"column {field.name!r} of type {field.type} does not hold whole numbers up to {greatest}",
+                f"column {field.name!r} of type {field.type} cannot hold whole numbers up to {greatest}",
                 place=self.place,
-                remedy="make it a BIGINT, or use fewer values",
+                remedy="declare the column as BIGINT, or use fewer values",
             ) from None
 
     def _needed(self, option: str, example: str) -> str:

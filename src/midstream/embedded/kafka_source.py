@@ -167,10 +167,10 @@ class KafkaSource(FileSource):
                 )
         if spec.value not in (None, "json"):
             raise InputError(
-                f"stream {name!r} has values of {spec.value}; Spark's connector, which its options need, reads JSON "
-                "only",
+                f"stream {name!r} has values of {spec.value}; Spark's connector, which the stream's options need, "
+                "reads only JSON",
                 place=place,
-                remedy="read one topic by subscribe, without options that only Spark knows: docs/kafka.md",
+                remedy="read one topic by subscribe, without the options of Spark's connector: docs/kafka.md",
             )
         return None
 
@@ -183,14 +183,16 @@ class KafkaSource(FileSource):
         given = {key.lower().removeprefix("kafka."): v for key, v in spec.options.items() if key.lower() not in own}
         if unknown := sorted(own.keys() - _OPTIONS):
             raise InputError(
-                f"the embedded engine knows no option {unknown[0]!r} of kafka", place=place, remedy=_ON_SPARK
+                f"the embedded engine does not support the option {unknown[0]!r} of kafka",
+                place=place,
+                remedy=_ON_SPARK,
             )
         topic = own.get("subscribe", "").strip()
         if not topic or "," in topic:
             raise InputError(
-                f"a stream is one topic, not {topic or 'none'}",
+                f"a stream must read one topic, not {topic or 'none'}",
                 place=place,
-                remedy='name it: options = { subscribe = "orders", ... }',
+                remedy='name the topic: options = { subscribe = "orders", ... }',
             )
         for option in ("maxoffsetspertrigger", "maxbytespertrigger", "startingtimestamp"):
             if not re.fullmatch(r"[1-9]\d*", own.get(option, "1")):
@@ -404,7 +406,7 @@ class KafkaSource(FileSource):
             raise CheckpointError(
                 f"partition {gone[0]} of the topic {self.topic!r}, which the job has read, no longer exists",
                 place=self._place,
-                remedy="the topic was deleted and made again: restart the job too, with another checkpoint",
+                remedy="if the topic was deleted and created again, restart the job with another checkpoint",
             )
         bounds = {one: self._bounds(one) for one in partitions}
         new = [one for one in partitions if one not in known]
@@ -414,9 +416,9 @@ class KafkaSource(FileSource):
             low, high = bounds[one]
             if position > high:
                 raise CheckpointError(
-                    f"{self.topic}[{one}] ends at offset {high}, and the job has read up to {position}",
+                    f"{self.topic}[{one}] ends at offset {high}, but the job has read up to {position}",
                     place=self._place,
-                    remedy="the topic was deleted and made again: restart the job too, with another checkpoint",
+                    remedy="if the topic was deleted and created again, restart the job with another checkpoint",
                 )
             positions[one], why = self._first_there(one, position, low)
             if why:
@@ -429,10 +431,12 @@ class KafkaSource(FileSource):
         """Return the first offset to read that the topic still has, and why others are lost; "" if none are."""
         if position >= low:
             return position, ""
-        lost = f"offsets {position} to {low - 1} of {self.topic}[{partition}] are gone: the topic kept no longer"
+        lost = f"offsets {position} to {low - 1} of {self.topic}[{partition}] are gone: the topic no longer keeps them"
         if not self._skips:
             raise InputError(
-                lost, place=self._place, remedy='to continue without them, give the stream on_data_loss = "skip"'
+                lost,
+                place=self._place,
+                remedy='to continue without these messages, give the stream on_data_loss = "skip"',
             )
         return low, lost
 
@@ -444,7 +448,7 @@ class KafkaSource(FileSource):
         found = self._consumer.get_watermark_offsets(self._of(partition), timeout=ANSWER)
         if found is None:
             raise ReadError(
-                f"Kafka does not say how far {self.topic}[{partition}] reaches",
+                f"Kafka does not report the last offset of {self.topic}[{partition}]",
                 place=self._place,
                 remedy="check that the broker runs",
             )
@@ -466,9 +470,9 @@ class KafkaSource(FileSource):
             given = dict.fromkeys(new, given)
         if missing := sorted(set(new) - given.keys()):
             raise InputError(
-                f"startingOffsets does not say where partition {missing[0]} begins",
+                f"startingOffsets has no offset for partition {missing[0]}",
                 place=self._place,
-                remedy="name every partition of the topic; -2 is its beginning and -1 its end",
+                remedy="name every partition of the topic; -2 is the beginning of a partition, and -1 is the end",
             )
         ends = {_EARLIEST: 0, _LATEST: 1}
         return {one: bounds[one][ends[given[one]]] if given[one] in ends else given[one] for one in new}
@@ -505,7 +509,7 @@ class KafkaSource(FileSource):
             due = {one for one in due if is_due(one)}
             if due and (self._interrupted or time.monotonic() - spoke > _SILENCE):
                 raise ReadError(
-                    f"Kafka brings no messages of {self.topic}{sorted(due)}",
+                    f"Kafka sends no messages of {self.topic}{sorted(due)}",
                     place=self._place,
                     remedy="check that the broker runs, and that no transaction on the topic is still open",
                 )
@@ -529,7 +533,9 @@ class KafkaSource(FileSource):
             elif error.code() == kafka().KafkaError._AUTO_OFFSET_RESET:
                 self._at = {}
                 raise ReadError(
-                    f"offsets of {self.topic}[{partition}] have just gone", place=self._place, remedy="try again"
+                    f"Kafka has just deleted offsets of {self.topic}[{partition}]",
+                    place=self._place,
+                    remedy="try again",
                 )
             elif not error.retriable() and error.code() not in _transport():
                 raise failed(error, self._place, InputError)

@@ -36,7 +36,7 @@ _NOT_INSERTED = {"u": "an update", "d": "a deletion", "t": "a truncation"}
 def decoder(kind: str, topic: str, place: str) -> Decoder:
     """What reads the values of a topic. Raises an `InputError` for a kind that is none, or lacks what it needs."""
     if kind not in KAFKA_VALUES:
-        raise InputError(f"there are no values of {kind!r}", place=place, remedy=suggest(kind, KAFKA_VALUES))
+        raise InputError(f"Kafka values cannot be read as {kind!r}", place=place, remedy=suggest(kind, KAFKA_VALUES))
     if kind == "json":
         return json_rows
     if kind == "debezium":
@@ -61,7 +61,7 @@ class Registered:
             return  # Nothing was sent yet, or schemas are registered by other subjects.
         if newest.get("schemaType", "AVRO").lower() != self._kind:
             raise InputError(
-                f"the registry has a schema of {newest.get('schemaType', 'AVRO')} for {self._topic}",
+                f"the schema of {self._topic} in the registry is of type {newest.get('schemaType', 'AVRO')}",
                 place=self._place,
                 remedy=f"give the stream value = {newest.get('schemaType', 'AVRO').lower()!r}",
             )
@@ -193,9 +193,9 @@ def _single(kind: str, place: str) -> Decoder:
     def read(values: pa.LargeBinaryArray, columns: pa.Schema) -> pa.Table:
         if len(columns) != 1:
             raise InputError(
-                f"a value of {kind} is one column, and the schema has {', '.join(columns.names) or 'none'}",
+                f"a value of {kind} is one column, but the schema has {', '.join(columns.names) or 'none'}",
                 place=place,
-                remedy="declare one column in addition to Kafka's own, whose names begin with kafka_",
+                remedy="declare one column in addition to Kafka's own columns, whose names begin with kafka_",
             )
         field = columns.field(0)
         return pa.table({field.name: values.cast(pa.binary()) if kind == "bytes" else texts(values, field)})

@@ -113,10 +113,11 @@ class Workers:
             self.close()  # What others report is of no step.
             if isinstance(error, OSError):
                 raise WriteError(
-                    f"no worker process can be given its lanes: {error}",
+                    f"the worker processes cannot get their lanes: {error}",
                     place=f"step {next(iter(tasks.values())).clock.step}",
-                    remedy="see whether memory or the number of processes or open files is limited (ulimit -a); push "
-                    "the rows again, or use fewer workers",
+                    remedy="check the limits of memory, processes and open files (ulimit -a); push the rows "
+                    "again, or use "
+                    "fewer workers",
                 ) from error
             raise
         for report in reports:
@@ -162,10 +163,10 @@ class Workers:
                 self._begin(worker, replace(task, attempt=self.attempt(), again=True))
         how = f"by signal {-status}" if status < 0 else f"with status {status}"
         raise WriteError(
-            f"a worker process has ended {ATTEMPTS} times amid its lanes, {how}",
+            f"a worker process has ended {ATTEMPTS} times before it completed its lanes, {how}",
             place=f"step {task.clock.step}, worker {worker}",
-            remedy="see its last words on standard error, and whether memory is short (dmesg); push the rows again, "
-            "or use fewer workers",
+            remedy="read its last lines on standard error, and check whether memory was short (dmesg); push the rows "
+            "again, or use fewer workers",
         )
 
 
@@ -249,7 +250,7 @@ def workers_of(workers: int | str | None, *, checkpoint: bool, limited: bool) ->
         return None
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
         raise InputError(
-            f"{workers!r} workers are not possible", place="workers", remedy='use 1 or more, "auto", or leave it out'
+            f"an engine cannot have {workers!r} workers", place="workers", remedy='use 1 or more, or "auto"'
         )
     if not hasattr(os, "memfd_create"):
         raise InputError(
@@ -259,15 +260,15 @@ def workers_of(workers: int | str | None, *, checkpoint: bool, limited: bool) ->
         )
     if not checkpoint:
         raise InputError(
-            "an engine in memory has no worker processes: they share what is in a checkpoint",
+            "an engine in memory cannot have worker processes, because they share a checkpoint",
             place="workers",
             remedy='give the engine a checkpoint, Engine(checkpoint="ckpt"), or use threads',
         )
     if limited:
         raise InputError(
-            "a limit of memory does not count what worker processes hold",
+            "a memory limit does not include the memory of worker processes",
             place="workers",
-            remedy="leave workers out, or memory",
+            remedy="leave out either workers or memory",
         )
     return workers
 
@@ -278,7 +279,7 @@ def check_shippable(manifest: Manifest) -> None:
         path = "" if entry.operator is None else str(entry.operator["class"])
         if path.startswith("__main__:"):
             raise QueryError(
-                f"worker processes cannot load the operator {path}, which is in the program itself",
+                f"worker processes cannot load the operator {path}, which the main program defines",
                 place=f"query {name}",
                 remedy=_IN_A_MODULE,
             )
@@ -286,7 +287,7 @@ def check_shippable(manifest: Manifest) -> None:
 
 def _sent(one: UserPredicate) -> object:
     if getattr(one.function, "__module__", None) == "__main__":
-        raise ValueError("its function is in the program itself")
+        raise ValueError("the main program defines its function")
     return ForkingPickler.dumps(one)
 
 

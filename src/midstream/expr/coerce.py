@@ -61,10 +61,10 @@ def number(text: str) -> Literal:
             return literal(int(text) if text.isdigit() else decimal.Decimal(text))
         found = literal(float(text))
     except (ValueError, decimal.InvalidOperation):
-        raise LanguageError(f"{text[:60]!r} is not a number", remedy="write one such as 0.5 or 1e5") from None
+        raise LanguageError(f"{text[:60]!r} is not a number", remedy="write a number such as 0.5 or 1e5") from None
     if found.value == float("inf"):
         remedy = "write a number below 1.8e308, such as 0.5 or 1e5"
-        raise LanguageError(f"{text[:20]} is not a number that a DOUBLE has", remedy=remedy)
+        raise LanguageError(f"{text[:20]} is outside the range of DOUBLE", remedy=remedy)
     return found
 
 
@@ -138,7 +138,8 @@ def _meet(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     found = common(left, right)
     if found is None:
         raise LanguageError(
-            f"{name(left)} and {name(right)} do not compare or combine", remedy="CAST one of them to the other's type"
+            f"{name(left)} and {name(right)} cannot be compared or combined",
+            remedy="CAST one value to the type of the other",
         )
     return found
 

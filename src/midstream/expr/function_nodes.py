@@ -185,7 +185,7 @@ def _truncated_number(node: exp.Expr, build: Builder) -> Expression:
         return build.call("trunc", build.bind(node.this))
     known = build.bind(places)
     if not isinstance(known, Literal) or not isinstance(known.value, int) or abs(known.value) > MOST_PLACES:
-        raise LanguageError("TRUNC needs a constant number of places from -300 to 300", remedy=PLACES)
+        raise LanguageError("TRUNC needs a constant number of decimal places from -300 to 300", remedy=PLACES)
     power = literal(10.0 ** abs(known.value))
     first, then = ("mul", "div") if known.value >= 0 else ("div", "mul")
     return build.call(then, build.call("trunc", build.call(first, build.bind(node.this), power)), power)
@@ -198,7 +198,7 @@ def _in_json(name: str) -> Callable[[exp.Expr, Builder], Expression]:
         parts = path.expressions[1:] if isinstance(path, exp.JSONPath) else []
         steps = [part.this for part in parts if isinstance(part, known) and isinstance(part.this, str | int)]
         if not isinstance(path, exp.JSONPath) or len(steps) < len(parts):
-            raise LanguageError("a JSON path must be a constant", remedy="write keys and places, as in '$.a[0].b'")
+            raise LanguageError("a JSON path must be a constant", remedy="write keys and positions, as in '$.a[0].b'")
         return build.call(name, build.bind(node.this), literal(path_of(steps)))
 
     return handler

@@ -42,14 +42,16 @@ def part_of(value: Expression, key: Expression) -> Expression:
         return field_of(value, key.value)
     if is_.is_map(value.type):
         if "other" in (family(key.type), family(value.type.key_type)):
-            raise wrong(f"a value of type {value.type} cannot have a key of type {key.type}", "use a plain key")
+            raise wrong(
+                f"a value of type {value.type} cannot have a key of type {key.type}", "use a key of a plain type"
+            )
         return plain(Call(value.type.item_type, ENTRY, (value, cast(key, value.type.key_type))))
     if is_list(value.type):
         if family(key.type) != "integer":
             shown = repr(key.value) if isinstance(key, Literal) else f"a value of type {key.type}"
-            raise wrong(f"the place of an item in a list must be a whole number, not {shown}", "write its number")
+            raise wrong(f"the position of an item in a list must be a whole number, not {shown}", "write a position")
         if isinstance(key, Literal) and key.value == 0:
-            raise wrong("a list has no item 0", "items count from 1, and from -1 at the end")
+            raise wrong("a list has no item 0", "the first item is 1, and the last item is -1")
         return plain(Call(value.type.value_type, ITEM, (value, cast(key, INT64))))
     raise wrong(f"a value of type {value.type} cannot have a subscript", "only a list, a MAP or a STRUCT has parts")
 
@@ -81,11 +83,9 @@ def _counted(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def _contained(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     lists, value = arguments
     if not is_list(lists.type):
-        raise wrong(f"a value of type {lists.type} contains no items", "only a list has items")
+        raise wrong(f"a value of type {lists.type} is not a list", "give a list")
     if "other" in (family(lists.type.value_type), family(value.type)):
-        raise wrong(
-            f"a value of type {value.type} cannot be looked for in one of type {lists.type}", "use a plain item"
-        )
+        raise wrong(f"a {lists.type} cannot contain a value of type {value.type}", "look for a value of a plain type")
     return BOOLEAN, (lists, cast(plain(value), lists.type.value_type))
 
 

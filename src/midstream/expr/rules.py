@@ -40,7 +40,7 @@ def need(argument: Expression, families: frozenset[str], what: str) -> Expressio
     if family(argument.type) not in families | {"null"}:
         raise wrong(
             f"{what} cannot be computed from a {name(argument.type)}",
-            f"give it a value that is {' or '.join(sorted(families))}",
+            f"use a value that is {' or '.join(sorted(families))}",
         )
     return plain(argument)
 
@@ -51,7 +51,7 @@ def counted(least: int, most: int, rule: Rule) -> Rule:
     def checked(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         if not least <= len(arguments) <= most:
             number = str(least) if least == most else f"{least} to {most}"
-            raise wrong(f"it has {len(arguments)} arguments instead of {number}", f"give {number}")
+            raise wrong(f"the number of arguments must be {number}, not {len(arguments)}", f"give {number}")
         return rule(arguments)
 
     return checked
@@ -64,7 +64,7 @@ def compares(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 
 def _comparable(arguments: Arguments) -> Arguments:
     if family(arguments[0].type) == "other":
-        raise wrong(f"values of type {name(arguments[0].type)} do not compare", "compare columns of plain types")
+        raise wrong(f"values of type {name(arguments[0].type)} cannot be compared", "compare columns of plain types")
     return arguments
 
 
@@ -75,7 +75,7 @@ def equals(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     shapes = {_shape(argument.type) for argument in arguments if family(argument.type) != "null"}
     if len(shapes) > 1:
         shown = " and ".join(name(argument.type) for argument in arguments)
-        raise wrong(f"{shown} do not compare", "compare lists or structs with fields of the same names and types")
+        raise wrong(f"{shown} cannot be compared", "compare lists or structs with fields of the same names and types")
     return BOOLEAN, tuple(map(key_of, arguments))
 
 
@@ -253,7 +253,7 @@ def reals(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 
 MOST_PLACES = 300
 """So many places are rounded to at most, behind the point or before it."""
-PLACES = f"write the places as a whole number, of {MOST_PLACES} at most"
+PLACES = f"write the decimal places as a whole number of at most {MOST_PLACES}"
 
 
 def rounds(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
@@ -261,7 +261,7 @@ def rounds(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     number = need(arguments[0], NUMBERS, "arithmetic")
     digits = arguments[1] if len(arguments) > 1 else literal(0)
     if not isinstance(digits, Literal) or not isinstance(digits.value, int) or abs(digits.value) > MOST_PLACES:
-        raise wrong("ROUND needs a constant number of places", PLACES)
+        raise wrong("ROUND needs a constant number of decimal places", PLACES)
     number = cast(number, DOUBLE) if family(number.type) == "null" else number
     type = number.type
     if family(type) == "decimal":
@@ -290,14 +290,14 @@ def texts(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def patterns(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A text, a pattern and a literal escape character."""
     if len(arguments) == 3 and not (isinstance(arguments[2], Literal) and len(str(arguments[2].value)) <= 1):
-        raise wrong("ESCAPE takes one character", "such as ESCAPE '!'")
+        raise wrong("ESCAPE must be followed by one character", "write a character, such as ESCAPE '!'")
     return BOOLEAN, texts(arguments)[1]
 
 
 def trims(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A text and literal characters to cut off."""
     if len(arguments) == 2 and not isinstance(arguments[1], Literal):
-        raise wrong("TRIM needs constant characters", "write them as a string")
+        raise wrong("TRIM needs constant characters", "write the characters as a string")
     return texts(arguments)
 
 
@@ -317,7 +317,7 @@ def joined(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def written(argument: Expression) -> Expression:
     """A value of any plain type as a text."""
     if family(argument.type) == "other":
-        raise wrong(f"a value of type {argument.type} cannot be a string", "name the parts of it that you mean")
+        raise wrong(f"a value of type {argument.type} cannot be a string", "use its fields or items")
     return cast(plain(argument), TEXT)
 
 

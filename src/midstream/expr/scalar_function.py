@@ -61,16 +61,16 @@ class ScalarFunction(ABC):
             found = found.combine_chunks()
         if not isinstance(found, pa.Array) or found.type != type:
             given = f"values of type {found.type}" if isinstance(found, pa.Array) else f"a {found.__class__.__name__}"
-            raise self._error(f"gave {given} instead of an array of type {type}")
+            raise self._error(f"returned {given} instead of an array of type {type}")
         if len(found) != (1 if rows is None else rows):
-            raise self._error(f"gave {len(found)} values for {rows or 1} rows")
+            raise self._error(f"returned {len(found)} values for {rows or 1} rows")
         return found[0] if rows is None else found
 
     def _error(self, message: str) -> QueryError:
         return QueryError(
             f"the function {self.name!r} {message}",
             place=f"function {self.name}, {type(self).__module__}.{type(self).__qualname__}",
-            remedy="correct its package and repeat the step, which kept nothing; or drop the query first",
+            remedy="correct the function's package and repeat the step, which changed nothing; or drop the query",
         )
 
 

@@ -43,7 +43,7 @@ def _text(argument: Expression) -> Expression:
 
 def _word(argument: Expression) -> Expression:
     if not isinstance(argument, Literal) or not isinstance(argument.value, str):
-        raise wrong("this argument must be a constant string", "write it as a string in quotes")
+        raise wrong("this argument must be a constant string", "write a string in quotes")
     return argument
 
 
@@ -73,7 +73,7 @@ def groups(rule: Rule) -> Rule:
     def checked(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         type, (text, expression, group) = rule(arguments)
         if not isinstance(group, Literal) or not isinstance(expression, Literal) or group.value is None:
-            raise wrong("the number of the group must be a constant", "write its number")
+            raise wrong("the number of the group must be a constant", "write the number of the group")
         pattern.check_group(expression.value, group.value)
         return type, (text, expression, group)
 
@@ -126,8 +126,8 @@ def windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         raise wrong("the windows have no fixed length", "write INTERVAL '10' MINUTES, the step before the size")
     if (count := lengths[1] // lengths[0]) > MOST_WINDOWS:
         raise wrong(
-            f"{count:,} windows have each row, which is too many",
-            f"write a longer step: a row may be in {MOST_WINDOWS:,}",
+            f"{count:,} windows contain each row, which is too many",
+            f"write a longer step: a row may be in at most {MOST_WINDOWS:,} windows",
         )
     kind = pa.timestamp("us", moment.type.tz)
     moved = durations[2:] or [Literal(DURATION, none)]
@@ -139,7 +139,7 @@ def growing_windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     type, fitted = windows(arguments)
     step, size = (one.value for one in fitted[1:3] if isinstance(one, Literal))
     if size % step:
-        raise wrong("the size of CUMULATE is not a multiple of its step", "use a multiple of the step")
+        raise wrong("the size of CUMULATE is not a multiple of its step", "make the size a multiple of the step")
     return type, fitted
 
 
@@ -148,7 +148,7 @@ def zoned(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     zone, moment = arguments[0], _moment(arguments[1])
     if not isinstance(zone, Literal) or not isinstance(zone.value, str) or not known_zone(zone.value):
         what = repr(zone.value) if isinstance(zone, Literal) else "what is not a constant"
-        raise wrong(f"{what} is not a time zone", "name one, such as 'Europe/Berlin', 'UTC' or '+02:00'")
+        raise wrong(f"{what} is not a time zone", "name a time zone, such as 'Europe/Berlin', 'UTC' or '+02:00'")
     return (TIMESTAMP if moment.type.tz else TIMESTAMPTZ), (zone, moment)
 
 
@@ -160,7 +160,7 @@ def bits(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     if family(unified[0].type) != "integer":
         raise wrong(
             "an operator on bits cannot take a UBIGINT together with a signed integer",
-            "CAST one of them to the other's type",
+            "CAST one operand to the type of the other",
         )
     return unified[0].type, unified
 

@@ -55,9 +55,11 @@ class UserPredicate:
         this program declares.
         """
         if len(arguments) != len(self.types):
-            raise wrong(f"{len(arguments)} arguments instead of {len(self.types)}", f"write {self.describe()}")
+            raise wrong(
+                f"the predicate has {len(arguments)} arguments instead of {len(self.types)}", f"write {self.describe()}"
+            )
         if not any(argument.columns() for argument in arguments):
-            raise wrong("none of its arguments reads a column", "ask it about the columns of streams")
+            raise wrong("no argument of the predicate reads a column", "give the predicate a column of a stream")
         for argument, type in zip(arguments, self.types, strict=True):
             self._check(argument, type)
         return BOOLEAN, arguments
@@ -66,7 +68,8 @@ class UserPredicate:
         """What it says, as the functions of the catalogue are computed: an argument may stand for every row."""
         if len(data) != len(self.types):
             raise self._error(
-                f"is asked with {len(data)} arguments instead of {len(self.types)}", "declare it as it was"
+                f"got {len(data)} arguments instead of {len(self.types)}",
+                "register the predicate with its former types",
             )
         rows = next((len(datum) for datum in data if not is_scalar(datum)), None)
         count = 1 if rows is None else rows
@@ -97,7 +100,7 @@ class UserPredicate:
         given = plain(argument).type
         if given != type and common(given, type) != type:
             said = f"a {name(given)} where it takes a {name(type)}"
-            raise wrong(said, f"CAST it, or declare the predicate for other types than {self.describe()}")
+            raise wrong(said, f"CAST the argument, or declare the predicate for other types than {self.describe()}")
 
     def _checked(self, found: Any, rows: int) -> pa.Array:
         if isinstance(found, pa.ChunkedArray):
@@ -105,13 +108,13 @@ class UserPredicate:
         if isinstance(found, np.ndarray) and found.ndim == 1 and found.dtype == np.bool_:
             found = pa.array(found)
         if not isinstance(found, pa.Array):
-            raise self._error(f"gave a {_kind(found)} instead of an array of booleans", "let it give a pyarrow array")
+            raise self._error(f"returned a {_kind(found)} instead of an array of booleans", "return a pyarrow array")
         if pa.types.is_null(found.type):
             found = pa.nulls(len(found), BOOLEAN)
         if found.type != BOOLEAN:
-            raise self._error(f"gave values of type {found.type} instead of booleans", "let it give booleans")
+            raise self._error(f"returned values of type {found.type} instead of booleans", "return booleans")
         if len(found) != rows:
-            raise self._error(f"gave {len(found)} values for {rows} rows", "let it give one boolean for each row")
+            raise self._error(f"returned {len(found)} values for {rows} rows", "return one boolean for each row")
         return found
 
     def _raised(self, arrays: Sequence[pa.Array], error: Exception) -> QueryError:
@@ -126,7 +129,7 @@ class UserPredicate:
                     break
             else:
                 return self._error(
-                    f"raised {error!r} for {end - begin} rows together, and for neither half alone", _CORRECT
+                    f"raised {error!r} for {end - begin} rows together, and not for either half alone", _CORRECT
                 )
         shown = ", ".join(_shown(array[begin]) for array in arrays)
         return self._error(f"raised {error!r} for {self.name}({shown})", _CORRECT)
@@ -145,7 +148,7 @@ class UserPredicate:
         return QueryError(f"the predicate {message}", place=f"predicate {self.describe()}", remedy=f"{remedy}, {end}")
 
 
-_CORRECT = "correct it, NULL is for what it cannot say"
+_CORRECT = "correct the predicate: return NULL for rows that it cannot decide"
 
 
 def _kind(value: Any) -> str:
@@ -171,9 +174,9 @@ def register(one: UserPredicate) -> None:
     known = _KNOWN.get(one.name)
     if known is not None and known.types != one.types:
         raise QueryError(
-            f"the predicate {one.name!r} is registered as {known.describe()} already",
+            f"the predicate {one.name!r} is already registered as {known.describe()}",
             place=f"predicate {one.describe()}",
-            remedy="give the new one another name",
+            remedy="give the new predicate another name",
         )
     _KNOWN[one.name] = one
 
@@ -202,7 +205,7 @@ def needed(name: str) -> UserPredicate:
         raise QueryError(
             f"the predicate {name!r} is not registered here",
             place=f"predicate {name}",
-            remedy=f"register it before the first step: {registering(name)}",
+            remedy=f"register the predicate before the first step: {registering(name)}",
         )
     return found
 

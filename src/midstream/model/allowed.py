@@ -30,7 +30,7 @@ _OPERATORS: set[str] = set()
 
 
 def allow_operators(*names: str) -> None:
-    """Allow operators, as `package.module:Class`, for job files, checkpoints and commands that name them.
+    """Allow job files, checkpoints and commands to use these operators, named as `package.module:Class`.
 
     >>> allow_operators("shop.operators:Median")
     >>> is_allowed("shop.operators:Median"), is_allowed("os:system")
@@ -118,7 +118,7 @@ _SOURCES: set[str] = set()
 
 
 def allow_sources(*names: str) -> None:
-    """Let job files name formats of Spark with any option (`"delta"`), or one more option of a format
+    """Allow job files to use a format of Spark with any option (`"delta"`), or one more option of a format
     (`"kafka:kafka.sasl.jaas.config"`).
 
     >>> allow_sources("kafka:kafka.ssl.truststore.location")

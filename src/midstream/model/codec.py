@@ -259,7 +259,7 @@ def _form(hint: Any) -> _Form | None:
         return _many(frozenset, sorted, _form(arguments[0]))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _mapping(_form(arguments[0]), _form(arguments[1]))
-    raise TypeError(f"no JSON for {hint!r}")
+    raise TypeError(f"{hint!r} cannot be written as JSON")
 
 
 def _either(hints: tuple[Any, ...]) -> _Form | None:

@@ -26,12 +26,12 @@ def discover(package: ModuleType, base: Base[Contract], group: str) -> dict[str,
 def kinds(package: ModuleType, base: Base[Contract], group: str) -> dict[str, type[Contract]]:
     """Find every class that fulfils a contract, in order of its `name`.
 
-    A class counts if it derives from `base`, has a `name` of its own, and has no abstract method. It looks in the
-    modules of `package`, and at the entry points of `group` that installed distributions declare. An entry point in
+    A class counts if it derives from `base`, has a `name` of its own, and has no abstract method. The search covers
+    the modules of `package` and the entry points of `group` in installed distributions. An entry point in
     `pyproject.toml` looks like this: `[project.entry-points."midstream.schemes"]`, and below it `hourly =
     "their_package.sharing:Hourly"`.
 
-    Raises if an entry point cannot be loaded or is not such a class, or if two classes have one name.
+    Raises if an entry point cannot be loaded or is not such a class, or if two classes have the same name.
     """
     found: dict[str, type[Contract]] = {}
     for kind, place in (*_own(package, base), *_foreign(base, group)):
@@ -40,7 +40,7 @@ def kinds(package: ModuleType, base: Base[Contract], group: str) -> dict[str, ty
             raise MidstreamError(
                 f"two classes of {group} are called {name!r}",
                 place=place,
-                remedy="rename one, or uninstall it",
+                remedy="rename one of the classes, or uninstall its package",
             )
         found[name] = kind
     return dict(sorted(found.items()))
@@ -67,7 +67,7 @@ def _foreign(base: Base[Contract], group: str) -> Iterator[tuple[type[Contract],
             raise MidstreamError(
                 f"{entry.value} is not a valid {base.__name__}",
                 place=place,
-                remedy=f"name a class that derives from {base.__name__}, has a name and no abstract method",
+                remedy=f"name a class that derives from {base.__name__}, with a name and without abstract methods",
             )
         yield kind, place
 

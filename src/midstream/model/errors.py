@@ -12,7 +12,7 @@ from typing import Self
 class MidstreamError(Exception):
     """The base of every error that a user can cause.
 
-    `place` says where (a position in a text, a file, a column); `remedy` says what to do.
+    `place` is a position in a text, a file or a column; `remedy` says what to do.
 
     >>> str(MidstreamError("unknown column 'x'", place="line 1, column 8", remedy="use one of: k, v"))
     "unknown column 'x' (at line 1, column 8). Remedy: use one of: k, v"
@@ -36,11 +36,11 @@ class LanguageError(MidstreamError):
 
 
 class PlanError(MidstreamError):
-    """A plan is wrong in itself or does not fit its query."""
+    """A plan is invalid, or does not fit its query."""
 
 
 class InputError(MidstreamError):
-    """A stream, or a table pushed into one, is wrong."""
+    """A stream is wrong, or a table that was pushed into a stream."""
 
 
 class StrategyError(MidstreamError):
@@ -48,7 +48,7 @@ class StrategyError(MidstreamError):
 
 
 class QueryError(MidstreamError):
-    """A name is unknown or taken, or cannot be one."""
+    """A name is unknown, taken or not allowed."""
 
 
 class CheckpointError(MidstreamError):
@@ -68,7 +68,7 @@ class OtherFormatError(CheckpointError):
 
 
 class HeldCheckpointError(CheckpointError):
-    """Another process writes the checkpoint, or may still do so."""
+    """Another process writes the checkpoint, or may still write it."""
 
 
 class LostCheckpointError(CheckpointError):
@@ -91,7 +91,7 @@ class WriteError(SinkError):
 
 
 class UndeliveredError(WriteError):
-    """A step is committed, but a sink did not take its results: it gets them first with the next step."""
+    """A step is committed, but a sink did not take the results; the next step delivers them first."""
 
 
 PASSING = (ReadError, WriteError, OSError, MemoryError)
@@ -99,13 +99,13 @@ PASSING = (ReadError, WriteError, OSError, MemoryError)
 
 
 class SparkError(MidstreamError):
-    """Spark has failed: a source that it reads, a worker of it, or its JVM. The cause is the original exception."""
+    """Spark, one of its workers, its JVM, or a source that it reads has failed. The cause is the original exception."""
 
 
 class InternalError(MidstreamError):
-    """A step failed by a fault that is not the user's: the whole step failed, and its changes are undone.
+    """A step failed because of an internal fault; midstream has undone all changes of the step.
 
-    The cause is the fault itself; report its `place`.
+    The cause is the original exception; report the `place` of the error.
     """
 
     @classmethod

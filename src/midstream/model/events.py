@@ -21,7 +21,7 @@ class Event(Tagged, tag="event", group=COMMANDS):
 
 @dataclass(frozen=True)
 class StepDone(Event):
-    """A step has been folded into the state: rows in and out, and the watermark of each stream after it."""
+    """A step is done: rows in and out, and the watermark of each stream after the step."""
 
     rows_in: dict[str, int]
     rows_out: dict[str, int]
@@ -66,7 +66,7 @@ class RowsRejected(Event):
 
 @dataclass(frozen=True)
 class TimesDoubtful(Event):
-    """The event times of a stream are probably wrong, for the `reason`: its unit or a clock may be wrong."""
+    """The event times of a stream are probably wrong, perhaps because of a wrong unit; `reason` says why."""
 
     stream: str
     reason: str
@@ -74,7 +74,7 @@ class TimesDoubtful(Event):
 
 @dataclass(frozen=True)
 class ResultsRejected(Event):
-    """An expression failed for rows or results of a query; they are in its dead-letter output."""
+    """An expression failed for rows or results of a query; they are in the dead-letter output of the query."""
 
     query: str
     rows: int
@@ -82,7 +82,7 @@ class ResultsRejected(Event):
 
 @dataclass(frozen=True)
 class StreamAdded(Event):
-    """A stream is read from this step on."""
+    """A stream was added; the job reads it from this step on."""
 
     stream: str
 
@@ -96,7 +96,7 @@ class StreamDropped(Event):
 
 @dataclass(frozen=True)
 class TableSet(Event):
-    """A static table has another version from this step on."""
+    """A static table has a new version from this step on."""
 
     table: str
     version: int
@@ -112,12 +112,12 @@ class TableDropped(Event):
 
 @dataclass(frozen=True)
 class QueryAdded(Event):
-    """A query runs from this step on, and joins every row that arrives from then on.
+    """A query was added, and joins every row that arrives from this step on.
 
-    `sees` says which earlier rows it joins: "all" means every row that its windows cover. "new" means the rows that
-    arrived from step `from_step` on; if this is the query's first step, there are none. A number is an event time in
-    microseconds: the query joins the rows from that time on. From the event time `exact_from` on, the answers are those
-    of a query that has always run; None means from the first answer on.
+    `sees` says which earlier rows the query joins. "all" means every row that its windows cover. "new" means the rows
+    since step `from_step`, which are none if this is the query's first step. A number is an event time in microseconds,
+    and the query joins the rows from this time on. From the event time `exact_from` on, the answers are those of a
+    query that has always run; None means from the first answer on.
     """
 
     query: str
@@ -129,9 +129,9 @@ class QueryAdded(Event):
 
 @dataclass(frozen=True)
 class CrossJoinBegun(Event):
-    """A query that was added joins every row of some sources with every row of others.
+    """A new query joins every row of some sources with every row of other sources.
 
-    No condition connects sources of two of the `groups`. The query runs as written, but most such queries lack a
+    No condition connects sources of different `groups`. The query runs as written, but it probably lacks a
     condition.
     """
 
@@ -152,14 +152,14 @@ class QueryChanged(Event):
 
 @dataclass(frozen=True)
 class QueryDropped(Event):
-    """A query ran up to this step."""
+    """A query was dropped; it ran up to this step."""
 
     query: str
 
 
 @dataclass(frozen=True)
 class QuerySpread(Event):
-    """A query is spread over `nodes` nodes by a scheme, instead of an old scheme; `off` means lanes, not nodes."""
+    """The scheme `new` spreads a query over `nodes` nodes, instead of `old`; `off` means lanes instead of nodes."""
 
     query: str
     old: str
@@ -169,9 +169,9 @@ class QuerySpread(Event):
 
 @dataclass(frozen=True)
 class MigrationBegun(Event):
-    """A query began to change to another plan; `tasks` are the parts that decomposition left (HybMig Fig. 5).
+    """A query began to change to another plan; `tasks` are the parts of the plan that change (HybMig Fig. 5).
 
-    If midstream chose the strategy, `detail` has its predictions for all strategies.
+    If midstream chose the strategy, `detail` has the predictions for all strategies.
     """
 
     query: str
@@ -194,7 +194,7 @@ class MigrationProgressed(Event):
 
 @dataclass(frozen=True)
 class MigrationEnded(Event):
-    """Only the new plan runs now; the migration cost this many comparisons."""
+    """A migration ended, so that only the new plan runs; `comparisons` is the cost of the migration."""
 
     query: str
     strategy: str
@@ -228,10 +228,10 @@ class StateRebuilt(Event):
 
 @dataclass(frozen=True)
 class ChainChanged(Event):
-    """The ends of a chain's slices changed, for `queries` members; `cuts` are ages in microseconds, and `before` has
-    the old cuts.
+    """The ends of a chain's slices changed.
 
-    A split and a merge of slices (Wang §7.3) move no row: they only change which slice the rows belong to.
+    `cuts` has the new ends and `before` the old ends, as ages in microseconds. The chain has `queries` queries. A split
+    and a merge of slices (Wang §7.3) move no row: they only change which slice the rows belong to.
     """
 
     chain: str
@@ -261,11 +261,11 @@ class LanesRescaled(Event):
 class PlanReviewed(Event):
     """The optimizer reviewed the plan of a query, and of all `queries` of its chain, and made a decision.
 
-    `decision`: "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch", by `policy`, for `reason`.
-    `plan` is the running plan, and `chosen` is the plan that the optimizer decided for, if it is another plan. `plans`
-    has the best plans with their cost, the bounds of its error, and why each was not chosen. `switch` has the predicted
-    cost of the change. `answer` says how to approve. `figures`: statistics of the streams, and the real and the
-    predicted cost since the last review.
+    `decision` is "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch". `policy` and `reason` say
+    which policy decided, and why. `plan` is the running plan, and `chosen` is the plan that the optimizer decided for,
+    if it is another plan. `plans` has the best plans with their costs, the bounds of each cost, and the reason why the
+    plan was not chosen. `switch` has the predicted cost of the change. `answer` says how to approve. `figures` has
+    statistics of the streams, and the real and the predicted cost since the last review.
     """
 
     query: str
@@ -285,11 +285,11 @@ class PlanReviewed(Event):
 class LanesReviewed(Event):
     """The optimizer reviewed the number of lanes, and made a decision.
 
-    `decision`: "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch", for `reason`. `chosen` is the
-    number decided for, or 0 if `lanes` stay. `answer` says how to approve. `figures` has the seconds of a step and of
-    the trigger's interval (None without one). It also has the busiest lane's work divided by the mean, and the number
-    of workers. `figures` also has two costs in nanoseconds: `work` is the cost of a step, and `state` is the cost of
-    moving the state to other lanes.
+    `decision` is "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch", made for `reason`. `chosen`
+    is the new number of lanes, or 0 if the number stays. `answer` says how to approve. `figures` has the seconds of a
+    step and of the trigger's interval (None without a trigger). It also has the busiest lane's work divided by the
+    mean, and the number of workers. `figures` also has two costs in nanoseconds: `work` is the cost of a step, and
+    `state` is the cost of moving the state to other lanes.
     """
 
     decision: str
@@ -311,7 +311,7 @@ class LanesProposalClosed(Event):
 
 @dataclass(frozen=True)
 class ReviewFailed(Event):
-    """A review failed; the query continues without a change, and the optimizer reviews it again when its turn comes."""
+    """A review failed; the query continues without a change until its next review."""
 
     query: str
     reason: str
@@ -319,7 +319,7 @@ class ReviewFailed(Event):
 
 @dataclass(frozen=True)
 class OptimizerSet(Event):
-    """Settings of the optimizer for a query, or without a name for all queries that have no settings."""
+    """The optimizer has new settings for a query, or for all queries without settings if `query` is empty."""
 
     query: str
     mode: str
@@ -338,7 +338,7 @@ class ProposalClosed(Event):
 
 @dataclass(frozen=True)
 class PlanPinned(Event):
-    """A query keeps its plan until it is unpinned (`pinned` is False then)."""
+    """A query was pinned to its plan, or unpinned if `pinned` is False."""
 
     query: str
     plan: str

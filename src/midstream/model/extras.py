@@ -21,7 +21,7 @@ def install(extra: str) -> str:
 def from_extra(
     extra: str, place: str, kind: type[MidstreamError] = MidstreamError, otherwise: str = ""
 ) -> Iterator[None]:
-    """Raise an error of this `kind` that names what to install, if the block imports a missing library.
+    """Raise an error of this `kind`, with the command to install, if the block imports a missing library.
 
     `otherwise` is another remedy, for users without the library.
 

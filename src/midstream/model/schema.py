@@ -27,7 +27,7 @@ def check_name(what: str, name: object) -> None:
         fine = False
     if not fine:
         raise QueryError(
-            f"a {what} cannot be called {name!r}", place=f"the name of a {what}", remedy="give it a string as its name"
+            f"a {what} cannot be called {name!r}", place=f"the name of a {what}", remedy="use a string as the name"
         )
 
 
@@ -89,7 +89,9 @@ class StreamSchema(EncodedOnce):
         self._check_timestamp()
         self._check_names()
         if self.max_ahead is not None and self.max_ahead <= 0:
-            raise self._error("max_ahead must be more than zero", "use a duration such as '1 day', or leave it out")
+            raise self._error(
+                "max_ahead must be more than zero", "use a duration such as '1 day', or leave max_ahead out"
+            )
         if self.lateness < 0 or (self.idle_timeout is not None and self.idle_timeout < 0):
             raise self._error("lateness and idle_timeout cannot be negative", "use a duration of zero or more")
 
@@ -98,13 +100,13 @@ class StreamSchema(EncodedOnce):
         if self.timestamp not in names:
             raise self._error(
                 f"stream {self.name!r} has no timestamp column {self.timestamp!r}",
-                f"name one of its columns: {', '.join(names)}",
+                f"name a column of the stream: {', '.join(names)}",
             )
         kind = self.columns.field(self.timestamp).type
         if not (pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_integer(kind) or pt.is_string(kind)):
             raise self._error(
                 f"column {self.timestamp!r} of type {kind} cannot be a timestamp",
-                "use a TIMESTAMP, a DATE, a VARCHAR with one of them, or an integer with its unit",
+                "use a TIMESTAMP, a DATE, a VARCHAR of one of these, or an integer with a unit",
             )
         if self.unit is not None and (self.unit not in [*TIME_UNITS] or not pt.is_integer(kind)):
             raise self._error(
@@ -119,7 +121,9 @@ class StreamSchema(EncodedOnce):
             raise self._error(f"column name {reserved[0]!r} is reserved", "rename the column")
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
-            raise self._error(f"stream {self.name!r} has duplicate columns: {', '.join(doubled)}", "rename one of them")
+            raise self._error(
+                f"stream {self.name!r} has duplicate columns: {', '.join(doubled)}", "rename the duplicates"
+            )
 
     def _error(self, message: str, remedy: str) -> InputError:
         return InputError(message, place=f"stream {self.name}", remedy=remedy)
@@ -143,13 +147,13 @@ class StreamSchema(EncodedOnce):
         if pt.is_integer(self.columns.field(self.timestamp).type) and self.unit is None:
             raise self._error(
                 f"the integer timestamp {self.timestamp!r} has no unit",
-                'say its unit: unit="s", "ms", "us" or "ns"',
+                'give the unit: unit="s", "ms", "us" or "ns"',
             )
         rounded = [f.name for f in self.columns if pt.is_decimal(f.type) and f.type.scale < 0]
         if rounded:
             raise self._error(
-                f"column {rounded[0]!r} is a decimal of a negative scale, with which Arrow does not compute",
-                "cast it to a decimal of scale 0",
+                f"column {rounded[0]!r} is a decimal with a negative scale, which Arrow cannot compute",
+                "cast the column to a decimal of scale 0",
             )
         return self
 
@@ -179,7 +183,9 @@ class TableSchema:
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled or not names:
             message = f"duplicate columns: {', '.join(doubled)}" if doubled else "no columns"
-            raise InputError(f"table {self.name!r} has {message}", place=place, remedy="give each a name of its own")
+            raise InputError(
+                f"table {self.name!r} has {message}", place=place, remedy="give each column a name of its own"
+            )
 
 
 _UUID = {b"midstream": b"uuid"}

@@ -172,6 +172,6 @@ def parse_size(value: str | int, place: str = "") -> int:
     unit = None if found is None else _UNITS.get(found[2].upper())
     if found is None or unit is None or isinstance(value, bool) or (size := int(float(found[1]) * unit)) < 1:
         raise InputError(
-            f"{value!r} is no amount of memory", place=place, remedy="write a number and a unit, such as '4 GB'"
+            f"{value!r} is not an amount of memory", place=place, remedy="write a number and a unit, such as '4 GB'"
         )
     return size

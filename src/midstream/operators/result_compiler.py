@@ -78,9 +78,9 @@ def compile_result(asked: Asked) -> ResultOperator:
     foreign = [one for one in found if not type(one).__module__.startswith(f"{package.__name__}.")]
     chosen = foreign or found
     if len(chosen) != 1:
-        names = " and ".join(one.name for one in chosen) or "no result operator"
+        names = " and ".join(one.name for one in chosen) or "none"
         raise InternalError(
-            f"{names} would answer this query",
+            f"exactly one result operator must answer this query, not {names}",
             place=asked.query.text,
             remedy="uninstall one of the packages" if foreign else "report it",
         )

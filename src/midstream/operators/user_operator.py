@@ -26,19 +26,19 @@ ROW = pa.schema([("json", pa.string()), ("bytes", pa.binary())])
 
 @runtime_checkable
 class UserOperator(Protocol):
-    """An operator on top of a query, written by the user; made as `Class(**options)`.
+    """An operator that a user writes, to run on top of a query; midstream makes it as `Class(**options)`.
 
-    It must be deterministic, and depend only on its options and the rows that it was fed. It may remember a row to its
-    `_until`, or for `remembers` microseconds (a class attribute) after its `_ts` if this is later. A migration can
-    replace an operator only if it keeps this limit, because the new operator sees no older rows.
+    It must be deterministic, and depend only on its options and its rows. It may remember a row until the row's
+    `_until`. The class attribute `remembers` extends this to so many microseconds after the row's `_ts`. A migration
+    can replace an operator only if it keeps this limit, because the new operator sees no older rows.
     """
 
     def feed(self, rows: pa.Table, watermark: int | None) -> pa.Table:
         """Return the results of one step, in order, always of the same schema.
 
-        `rows` are the step's rows of the query's answer in order of time, with `_ts` and `_until`; there may be none.
-        `watermark` is the event time in microseconds before which no row comes any more; it is None until all streams
-        have brought a row. Rows of equal time come in order of arrival, under every plan of the query.
+        `rows` has the query's answers of the step, ordered by time, with `_ts` and `_until`; it may be empty. No later
+        row has a time before `watermark`, an event time in microseconds. `watermark` is None until every stream has
+        had a row. Rows of equal time come in order of arrival, under every plan of the query.
         """
         ...
 
@@ -47,7 +47,7 @@ class UserOperator(Protocol):
         ...
 
     def restore(self, snapshot: Any) -> None:
-        """Restore the state that `snapshot` returned, on an operator with the same options; tuples come as lists."""
+        """Restore the state that `snapshot` returned, on an operator with the same options; tuples become lists."""
         ...
 
 
@@ -75,7 +75,7 @@ class OperatorSpec:
             raise self._error(f"cannot be made: {error!r}", "correct its options") from error
         for name in METHODS:
             if not callable(getattr(made, name, None)):
-                raise self._error(f"has no method {name}", "write one: see midstream.UserOperator")
+                raise self._error(f"has no method {name}", "write the method: see midstream.UserOperator")
         if snapshot is not None:
             self._guarded("restore", lambda: made.restore(_unpacked(snapshot)))
         assert isinstance(made, UserOperator)
@@ -85,7 +85,7 @@ class OperatorSpec:
         """How many microseconds after its time a row may still matter to it, though it holds no more."""
         found = getattr(self._kind(), "remembers", 0)
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            raise self._error(f"remembers {found!r}", "let `remembers` be a number of microseconds")
+            raise self._error(f"remembers {found!r}", "set `remembers` to a number of microseconds")
         return found
 
     def schema(self, columns: pa.Schema) -> pa.Schema:
@@ -94,7 +94,9 @@ class OperatorSpec:
         made = self.make()
         found = self._guarded("feed", lambda: made.feed(given, None))
         if not isinstance(found, pa.Table):
-            raise self._error(f"gives a {type(found).__name__} for no rows", "let feed give an empty pyarrow table")
+            raise self._error(
+                f"returns a {type(found).__name__} for no rows", "return an empty pyarrow table from feed"
+            )
         self.snapshot(made)
         return found.schema
 
@@ -102,10 +104,10 @@ class OperatorSpec:
         """Return the operator's results for these rows."""
         found = self._guarded("feed", lambda: made.feed(rows, watermark))
         if not isinstance(found, pa.Table):
-            raise self._error(f"gave a {type(found).__name__}", "let feed give a pyarrow table")
+            raise self._error(f"returned a {type(found).__name__}", "return a pyarrow table from feed")
         if not found.schema.equals(schema):
             said = f"{_shown(found.schema)} instead of {_shown(schema)}"
-            raise self._error(f"gave {said}", "let feed always give what it gives for no rows")
+            raise self._error(f"returned {said}", "return the columns that feed returns for no rows")
         return found
 
     def snapshot(self, made: UserOperator) -> pa.RecordBatch:
@@ -120,7 +122,8 @@ class OperatorSpec:
         if not is_allowed(self.path):
             raise self._error(
                 "comes from a checkpoint, a command or a job file, and this program does not allow it",
-                f"if you trust it, allow it: midstream.allow_operators({self.path!r}) in code, or midstream run "
+                f"if you trust the operator, allow it: midstream.allow_operators({self.path!r}) in code, or "
+                f"midstream run "
                 f"--allow-operator {self.path}",
             )
 
@@ -144,7 +147,7 @@ class OperatorSpec:
         try:
             return call()
         except Exception as error:
-            remedy = "correct the operator and repeat the step, which kept nothing"
+            remedy = "correct the operator and repeat the step, which changed nothing"
             raise self._error(f"failed in {what}: {error!r}", remedy) from error
 
     def _error(self, message: str, remedy: str) -> QueryError:

@@ -55,9 +55,9 @@ def tables_of(
         return {}
     if not isinstance(given, Mapping):
         raise InputError(
-            f"push takes rows by stream, not a {type(given).__name__}",
+            f"push needs a mapping from streams to rows, not a {type(given).__name__}",
             place="push",
-            remedy='name their stream: engine.push({"A": rows})',
+            remedy='name the stream of the rows: engine.push({"A": rows})',
         )
     found = {name: _table(_STREAM, name, rows, streams.get(name)) for name, rows in given.items()}
     return {name: table for name, table in found.items() if table is not None}
@@ -96,7 +96,9 @@ def _table(words: _Words, name: str, rows: Any, stream: StreamSchema | None) -> 
             place=f"{place} {name}",
             remedy=remedy,
         ) from error
-    raise InputError(f"{what} {name!r} was given a {type(rows).__name__}", place=f"{place} {name}", remedy=remedy)
+    raise InputError(
+        f"a {type(rows).__name__} cannot be the rows of {what} {name!r}", place=f"{place} {name}", remedy=remedy
+    )
 
 
 def _of_dicts(words: _Words, name: str, rows: Sequence[Any], stream: StreamSchema | None) -> pa.Table:

@@ -54,9 +54,10 @@ def merge_results(checkpoint: Checkpoint, query: str, full: int = FULL) -> Mergi
         except FileNotFoundError as error:
             if merged.newest().number == newest.number:
                 raise SinkError(
-                    "a file of merged results is gone",
+                    "a file of merged results is missing",
                     place=merged.storage.url,
-                    remedy="remove this folder and merge again: it is made again from the folders of steps",
+                    remedy="remove this folder and merge again, which builds the folder again from the "
+                    "folders of steps",
                 ) from error
             continue  # Others have merged twice meanwhile, and what they replaced was removed.
         parts = (*old[: len(old) - len(fill)], *new)
@@ -87,9 +88,9 @@ def _of_steps(sink: FileSink, files: Iterable[tuple[int, str]]) -> Iterator[_Pie
             data = [storage.read(name) for name in names]
         except FileNotFoundError as error:
             raise SinkError(
-                f"the results of step {step} were taken away while they were read",
+                f"the results of step {step} were removed while midstream read them",
                 place=storage.place(names[0]),
-                remedy="if the job has gone back, merge again; a step's folder may be deleted once it is merged",
+                remedy="if the job has gone back, merge again; delete a step's folder only after the step is merged",
             ) from error
         table = pa.concat_tables(
             [parquet_rows(one, storage.place(name)) for one, name in zip(data, names, strict=True)]

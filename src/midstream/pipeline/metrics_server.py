@@ -27,7 +27,9 @@ def _answer(text: Callable[[], str]) -> tuple[int, str]:
         return 503, f"{error}\n"
     except Exception as error:  # Any failure is reported to the one who asks.
         remedy = "report it; the job itself is not disturbed"
-        fault = MidstreamError(f"a fault: {type(error).__name__}: {error}", place="/metrics", remedy=remedy)
+        fault = MidstreamError(
+            f"the metrics cannot be written: {type(error).__name__}: {error}", place="/metrics", remedy=remedy
+        )
         return 503, f"{fault}\n"
 
 
@@ -57,7 +59,7 @@ class MetricsServer:
             raise MidstreamError(
                 f"cannot listen: {getattr(error, 'strerror', None) or error}",
                 place=f"{host} port {port}",
-                remedy="name another port, or 0 for any that is free",
+                remedy="name another port, or 0 for any free port",
             ) from error
         self.url = f"http://{host}:{self._server.server_address[1]}/metrics"
         threading.Thread(target=self._server.serve_forever, name="midstream-metrics", daemon=True).start()

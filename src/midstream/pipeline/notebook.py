@@ -135,6 +135,6 @@ def _display(text: str) -> Any:
         raise InputError(
             "there is no notebook to draw in",
             place="watch",
-            remedy="call it in a notebook's cell; on a terminal: midstream status CHECKPOINT --watch",
+            remedy="call watch in a notebook's cell; on a terminal, run midstream status CHECKPOINT --watch",
         )
     return display(_Html(text), display_id=True)  # type: ignore[no-untyped-call]

@@ -44,10 +44,10 @@ class WentBack:
 
 @dataclass(frozen=True)
 class OpenCheckpoint:
-    """The checkpoint of a job, running or not. Reading it needs no Spark, and never disturbs a job.
+    """The checkpoint of a job, which may be running. Reading a checkpoint needs no Spark, and never disturbs a job.
 
-    Name a step by its number or by a savepoint's name; None is the newest step. `savepoint`, `drop_savepoint` and
-    `fork` may be called while the job runs, `rewind` may not.
+    Name a step by its number or by a savepoint's name; None is the newest step. You may call `savepoint`,
+    `drop_savepoint` and `fork` while the job runs, but not `rewind`.
 
     >>> import tempfile, pyarrow as pa
     >>> from midstream.embedded import Engine
@@ -101,15 +101,18 @@ class OpenCheckpoint:
         return held_states(self.manifest(step), self._store)
 
     def state(self, name: str, step: Step | None = None, *, lane: str | None = None) -> StateTable:
-        """Read the rows of one operator after a step, by the name or the id of its state, over all lanes or in one."""
+        """Read the rows of one operator after a step, from all lanes or from one.
+
+        `name` is the name or the id of the operator's state.
+        """
         return state_table(self.manifest(step), self._store, name, lane)
 
     def plans(self, query: str, step: Step | None = None) -> PlansReport:
-        """Report the plans that a query could run by, what each would cost, and what the optimizer would decide."""
+        """Report the plans that a query could use, the cost of each plan, and the optimizer's decision."""
         return plans_report(self.manifest(step), query, self._store)
 
     def savepoint(self, name: str, step: int | None = None) -> int:
-        """Keep a step, the newest by default, for as long as the savepoint is there; return the step."""
+        """Keep a step, by default the newest, until the savepoint is dropped; return the step."""
         manifest = self.manifest(step)
         if not manifest.job:
             raise CheckpointError("a saved engine has one step only", place=self.url, remedy="copy its folder instead")
@@ -124,7 +127,7 @@ class OpenCheckpoint:
         return manifest.step
 
     def drop_savepoint(self, name: str) -> None:
-        """Drop a savepoint; midstream later removes the files that only it kept."""
+        """Drop a savepoint; midstream later removes the files that only this savepoint kept."""
         self._folders.savepoints.drop(name)
         drop_log(self._folders.spark, name)
 
@@ -132,7 +135,7 @@ class OpenCheckpoint:
         """Go back to a step: give up later steps, and take their results out of the sinks. The job must not run.
 
         If a sink cannot take results back, nothing changes, and a `SinkError` says why. When the job
-        starts again, it repeats those steps with the rows that its sources still have. A function sink cannot take
+        starts again, it repeats the later steps with the rows that its sources still have. A function sink cannot take
         results back.
         """
         savepoint = self.manifest(step) if isinstance(step, str) else None
@@ -141,7 +144,7 @@ class OpenCheckpoint:
             raise CheckpointError(
                 f"cannot go back to savepoint {step!r}: {reason}",
                 place=self.url,
-                remedy=f"fork it: midstream fork {self.url} {step} NEW",
+                remedy=f"start another job from the savepoint: midstream fork {self.url} {step} NEW",
             )
         outputs = Outputs(self._folders, {})
         # What refuses now need not take the checkpoint from a driver; only once it is taken nobody writes any more.
@@ -164,9 +167,9 @@ class OpenCheckpoint:
     def fork(self, step: Step, new: str | os.PathLike[str], sinks: Mapping[str, Any] | None = None) -> str:
         """Start another job from a step of this job, in a checkpoint of its own. Return the new job's id.
 
-        Chunks are shared by hard links if both are on one file system, and copied otherwise. Results go below the new
-        checkpoint, or into the `sinks`, which have the form that `job.query` takes. The new job does not inherit the
-        sinks of the old one. Results of queries that wait for their first step go to the same places.
+        If both checkpoints are on one file system, they share chunks by hard links; otherwise the chunks are copied.
+        Results go below the new checkpoint, or into `sinks`, in the form that `job.query` takes. The new job does not
+        inherit the sinks of the old one. This also holds for queries that wait for their first step.
         """
         manifest, place = self.manifest(step), located(new)
         waiting = (one.query for one in manifest.pending if isinstance(one, AddQuery))
@@ -209,9 +212,7 @@ class OpenCheckpoint:
         # be swept in a moment if it was not.
         stamp = manifest.time_line.stamp(manifest.step)
         if manifest.step not in self.steps or not self.manifest().time_line.has(stamp):
-            raise CheckpointError(
-                f"step {manifest.step} is not kept any more", place=self.url, remedy="name a newer step"
-            )
+            raise CheckpointError(f"step {manifest.step} is no longer kept", place=self.url, remedy="name a newer step")
 
     @property
     def _folders(self) -> Folders:

@@ -196,11 +196,11 @@ class Outputs:
             )
         elif stamp.step > manifest.step or (stamp.job and not line.has(stamp)):
             raise CheckpointError(
-                f"the sink has the results of step {stamp.step}, which are not those of this checkpoint: its newest "
-                f"step is {manifest.step}",
+                f"the sink has results of step {stamp.step} that are not from this checkpoint, whose newest step is "
+                f"{manifest.step}",
                 place=f"{output.place}, sink {_sink_text(sink)}",
                 remedy=f"if an older state of the checkpoint was restored, `midstream rewind {self.folders.root} "
-                f"{manifest.step}` takes the later steps out of the sinks; the job then does them again",
+                f"{manifest.step}` takes the later steps out of the sinks; the job then repeats these steps",
             )
 
     def stage(self, before: Manifest, manifest: Manifest) -> dict[JobOutput, Staging]:

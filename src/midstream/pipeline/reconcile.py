@@ -259,8 +259,8 @@ def _check_groups(before: Manifest, now: Manifest, place: str, dropped: DroppedN
         kept, meant = (_taken_up(one, name, dropped).groups for one in (before, now))
         if kept is not None and meant is not None and kept != meant:
             raise CheckpointError(
-                f"the columns that * stands for in query {name!r} have changed, and they define its groups",
-                place=place, remedy="declare the stream as it was, its columns in their order, or drop the query first",
+                f"the columns of * in query {name!r} have changed, and they define its groups",
+                place=place, remedy="declare the stream's columns in their former order, or drop the query first",
             )  # fmt: skip
 
 
@@ -281,7 +281,7 @@ def with_stream(
         return with_streams(manifest, {**pushed, name: stream}, f"stream {name}", dropped)
     if name in manifest.streams:
         what = "stream" if name in pushed else "query"
-        raise InputError(f"there is a {what} {name!r} already", place=f"stream {name}", remedy="use another name")
+        raise InputError(f"there is already a {what} {name!r}", place=f"stream {name}", remedy="use another name")
     refuse_taken_name("stream", name, names_of(ahead()))
     return replace(manifest, streams={**manifest.streams, name: stream})
 
@@ -301,9 +301,10 @@ def refuse_other_streams(known: Collection[str], declared: Collection[str], plac
     """Raise where a job does not declare all streams that its checkpoint has; it may declare more."""
     if not set(known) <= set(declared):
         raise CheckpointError(
-            f"the checkpoint has the streams {', '.join(known)}, this job has {', '.join(declared)}",
+            f"the checkpoint has the streams {', '.join(known)}, but this job declares {', '.join(declared)}",
             place=place,
-            remedy="declare those streams too, or use a new checkpoint; an embedded engine can also drop them",
+            remedy="declare all streams of the checkpoint, or use a new checkpoint; an embedded engine can also drop "
+            "streams",
         )
 
 

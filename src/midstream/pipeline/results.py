@@ -48,7 +48,8 @@ def committed_results(
         raise SinkError(
             f"the results of query {query!r} do not go to {STREAMED_FORMAT} files",
             place=f"query {query}",
-            remedy=f"give it a sink of files in the format {STREAMED_FORMAT}, or read its sink with Spark's own source",
+            remedy=f"give the query a sink of files in the format {STREAMED_FORMAT}, or read its sink with "
+            f"Spark's own source",
         )
     asked = query_of(entry) if isinstance(entry, QueryEntry) else bind_query(manifest, entry.statement)
     above = entry.operator if isinstance(entry, QueryEntry) else entry.above

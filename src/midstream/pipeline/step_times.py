@@ -62,7 +62,7 @@ def check_figures(took: object, interval: object, backlog: object) -> None:
     for name, given in (("took", took), ("interval", interval)):
         if given is not None and not _is_number(given):
             raise InputError(
-                f"{given!r} is not a number of seconds", place=name, remedy="give a number from 0 on, or None"
+                f"{given!r} is not a number of seconds", place=name, remedy="give a number of at least 0, or None"
             )
     rows = {} if backlog is None else backlog
     if not isinstance(rows, Mapping) or not all(isinstance(n, str) and _is_number(c) for n, c in rows.items()):

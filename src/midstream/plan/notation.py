@@ -124,7 +124,9 @@ class _Notation:
         if spine != Leaf(minuend):
             example = default_plan(self.query).notation()
             raise self.error(
-                f"the plan of a difference is left-deep and begins with {minuend}", 0, f"such as {example}"
+                f"the plan of a difference must be left-deep and begin with {minuend}",
+                0,
+                f"write a plan such as {example}",
             )
 
     def peek(self) -> str:
@@ -180,7 +182,7 @@ class _Notation:
             sources.append(self.once())
         self.take(")")
         if len(sources) < 2 and len(self.query.aliases) < 2:
-            raise self.error("an eddy needs two sources to route between", opened, "write the source's name alone")
+            raise self.error("an eddy must route between two sources or more", opened, "write the source's name alone")
         return Eddy(tuple(sources), policy)
 
     def policy(self) -> str:
@@ -195,8 +197,8 @@ class _Notation:
         self.take("(")
         inner = self.tokens[self.at][1] if self.at < len(self.tokens) else len(self.text)
         if self.peek() != "(":
-            example = f"such as {name}({default_plan(self.query).notation()})"
-            raise self.error(f"{name} runs a tree of pairs", inner, example)
+            example = f"write a plan such as {name}({default_plan(self.query).notation()})"
+            raise self.error(f"{name} needs a tree of pairs", inner, example)
         tree = self.tree()
         self.take(")")
         return Form(name, tree)

@@ -32,7 +32,7 @@ def answer_proposal(draft: Draft, lanes: int, state: ProposalState) -> None:
         raise QueryError(said, place="lanes", remedy=anew)
     if proposal.lanes != lanes:
         raise QueryError(
-            f"{lanes} lanes are not proposed, but {proposal.lanes}",
+            f"the proposal is {proposal.lanes} lanes, not {lanes}",
             place="lanes",
             remedy=f"use {proposal.lanes}; {anew}",
         )
@@ -89,7 +89,7 @@ def waiting(manifest: Manifest, query: str, plan: str = "") -> tuple[str, Propos
         raise QueryError(said, place=place, remedy=anew)
     if plan and plan_of_lead(manifest, query, one.lead, plan) != proposal.plan:
         raise QueryError(
-            f"{plan} is no longer proposed for query {query!r}, but {proposal.plan} is",
+            f"the proposal for query {query!r} is now {proposal.plan}, not {plan}",
             place=place,
             remedy=f"approve that proposal, or reject it; {anew}",
         )

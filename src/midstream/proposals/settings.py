@@ -47,7 +47,7 @@ def settings_of_values(given: Mapping[str, Any], place: str) -> OptimizerSetting
     values = dict(given)
     for name in ("weights", "options", "units"):
         if not isinstance(values.setdefault(name, {}), Mapping):
-            raise _wrong(f"{name} is {values[name]!r}", place, "give each its number by name")
+            raise _wrong(f"{name} is {values[name]!r}", place, "give a mapping from names to numbers")
     for name in ("allow", "quiet"):
         many = values.setdefault(name, ())
         if isinstance(many, str) or not isinstance(many, Sequence) or not all(isinstance(one, str) for one in many):
@@ -93,7 +93,7 @@ def check_settings(settings: OptimizerSettings, place: str) -> None:
         raise _wrong(error.message, place, error.remedy) from None
     _check_numbers(settings.weights, WEIGHTS, "weight", place)
     if settings.weights and not any(settings.weights.values()):
-        raise _wrong("all weights are 0, so every plan costs the same", place, "give one of them a weight")
+        raise _wrong("all weights are 0, so every plan costs the same", place, "give one weight a number above 0")
     _check_numbers(settings.units, tuple(units_to_json(JoinUnitCosts())), "unit cost", place)
     _check_options(settings.options, chosen, place)
     for name, span in (("review", settings.review), ("horizon", settings.horizon)):
@@ -102,10 +102,14 @@ def check_settings(settings: OptimizerSettings, place: str) -> None:
             raise _wrong(f"{name} is {span!r}", place, "use a duration of more than 0, such as '10 seconds'")
     effort = settings.effort
     if not isinstance(effort, int | float) or isinstance(effort, bool) or not 0 < effort <= 1:
-        raise _wrong(f"effort is {effort!r}", place, "use a share of the work of more than 0, at most 1, such as 0.03")
+        raise _wrong(f"effort is {effort!r}", place, "use a share of the work above 0 and up to 1, such as 0.03")
     for begin, end in settings.quiet:
         if not (0 <= begin < DAY and 0 <= end <= DAY and begin != end):
-            raise _wrong("a quiet time is not within a day", place, "use two times of day, such as 22:00-06:00")
+            raise _wrong(
+                "quiet hours must be two different times within a day",
+                place,
+                "use two times of day, such as 22:00-06:00",
+            )
 
 
 def check_allowed(manifest: Manifest, query: str, settings: OptimizerSettings) -> None:
@@ -118,7 +122,9 @@ def check_allowed(manifest: Manifest, query: str, settings: OptimizerSettings) -
     place = f"query {query}"
     reason = without_choice(manifest, query)
     if reason:
-        raise _wrong(f"there is nothing to choose for query {query!r}: {reason}", place, "leave its mode off")
+        raise _wrong(
+            f"there is nothing to choose for query {query!r}: {reason}", place, "leave the mode of the query off"
+        )
     bound, plans = query_of(manifest.queries[query]), list[Plan]()
     for one in settings.allow:
         if one in strategies():
@@ -133,14 +139,14 @@ def check_allowed(manifest: Manifest, query: str, settings: OptimizerSettings) -
     others = [plan for plan in plans if not same_shape(plan, running)]
     if plans and not others:
         raise _wrong(
-            f"what is allowed leaves nothing to choose: query {query!r} runs by {running.notation()} already",
+            f"the allowed plans leave no choice: query {query!r} already runs by {running.notation()}",
             place,
             f"allow another plan too, or pin the running plan: midstream pin CKPT {query}",
         )
     reason = _carried_by_none(query, bound, running, others, [one for one in settings.allow if one in strategies()])
     if reason:
         raise _wrong(
-            f"no strategy that is allowed carries query {query!r} to another plan: {reason}",
+            f"no allowed strategy can migrate query {query!r} to another plan: {reason}",
             place,
             "allow another strategy too, such as moving_state",
         )
@@ -188,14 +194,14 @@ def check_allowed_anywhere(settings: OptimizerSettings, place: str) -> None:
         raise _wrong(
             f"{wrong!r} is not a strategy",
             place,
-            f"name the query too, for plans; strategies: {', '.join(strategies())}",
+            f"to allow a plan, also name its query; the strategies are: {', '.join(strategies())}",
         )
 
 
 def check_lanes_of_job(settings: OptimizerSettings, place: str) -> None:
     """Raise where settings for one query have a mode for lanes: those are all queries'."""
     if settings.lanes is not None:
-        raise _wrong("lanes belong to the job", place, "set their mode where you name no query")
+        raise _wrong("a query cannot have a mode of lanes", place, "set the mode of lanes without naming a query")
 
 
 def _check_options(given: Mapping[str, Any], chosen: Policy, place: str) -> None:
@@ -218,7 +224,7 @@ def _check_numbers(
             remedy = f"use one of: {', '.join(known)}" if known else "it has none"
             raise _wrong(f"unknown {what} {name!r}", place, remedy)
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= greatest:
-            raise _wrong(f"{what} {name!r} is {value!r}", place, f"use a number of at least 0, at most {greatest:g}")
+            raise _wrong(f"{what} {name!r} is {value!r}", place, f"use a number from 0 to {greatest:g}")
 
 
 def _wrong(message: str, place: str, remedy: str) -> QueryError:

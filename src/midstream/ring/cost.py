@@ -121,7 +121,7 @@ def _compared_for_a_result(load: RingLoad) -> list[float]:
 def check_network(costs: RingCosts) -> None:
     """Raise a `PlanError` if a hop costs nothing, because no ring is too long then."""
     if costs.hop <= 0:
-        raise PlanError("the cost of a hop over the network is not above 0", place="T_n", remedy="measure it")
+        raise PlanError("the network cost of a hop must be above 0", place="T_n", remedy="measure it")
 
 
 def _partials(steps: Sequence[ProbingStep], certain: int = 0) -> list[float]:

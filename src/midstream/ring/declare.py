@@ -80,7 +80,7 @@ def declared(
     count = DEFAULT_NODES if nodes in (None, AUTO_NODES) else nodes
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_NODES:
         raise PlanError(
-            f"{count!r} nodes are not possible", place=place, remedy=f"use 1 to {MOST_NODES}, or {AUTO_NODES}"
+            f"the number of nodes cannot be {count!r}", place=place, remedy=f"use 1 to {MOST_NODES}, or {AUTO_NODES}"
         )
     _, options = relocation_of(options, place)
     objective, options = _objective(options, nodes, place)
@@ -138,7 +138,9 @@ def check_spreadable(query: Query, place: str) -> None:
     counted = [s.alias for s in query.sources if s.window is not None and s.window.kind == "rows"]
     if counted:
         raise QueryError(
-            f"{counted[0]} has a ROWS window, and no node sees all rows that it counts", place=place, remedy=remedy
+            f"{counted[0]} has a ROWS window, but no node sees all rows that the window counts",
+            place=place,
+            remedy=remedy,
         )
 
 
@@ -202,7 +204,7 @@ def _master(query: Query, options: Mapping[str, Any], place: str) -> str:
 def _copies(options: Mapping[str, Any], nodes: int, place: str) -> int:
     given = options.get("copies", min(2, nodes))
     if not isinstance(given, int) or isinstance(given, bool):
-        raise PlanError(f"{given!r} copies are not possible", place=place, remedy=f"use 1 to {nodes}")
+        raise PlanError(f"the number of copies cannot be {given!r}", place=place, remedy=f"use 1 to {nodes}")
     return given
 
 
@@ -213,8 +215,8 @@ def _objective(options: Mapping[str, Any], nodes: int | str | None, place: str) 
         raise PlanError(f"unknown objective {given!r}", place=place, remedy=f"use one of: {', '.join(OBJECTIVES)}")
     if OBJECTIVE in options and nodes != AUTO_NODES:
         raise PlanError(
-            f"an objective says how many nodes are best, and {nodes or DEFAULT_NODES} are named", place=place,
-            remedy=f"leave the objective out, or name {AUTO_NODES} nodes",
+            f"an objective chooses the number of nodes, but {nodes or DEFAULT_NODES} nodes are given", place=place,
+            remedy=f"leave the objective out, or set nodes to {AUTO_NODES}",
         )  # fmt: skip
     return given, {name: value for name, value in options.items() if name != OBJECTIVE}
 
@@ -228,7 +230,7 @@ def _count_bound(options: Mapping[str, Any], place: str) -> int | str:
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise PlanError(
             f"a slice cannot be limited to {given!r} rows", place=place,
-            remedy=f"use 1 or more, or {AUTO}; without it only time ends slices",
+            remedy=f"use 1 or more, or {AUTO}; without this option only time ends slices",
         )  # fmt: skip
     return given
 

@@ -56,7 +56,9 @@ class Deployment:
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= MOST_NODES:
-            raise PlanError(f"{self.nodes} nodes are not possible", place="nodes", remedy=f"use 1 to {MOST_NODES}")
+            raise PlanError(
+                f"the number of nodes cannot be {self.nodes}", place="nodes", remedy=f"use 1 to {MOST_NODES}"
+            )
         if list(self.moments) != sorted(self.moments):
             raise PlanError(
                 f"the moments {self.moments} do not ascend",
@@ -74,7 +76,7 @@ class Deployment:
             if not ring or len({*ring} & {*range(self.nodes)}) != len(ring):
                 raise PlanError(
                     f"the nodes {list(ring)} are not a ring", place=f"source {label}",
-                    remedy=f"name some of 0 to {self.nodes - 1}, none twice",
+                    remedy=f"name different nodes from 0 to {self.nodes - 1}",
                 )  # fmt: skip
 
     def ring(self, label: str) -> Words:

@@ -67,7 +67,9 @@ class LogicalSlices:
         [10, 20, 30]
         """
         if not windows or min(windows) < 0:
-            raise PlanError("a window has no length", place="windows", remedy="name one for each query, 0 or longer")
+            raise PlanError(
+                "a window is missing or negative", place="windows", remedy="give each query a window of at least 0"
+            )
         ends = np.unique(np.array(windows, np.int64))
         return LogicalSlices(ends, bitmaps(np.array(windows) >= np.append(ends, max(windows) + 1)[:, None]))
 

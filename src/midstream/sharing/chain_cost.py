@@ -61,7 +61,7 @@ class ChainLoad:
         if not self.w or any(high <= low for low, high in pairwise((0, *self.w))):
             raise ValueError(f"windows must be positive and ascend, not {self.w}")
         if any(len(s) not in (0, len(self.w)) for s in (self.s_a, self.s_b, self.s_a_prime, self.s_b_prime)):
-            raise ValueError("selectivities are one per query, or none")
+            raise ValueError("there must be one selectivity per query, or none")
 
     @cached_property
     def passing_a(self) -> Numbers:

@@ -32,7 +32,7 @@ def check_parts(manifest: Manifest, name: str) -> None:
         raise QueryError(
             f"{manifest.sharing} would need {joins} joins for the filters on the sources of query {name!r}",
             place=f"query {name}",
-            remedy=f"the limit is {MOST_JOINS}; take a scheme that needs a single join: {_single_join_schemes()}",
+            remedy=f"the limit is {MOST_JOINS}; use a scheme that needs a single join: {_single_join_schemes()}",
         )
 
 
@@ -52,7 +52,7 @@ def check_whole(manifest: Manifest, name: str) -> None:
         raise StrategyError(
             f"{manifest.sharing} runs query {name!r} as several joins, one for each part of its streams",
             place=f"query {name}",
-            remedy=f"reshare first, by a scheme that runs it as one: {_single_join_schemes()}",
+            remedy=f"reshare first, by a scheme that runs the query as one join: {_single_join_schemes()}",
         )
 
 

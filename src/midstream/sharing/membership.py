@@ -104,14 +104,14 @@ def change(manifest: Manifest, name: str, query: Query) -> Manifest:
     if not entry.shares:
         alone = "runs by itself" if entry.nodes is None else "is spread over nodes"
         raise QueryError(
-            f"query {name!r} {alone}: it keeps rows of one window and filter",
+            f"query {name!r} {alone}, so its text cannot change",
             place=f"query {name}",
-            remedy="drop it and add it again",
+            remedy="drop the query and add it again",
         )
     old = shape_of(query_of(entry))
     if not can_share(query) or shape_of(query).family != old.family:
         raise QueryError(
-            f"the new text of query {name!r} joins other streams or conditions",
+            f"the new text of query {name!r} has other streams or join conditions",
             place=f"query {name}",
             remedy="change only windows, filters and expressions of columns; otherwise drop the query and add it again",
         )
@@ -120,7 +120,7 @@ def change(manifest: Manifest, name: str, query: Query) -> Manifest:
         raise QueryError(
             f"the new text of query {name!r} has other columns",
             place=f"query {name}",
-            remedy="keep their names and types",
+            remedy="keep the names and types of the columns",
         )
     plan = own_plan(query, manifest.chains[entry.chain].plan)
     moving = reworded(entry.migrations, query_of(entry), query)

@@ -34,24 +34,27 @@ class Staging:
     prefix: str = ""
 
     def of(self, stamp: Stamp) -> Staging:
-        """Return the part for one step.
+        """Return the staging of one step.
 
-        The files have the step's stamp, so no two drivers or steps write to one place.
+        The names of its files contain the step's stamp, so no two drivers or steps write the same file.
         """
         return replace(self, storage=self.storage.at(staged_in(stamp)), prefix=stamp_prefix(stamp))
 
     def write(self, stem: str, table: pa.Table) -> str:
-        """Write a table to a new file, in a task, and return its name. Raises `SinkError` if that fails."""
+        """Write a table to a new file, in a task, and return its name.
+
+        Raises `SinkError` if the file cannot be written.
+        """
         file = f"{self.prefix}{stem}.{self.format}"
         self.storage.write(file, formats.written(table, self.format))
         return file
 
     def synced_with(self, unsynced: Unsynced) -> Staging:
-        """Return a staging that syncs its files to the disk together with others."""
+        """Return a staging that syncs its files to the disk together with other files."""
         return replace(self, storage=self.storage.synced_with(unsynced))
 
     def clear(self) -> None:
-        """Remove everything, atomically for readers."""
+        """Remove all files of the staging, atomically for readers."""
         self.storage.remove_folder("")
 
 
@@ -81,11 +84,11 @@ def step_of(folder: str) -> int:
 
 @dataclass(frozen=True)
 class StagedStep:
-    """Results that a step has staged for a sink: `name` is the query's name, `files` are the files of successful
-    attempts.
+    """Results that a step has staged for a sink.
 
-    `line` is the time line of the job: it says whether a step that the sink has still counts. `tasks_ended` says that
-    no task of the job still writes files there.
+    `name` is the query's name, and `files` are the files of successful attempts. `line` is the time line of the job,
+    which shows whether a step in the sink is still valid. `tasks_ended` is true if no task of the job still writes
+    staged files.
     """
 
     name: str
@@ -108,7 +111,7 @@ class StagedStep:
 
     @property
     def is_partly_there(self) -> bool:
-        """Check whether any file is there; raises if it cannot find out."""
+        """Check whether any file is there; raises if the storage cannot be read."""
         try:
             return not set(self.files).isdisjoint(self.staging.storage.names())
         except ReadError as error:
@@ -129,7 +132,7 @@ class StagedStep:
             f"the sink already has step {newest.step} of query {self.name!r}, but of another time line than the job's "
             f"step {self.step}",
             place=place,
-            remedy="give the query a sink of its own, or restore this one and the checkpoint from the same backup",
+            remedy="give the query a sink of its own, or restore this sink and the checkpoint from the same backup",
         )
 
     @property
@@ -138,12 +141,11 @@ class StagedStep:
         return [self.staging.storage.place(file) for file in self.files]
 
     def table(self) -> pa.Table:
-        """Read the results, from staged Parquet or Arrow files, as an Arrow table."""
+        """Read the staged Parquet or Arrow files as one Arrow table."""
         return pa.concat_tables([formats.read_back(self.staging.storage.read(file), file) for file in self.files])
 
     def frame(self) -> Any:
-        """Read the results, from staged Parquet files, as functions take them: an Arrow table, or on Spark a
-        DataFrame."""
+        """Read the results for a function: as an Arrow table, or on Spark as a DataFrame."""
         return self.table() if self.frames is None else self.frames(self)
 
 
@@ -159,9 +161,9 @@ def anything(stamp: Stamp) -> bool:
 class Sink(ABC):
     """Destination of the results of a query.
 
-    A class with a `name` is found in this package and by entry points of the group `midstream.sinks`; a job file names
-    it: `sink = { type = "name", ... }`, and the other keys are its arguments. `midstream.testing.check_sink` tests a
-    sink against this contract. A sink must define `write` only:
+    midstream finds each class with a `name`, in this package and at entry points of the group `midstream.sinks`. A job
+    file names the class with `type = "name"` in the sink's table; the other keys are its arguments.
+    `midstream.testing.check_sink` tests a sink against this contract. A sink only has to define `write`:
 
     >>> class Printer(Sink):
     ...     name = "printer"
@@ -185,7 +187,7 @@ class Sink(ABC):
             ) from error
 
     def to_json(self) -> dict[str, Any]:
-        """Return the sink as manifests and commands have it: its name, and the options for `of`."""
+        """Return the form of the sink in manifests and commands: its name, and the options for `of`."""
         return {"type": self.name, **vars(self)}
 
     @property
@@ -201,13 +203,13 @@ class Sink(ABC):
         return
 
     def close(self) -> None:
-        """Close connections when the job ends. A sink that is used again connects again."""
+        """Close connections when the job ends. If the sink is used again, it connects again."""
         return
 
     def check(self, columns: pa.Schema | None) -> None:
-        """Raise a `SinkError` if the sink could not write results, of these columns if they are known.
+        """Raise a `SinkError` if the sink cannot write results with these columns; None means that they are unknown.
 
-        Called by `midstream check`, also while a job writes to the sink: it must change and disturb nothing.
+        `midstream check` calls this, even while a job writes to the sink, so it must not change or disturb anything.
         """
         return
 
@@ -220,53 +222,53 @@ class Sink(ABC):
         return
 
     def staging(self, scratch: Storage) -> Staging:
-        """Return the place and format for the tasks of all steps; each step writes to a folder of its own below.
+        """Return the place and format for the tasks of all steps; each step writes to its own folder below this place.
 
-        Called on the driver before the step's tasks, and again before its commit, with the same answer. `scratch` is a
-        folder of the checkpoint; a sink may return another place or another format.
+        midstream calls this on the driver before a step's tasks, and again before the step's commit; both calls must
+        return the same place. `scratch` is a folder of the checkpoint; a sink may return another place or format.
         """
         return Staging(scratch.at(STAGING))
 
     def commit(self, staged: StagedStep) -> None:
         """Put a step's results in place, so that readers see all of them at once.
 
-        Called on the driver after the step's manifest is published, in order of the steps, for steps that have results.
-        If the job died before it knew that the call had returned, midstream calls again. Then `staged.is_there` is
-        false if the files were removed after the first call. If it is true, `write` must find out how much it has done
-        already.
+        midstream calls this on the driver after the step's manifest is published, in order of the steps, for steps with
+        results. If the job dies during the call or soon after it, midstream repeats the call. Then `staged.is_there` is
+        false if the files were removed after the first call. If `staged.is_there` is true, `write` must find out what
+        the first call has already written.
         """
         if staged.is_there:
             self.write(staged)
 
     @abstractmethod
     def write(self, staged: StagedStep) -> None:
-        """Write a step's results for good; writing them again must change nothing.
+        """Write a step's results permanently; a second call for the step must change nothing.
 
-        It must be idempotent in name and step, like a database transaction that also records the step.
+        The call must be idempotent in name and step, like a database transaction that also records the step.
         """
 
     def newest(self, name: str) -> Stamp | None:
-        """Return the stamp of the newest step of a query whose results the sink has. Return None if there is none, or
-        if the sink cannot tell. A stamp without a job means that no job recorded it.
+        """Return the stamp of the newest step of a query in the sink; None if the sink has no step, or cannot tell.
 
-        Called on the driver before the first step. A job does not start on a sink that is ahead of its checkpoint, or
-        has results of another job.
+        A stamp without a job means that no job recorded the step. midstream calls this on the driver before the first
+        step. A job does not start on a sink that is ahead of the job's checkpoint, or has results of another job.
         """
         return None
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise a `SinkError` if `forget_after` with these arguments would raise one, and change nothing.
+        """Raise the `SinkError` that `forget_after` would raise with these arguments; change nothing.
 
-        Called for every sink before a job goes back: if one refuses, the job does not go back.
+        midstream calls this for every sink before a job goes back. If a sink raises, the job does not go back.
         """
         return
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Take back the results of later steps of a query; the job does these steps again, perhaps with other results.
+        """Take back a query's results of later steps; the job repeats these steps, perhaps with other results.
 
-        Called when a job goes back to an older manifest, and before the first step after that. Take back only results
-        with a stamp that is `given_up`: another driver may already have repeated the steps. A sink that cannot take
-        results back does nothing; it keeps rows of steps that have no results the second time.
+        midstream calls this when a job goes back to an older manifest, and again before the next step. Take back only
+        results whose stamp `given_up` accepts, because another driver may already have repeated the steps. A sink that
+        cannot take results back does nothing. It then also keeps the rows of a step that has no results when it is
+        repeated.
         """
         return
 
@@ -274,7 +276,7 @@ class Sink(ABC):
 def other_columns(differing: Iterable[str], place: str) -> SinkError:
     """Make the error for a table at a place; `differing` says column by column what differs."""
     return SinkError(
-        f"the table's columns are not those of the results: {', '.join(differing)}",
+        f"the table and the results have different columns: {', '.join(differing)}",
         place=place,
         remedy="alter the table so that it has the results' columns, or name another table",
     )

@@ -40,8 +40,8 @@ class DeltaSink(Sink):
     """Rows appended to a Delta table, which the sink creates with the results' columns if it does not exist.
 
     `path` is a folder or a URL such as `s3://bucket/pairs`. The store's other settings (keys, region, endpoint) are in
-    the environment, under their usual names. A job that goes back restores the table's version of that step, if no
-    other writer has written since.
+    the environment, under their usual names. A job that goes back to a step restores the table's version of
+    this step, if no other writer has written since.
 
     >>> DeltaSink("s3://bucket/pairs").to_json()
     {'type': 'delta', 'path': 's3://bucket/pairs'}
@@ -64,7 +64,7 @@ class DeltaSink(Sink):
             raise SinkError(
                 "a sink must not contain credentials: the checkpoint would keep them",
                 place="sink",
-                remedy="leave them out of the path, and set the environment variables of the store",
+                remedy="leave credentials out of the path, and set the environment variables of the store",
             )
         object.__setattr__(self, "path", path)
 

@@ -35,7 +35,7 @@ _FILE = re.compile(r"(.*)~(.*)~.+")
 @dataclass(frozen=True)
 class FileSink(Sink):
     """Files in folders `step=N`: Parquet, JSON lines or CSV. The folders are below a path that every machine can reach,
-    or a URL of an object store.
+    or below a URL of an object store.
     """
 
     path: str
@@ -64,7 +64,7 @@ class FileSink(Sink):
         return cls(located(path), format)
 
     def to_json(self) -> dict[str, Any]:
-        """Return path and format; a sink without a type is a sink of files."""
+        """Return path and format; without a type, these options mean a sink of files."""
         return {"format": self.format, "path": self.path}
 
     @property
@@ -73,7 +73,7 @@ class FileSink(Sink):
         return self.path
 
     def open(self) -> None:
-        """Check whether the folder can be written, now rather than in the middle of a step."""
+        """Check, before the first step, that the folder can be written."""
         self._storage().prepare()
 
     def staging(self, scratch: Storage) -> Staging:
@@ -87,7 +87,8 @@ class FileSink(Sink):
     def write(self, staged: StagedStep) -> None:
         """Move the files into the step's folder, without the files of other attempts.
 
-        They replace a step of the same number that the job has given up; a step of another time line is an error.
+        The files replace a given-up step of the same number. Raises `SinkError` if the folder has a step of another
+        time line.
         """
         storage = self._storage(staged.staging.storage.durable)
         final = _folder(staged.step)
@@ -108,16 +109,16 @@ class FileSink(Sink):
         return self._stamp(self._storage(), step) is not None
 
     def has_all(self, stamp: Stamp, staged: Iterable[str]) -> bool:
-        """Return whether all files that a step has staged are there."""
+        """Return whether all files that a step has staged are in place."""
         there = set(self._storage().names(_folder(stamp.step)))
         return set(staged) <= there
 
     def files(
         self, steps: range, which: Callable[[Stamp], bool], *, one_by_one: bool = False
     ) -> Iterator[tuple[int, str]]:
-        """Yield the files of some steps whose stamps `which` accepts, each with its step, in order.
+        """Yield the step and the name of each file of `steps` whose stamp `which` accepts, in order of the steps.
 
-        With `one_by_one` it lists each step's folder separately, otherwise the whole sink at once.
+        With `one_by_one` it lists each step's folder separately; otherwise it lists the whole sink at once.
         """
         storage = self._storage()
         if one_by_one or storage.renames_folders:
@@ -134,9 +135,9 @@ class FileSink(Sink):
 
     @staticmethod
     def stamp_of(name: str) -> Stamp:
-        """Read the stamp of a file in place from its name below the sink's root.
+        """Read the stamp of a file from its name below the sink's root.
 
-        The job is "" if no job put the file there.
+        The stamp's job is "" if no job put the file there.
         """
         folder, _, file = name.rpartition("/")
         return _stamp_of(file, step_of(folder))
@@ -149,10 +150,7 @@ class FileSink(Sink):
         return next((stamp for stamp in stamps if stamp is not None), None)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Remove the files of later steps.
-
-        The merged rows of these steps are removed first.
-        """
+        """Remove the merged rows of later steps, then the files of these steps."""
         MergedResults.of(self.path).forget_after(step, given_up)
         storage = self._storage()
         steps = [int(match[1]) for folder in storage.names() if (match := _STEP.fullmatch(folder))]
@@ -244,9 +242,9 @@ def check_apart(folders: Iterable[tuple[str, str]]) -> None:
 
 def _gone(storage: Storage, step: int, staged: str) -> SinkError:
     return SinkError(
-        f"the results of step {step} are gone",
+        f"the results of step {step} are missing",
         place=storage.place(staged),
-        remedy="go back to an older step, so that the job repeats this one: midstream rewind CHECKPOINT STEP",
+        remedy="go back to an older step, so that the job repeats this step: midstream rewind CHECKPOINT STEP",
     )
 
 
@@ -254,13 +252,13 @@ def _in_the_way(storage: Storage, step: int) -> SinkError:
     return SinkError(
         f"the results of step {step} cannot be put in place: another file has their name",
         place=storage.place(_folder(step)),
-        remedy="find out which program wrote the other file, and move it away",
+        remedy="find out which program wrote the other file, and move the file away",
     )
 
 
 def _of_another_time_line(storage: Storage, step: int) -> SinkError:
     return SinkError(
-        f"step {step} is there already, and belongs to another time line than this job's",
+        f"the folder already has step {step}, of another time line than this job's",
         place=storage.place(_folder(step)),
         remedy="move the folder away, or give the query a sink of its own",
     )

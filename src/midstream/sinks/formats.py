@@ -52,7 +52,8 @@ def check_types(columns: pa.Schema, format: str, place: str) -> None:
         raise SinkError(
             f"{format} files cannot have columns of these types: {', '.join(unlike)}",
             place=place,
-            remedy='leave them out of SELECT, or cast them; a sink of files with format = "json" takes every type',
+            remedy="leave these columns out of SELECT, or cast them; "
+            'a sink of files with format = "json" takes every type',
         )
 
 
@@ -295,5 +296,5 @@ def parquet_rows(data: pa.Buffer | bytes, place: str) -> pa.Table:
     except (pa.ArrowException, OSError) as error:
         raise SinkError(
             "the file is damaged: it cannot be read as Parquet", place=place,
-            remedy="restore it from a backup, or move it away: its rows are missing then",
+            remedy="restore the file from a backup, or move it away, which loses its rows",
         ) from error  # fmt: skip

@@ -22,7 +22,7 @@ class FunctionSink(Sink):
     function: SinkFunction
 
     def to_json(self) -> dict[str, Any]:
-        """Return the function's name, which is all that a manifest can have of it."""
+        """Return the function's name, because a manifest cannot contain the function."""
         name = getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
         return {"function": f"{getattr(self.function, '__module__', '')}.{name}"}
 

@@ -36,8 +36,8 @@ class IcebergSink(Sink):
     """Rows appended to a table of a catalog, which the sink creates with the results' columns if it does not exist.
 
     `catalog` is the name of a catalog that `~/.pyiceberg.yaml` or the environment (`PYICEBERG_CATALOG__DEFAULT__URI`)
-    describes, with its credentials. `table` is `namespace.table` in it. A job that goes back restores the table's
-    snapshot of that step, if no other writer has written since.
+    describes, with its credentials. `table` is `namespace.table` in this catalog. A job that goes back to a step
+    restores the table's snapshot of this step, if no other writer has written since.
 
     >>> IcebergSink("sales.pairs").to_json()
     {'type': 'iceberg', 'table': 'sales.pairs', 'catalog': 'default'}
@@ -60,7 +60,7 @@ class IcebergSink(Sink):
             self._catalog().create_namespace_if_not_exists(self.table.rpartition(".")[0])
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise `SinkError` if the table exists with columns of other names, or types that do not fit results."""
+        """Raise `SinkError` if the table exists with other column names, or types that do not fit the results."""
         with self._failing():
             if (table := self._loaded()) is not None:
                 self._check_columns(table, lake_schema(columns))
@@ -85,13 +85,13 @@ class IcebergSink(Sink):
                 transaction.set_properties({_note(staged.name): json.dumps(vars(staged.stamp))})
 
     def newest(self, name: str) -> Stamp | None:
-        """Read the newest step from the property of the table."""
+        """Read the newest step from a property of the table."""
         with self._failing():
             table = self._loaded()
             return None if table is None else self._newest(table, name)
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise `SinkError` if others wrote since, or if the snapshots of that time have expired."""
+        """Raise `SinkError` if another writer wrote after the step, or if the step's snapshot has expired."""
         with self._failing():
             if (table := self._loaded()) is not None:
                 self._back(table, name, step, given_up)
@@ -99,7 +99,7 @@ class IcebergSink(Sink):
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Restore the table to the snapshot before the first later step.
 
-        Raises if others wrote since, or if the snapshots of that time have expired.
+        Raises if another writer wrote after the step, or if the step's snapshot has expired.
         """
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.table.update.snapshot import ManageSnapshots

@@ -47,11 +47,11 @@ _PIECE = 10_000
 class KafkaSink(Sink):
     """Rows as messages of an existing topic, with the values of the `key` columns as keys.
 
-    A `value` is a JSON object, or "avro": a record with the number of its schema in the registry that the environment
-    names. A key of one column is a string, and a key of several columns is a JSON object. With `tombstones`, a row that
-    leaves a change log becomes a message without a value. Only one query writes a topic. The option
-    `transactional_id` names the sink's transactions and the consumer group that records steps; the default is
-    `midstream.TOPIC`. Logins and TLS come from the environment.
+    `value` is "json", for JSON objects, or "avro", for records with the number of a schema in the registry that the
+    environment names. A key of one column is a string, and a key of several columns is a JSON object. With
+    `tombstones`, a row that leaves a change log becomes a message without a value. Only one query may write a topic.
+    The option `transactional_id` names the sink's transactions and the consumer group that records steps; the default
+    is `midstream.TOPIC`. The settings of logins and TLS come from the environment.
 
     >>> KafkaSink.of({"topic": "paid", "servers": "broker:9092", "key": "id"}).to_json()["key"]
     ['id']
@@ -69,7 +69,7 @@ class KafkaSink(Sink):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Make the sink of these options."""
+        """Make the sink from its options."""
         key = options.get("key", ())
         return super().of({**options, "key": (key,) if isinstance(key, str) else tuple(key)})
 
@@ -78,12 +78,14 @@ class KafkaSink(Sink):
             raise SinkError(f"{self.topic!r} names no topic", place="sink", remedy='write topic = "paid"')
         if self.value not in _VALUES:
             remedy = f"use one of: {', '.join(_VALUES)}"
-            raise SinkError(f"there are no values of {self.value!r}", place=self.target, remedy=remedy)
+            raise SinkError(f"messages cannot have values of {self.value!r}", place=self.target, remedy=remedy)
         if self.tombstones and not self.key:
-            raise SinkError("tombstones need a key", place=self.target, remedy='name its columns: key = ["id"]')
+            raise SinkError(
+                "tombstones need a key", place=self.target, remedy='name the columns of the key: key = ["id"]'
+            )
 
     def to_json(self) -> dict[str, Any]:
-        """The sink as manifests carry it; nothing in it is secret."""
+        """Return the sink's name and options, which contain no secret."""
         return {**super().to_json(), "key": list(self.key)}
 
     @property
@@ -96,7 +98,7 @@ class KafkaSink(Sink):
         return replace(super().staging(scratch), format=formats.ARROW)
 
     def open(self) -> None:
-        """Check that the topic exists. Only the first step fences other writers."""
+        """Check that the topic exists; only the first step fences other writers."""
         with failures(self.target, SinkError):
             topics = self._clients.reader.list_topics(self.topic, timeout=ANSWER).topics
         error = topics[self.topic].error
@@ -112,15 +114,13 @@ class KafkaSink(Sink):
             self.check_columns(columns)
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise if the results lack a column of the key or the sign for tombstones, or if the registry refuses their
-        schema.
-        """
+        """Raise if the results lack a key column or the column for tombstones, or the registry refuses them."""
         needed = [*self.key, *([SIGN] if self.tombstones else [])]
         if missing := [name for name in needed if name not in columns.names]:
             raise SinkError(
                 f"the results have no column {missing[0]!r}",
                 place=self.target,
-                remedy=f"select it, or use columns of the results for the key: {', '.join(columns.names)}",
+                remedy=f"select the column, or use columns of the results for the key: {', '.join(columns.names)}",
             )
         if self.value == "avro":
             self._clients.registry().check_takes(self.topic, avro_schema(columns, self.topic, self.target))
@@ -128,8 +128,8 @@ class KafkaSink(Sink):
     def write(self, staged: StagedStep) -> None:
         """Send the rows and record the step in one transaction; do nothing if the step is already recorded.
 
-        The first call in a process, and the first after a failure, fences other producers of the same transactional id
-        and ends their transactions. So the record cannot change until this call has ended.
+        The first call in a process or after a failure fences other producers of the transactional id, and ends their
+        transactions. So no other producer can change the record during this call.
         """
         rows, clients = staged.table(), self._clients
         try:
@@ -160,9 +160,9 @@ class KafkaSink(Sink):
         newest = self.newest(name)
         if newest is not None and newest.step > step and given_up(newest):
             raise SinkError(
-                f"the messages of steps after {step} cannot be taken back, and the topic has those of {newest.step}",
+                f"the topic has messages up to step {newest.step}, and messages after step {step} cannot be taken back",
                 place=self.target,
-                remedy="go back no further; or begin a job on a new topic",
+                remedy=f"go back only to step {newest.step}, or begin a job on a new topic",
             )
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:

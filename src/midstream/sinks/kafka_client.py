@@ -59,7 +59,7 @@ def client_settings(given: Mapping[str, str], place: str) -> dict[str, Any]:
         raise InputError(
             f"a login is set in the environment, but not for the servers {given.get(SERVERS)!r}",
             place=place,
-            remedy=f"set {PREFIX}BOOTSTRAP_SERVERS to the servers that may get it",
+            remedy=f"set {PREFIX}BOOTSTRAP_SERVERS to the servers that may get the login",
         )
     found: dict[str, Any] = {**own, **given}
     if not found.get(SERVERS):

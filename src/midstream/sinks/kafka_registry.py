@@ -51,7 +51,7 @@ class Registry:
             raise InputError(
                 "no setting says where the schema registry is",
                 place=place,
-                remedy=f"set {REGISTRY} in the environment, such as https://registry:8081",
+                remedy=f"set {REGISTRY} in the environment to a URL such as https://registry:8081",
             )
         return Registry(url, os.environ.get(f"{REGISTRY}_AUTH", ""), place, silent)
 
@@ -85,13 +85,13 @@ class Registry:
     def check_takes(self, topic: str, schema: str) -> None:
         """Raise where the registry would refuse a schema of the values of a topic."""
         if not self.takes(topic, schema):
-            raise self._refused(topic, "it does not fit the newest one")
+            raise self._refused(topic, "it does not fit the newest schema")
 
     def _refused(self, topic: str, why: str) -> SinkError:
         return WriteError(
             f"the schema registry refuses the schema of the values of {topic}: {why}",
             place=self._place,
-            remedy="keep the columns and types that its schema has, or change its compatibility there",
+            remedy="keep the columns and types of the registered schema, or change the compatibility in the registry",
         )
 
     def _ask(self, path: str, schema: str | None = None) -> Mapping[str, Any] | None:
@@ -155,7 +155,7 @@ def _record(fields: Any, name: str, place: str) -> dict[str, Any]:
             raise SinkError(
                 f"a field of Avro cannot be called {field.name!r}",
                 place=place,
-                remedy=f"name it by AS, such as {re.sub(r'[^A-Za-z0-9_]|^(?=[0-9])', '_', field.name)}",
+                remedy=f"rename the column with AS, such as {re.sub(r'[^A-Za-z0-9_]|^(?=[0-9])', '_', field.name)}",
             )
         kind = _avro_type(field.type, f"{name}_{field.name}", place)
         found.append({"name": field.name, "type": ["null", kind], "default": None})

@@ -131,8 +131,7 @@ def going_back(history: Iterable[TableVersion], step: int, place: str, *, lost: 
                 f"the table cannot go back to step {step}: its version {foreign.id} belongs to another query, and is "
                 f"newer than the version that step {version.stamp.step} wrote",
                 place=place,
-                remedy="take the rows of later steps out by hand, or give each query a table of its own and restore "
-                "this one",
+                remedy="delete the rows of later steps by hand, or restore the table and give each query its own table",
             )
         else:
             first = version

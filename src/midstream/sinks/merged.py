@@ -85,7 +85,7 @@ class MergedResults:
 
     @property
     def current(self) -> str:
-        """Return the folder of the files, for readers that do not read lists.
+        """Return a folder of the newest files, for readers that do not read lists.
 
         On an object store there are no links, so the folder has the files of all lists.
         """
@@ -111,7 +111,7 @@ class MergedResults:
         return name
 
     def add(self, number: int, parts: Iterable[MergedPart]) -> bool:
-        """Make these parts the newest list; return False if another list of this number came first."""
+        """Publish these parts as the newest list; return False if another list of this number came first."""
         found = MergedList(number, tuple(parts))
         if not self.storage.create(_entry(number), found.to_json()):
             return False
@@ -121,9 +121,9 @@ class MergedResults:
         return True
 
     def forget_after(self, step: int, given_up: Callable[[Stamp], bool]) -> None:
-        """Drop each part that has rows of a later step whose stamp is `given_up`.
+        """Drop each part that has rows of a later step whose stamp `given_up` accepts.
 
-        A later merge reads the other steps of such a part again, from the steps' own folders.
+        A later merge reads the other steps of this part again, from the steps' own folders.
         """
         while True:
             newest = self.newest()

@@ -64,11 +64,11 @@ def check_dsn(dsn: str) -> Mapping[str, str]:
         raise holds_a_password()
     refused = sorted(given.keys() - SETTINGS)
     if refused:
-        raise _refused(f"a dsn may not say {refused[0]}")
+        raise _refused(f"a dsn must not contain {refused[0]}")
     if ":" in given.get("sslkey", ""):  # OpenSSL would load the engine, which may be any library.
-        raise _refused("the sslkey of a dsn may not name an engine")
+        raise _refused("the sslkey of a dsn must not name an engine")
     if {"service", "host"} <= given.keys():
-        raise _refused("a dsn may not send the password of a service to another host")
+        raise _refused("a dsn must not send the password of a service to another host")
     return given
 
 
@@ -93,8 +93,9 @@ def check_password_goes_to(given: Mapping[str, str], environment: Mapping[str, s
                 raise SinkError(
                     f"PGPASSWORD is not sent to the {what} {one}, which the environment does not name",
                     place=place,
-                    remedy=f"if you trust it with that password, set {variable}={one} too; or use ~/.pgpass or a "
-                    "service file, where a password has a server",
+                    remedy=f"if you trust the {what} with this password, also set {variable}={one}; or use "
+                    f"~/.pgpass or a "
+                    "service file, which bind a password to a server",
                 )
 
 
@@ -103,7 +104,7 @@ def holds_a_password() -> SinkError:
     return SinkError(
         "a sink must not contain a password: the checkpoint would keep it",
         place="sink",
-        remedy="leave it out; set PGPASSWORD and PGHOST, or use ~/.pgpass or a service file",
+        remedy="leave the password out; set PGPASSWORD and PGHOST, or use ~/.pgpass or a service file",
     )
 
 
@@ -113,7 +114,7 @@ def _no_dsn() -> SinkError:
 
 
 def _refused(what: str) -> SinkError:
-    return SinkError(what, place="sink", remedy="leave it out, and set it in a service file or libpq's environment")
+    return SinkError(what, place="sink", remedy="set this in a service file or in libpq's environment instead")
 
 
 ROWS_AT_ONCE = 65_536
@@ -160,7 +161,7 @@ def column_type(field: pa.Field) -> str:
     raise SinkError(
         f"PostgreSQL has no type for column {field.name!r} of type {kind}",
         place="sink",
-        remedy="leave the column out of the query, or CAST it",
+        remedy="leave the column out of the query, or CAST the column",
     )
 
 
@@ -235,10 +236,11 @@ _LATER = "DELETE FROM {} WHERE target = %s AND query = %s AND step > %s RETURNIN
 class PostgresqlSink(Sink):
     """Rows appended to a table, which the sink creates with the results' columns if it does not exist.
 
-    `dsn` is a connection string (`service=warehouse`, `host=db dbname=sales user=etl`, a `postgresql://` URL) of
-    `SETTINGS` and without a password. libpq takes the password from a service file, from `~/.pgpass`, or from
-    `PGPASSWORD` for the server that `PGHOST` and `PGPORT` name. libpq's other environment variables give the settings
-    that `dsn` leaves out. Without `step_column` the table has only the results' columns, and a job cannot go back.
+    `dsn` is a connection string: `service=warehouse`, `host=db dbname=sales user=etl`, or a `postgresql://` URL. It may
+    contain the settings in `SETTINGS`, but no password. libpq takes the password from a service file, from `~/.pgpass`,
+    or from `PGPASSWORD` for the server that `PGHOST` and `PGPORT` name. libpq's other environment variables give the
+    settings that `dsn` leaves out. Without `step_column` the table has only the results' columns, and a job cannot go
+    back.
 
     >>> PostgresqlSink("sales.pairs", "service=warehouse").to_json()
     {'type': 'postgresql', 'table': 'sales.pairs', 'dsn': 'service=warehouse', 'step_column': True}
@@ -252,7 +254,7 @@ class PostgresqlSink(Sink):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Make the sink of these options; raises if they contain a password."""
+        """Make the sink from its options; raises if they contain a password."""
         if any(secret in options for secret in SECRETS):
             raise holds_a_password()
         return super().of(options)
@@ -269,7 +271,7 @@ class PostgresqlSink(Sink):
                 self._check_step_column(connection)
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise `SinkError` if a table lacks a column, has one of another kind, or needs a value that results lack."""
+        """Raise `SinkError` if the table lacks a column or has another type, or needs a value that the results lack."""
         with self._transaction() as connection:
             if self._is_there(connection):
                 given = {field.name: column_type(field) for field in columns}
@@ -303,14 +305,14 @@ class PostgresqlSink(Sink):
             return self._newest(connection, name) if self._has_steps(connection) else None
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Take the steps back in a transaction, roll it back, and raise its error if there is one."""
+        """Raise the error that `forget_after` would raise: run it in a transaction, and roll back."""
         with self._transaction() as connection, connection.transaction(force_rollback=True):
             self._forget_after(connection, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Delete the rows and the records of later steps in one transaction.
 
-        Raises `SinkError` if the table does not show which rows those steps wrote.
+        Raises `SinkError` if the table does not show which rows the later steps wrote.
         """
         with self._transaction() as connection:
             self._forget_after(connection, name, step, given_up)
@@ -366,7 +368,7 @@ class PostgresqlSink(Sink):
 
     def _cannot_take_back(self, step: int, why: str) -> SinkError:
         return SinkError(
-            f"what steps after {step} wrote cannot be taken back: {why}",
+            f"the rows of steps after {step} cannot be taken back: {why}",
             place=self._place,
             remedy=f"restore the table and {STEPS} as they were after step {step}, or start with the newest manifest",
         )

@@ -40,7 +40,7 @@ def _spark_type(field: pa.Field, place: str) -> T.DataType:
         raise InputError(
             f"column {field.name!r} of type {field.type} cannot be used on Spark",
             place=place,
-            remedy="declare it with a type that Spark has, such as BIGINT, DECIMAL(20, 0) or STRING",
+            remedy="declare the column with a type of Spark, such as BIGINT, DECIMAL(20, 0) or STRING",
         )
     return found
 

@@ -138,7 +138,7 @@ class Driver:
             return
         if number != self.manifest.step + 1:
             raise CheckpointError(
-                f"Spark is at batch {number}, the newest manifest is of step {self.manifest.step}",
+                f"Spark is at batch {number}, but the newest manifest is of step {self.manifest.step}",
                 place=self.folders.root,
                 remedy="restore the lost folder, or begin with another checkpoint",
             )

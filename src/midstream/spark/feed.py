@@ -95,9 +95,9 @@ class Feed:
         names = tuple(names)
         if missing := [name for name in names if name not in known]:
             raise CheckpointError(
-                f"stream {missing[0]!r} was added to the job, and this program does not declare it",
+                f"stream {missing[0]!r} was added to the job, but this program does not declare the stream",
                 place=self.log.folder,
-                remedy=f"declare it: job.stream({missing[0]!r}, ...)",
+                remedy=f"declare the stream: job.stream({missing[0]!r}, ...)",
             )
         return replace(self, streams=tuple(known[name] for name in names))
 

@@ -55,25 +55,26 @@ from midstream.units.user_operators import check_operator
 class Job:
     """Continuous queries over Spark's streams.
 
-    Everything that the job knows is in `checkpoint`, a folder that every machine of the cluster can reach under this
-    path. It may also be the URL of an object store (`s3://`, `gs://`, `abfs://`). A job on a checkpoint continues where
-    the last job stopped, also with other plans, lanes or queries. `lanes` is the number of partitions of the state. The
-    default is as many as Spark runs tasks at once. `sharing` says how queries of equal joins share their
-    work: `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query states of its own.
+    `checkpoint` has the whole state of the job. It is a folder that every machine of the cluster reaches under this
+    path, or the URL of an object store (`s3://`, `gs://`, `abfs://`). A job on a checkpoint continues where the last
+    job stopped, even with other plans, lanes or queries. `lanes` is the number of partitions of the state. The default
+    is the number of tasks that Spark runs at once. `sharing` names the way in which queries of equal joins share work:
+    `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query states of its own.
 
-    The job publishes a step once its files would survive a loss of power. Without `durable` each step costs some
-    milliseconds less. But a loss of power may then lose the last seconds, and a sink may lose or double rows.
+    The job publishes a step once its files would survive a power failure. Without `durable` each step takes some
+    milliseconds less. But a power failure may then lose the last seconds, and a sink may lose or double rows.
 
-    If a step fails for a reason outside, such as a full disk or a silent store, the job repeats it for `patience`, and
-    then ends with the error. `patience` is a duration such as "1 hour", or microseconds.
+    If a step fails for a reason outside the job, such as a full disk, the job repeats the step for the duration
+    `patience`, and then ends with the error. `patience` is a string such as "1 hour", or microseconds.
 
-    `memory`, such as "4 GB", limits each Python process that joins, mapped files not counted. A step fails with an
-    `InputError` if one of its tasks would need more. A worker keeps chunks of at most half of the limit.
+    `memory`, such as "4 GB", limits the memory of each Python process that joins, without mapped files. A step fails
+    with an `InputError` if one of its tasks needs more memory. A worker keeps chunks of at most half of the limit.
 
-    Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark they missed. Rows that cannot
-    be read as declared go to `dead_letters/<stream>`, with the reason. Both are Parquet files, a folder a step, with
-    the columns that some query reads. Dead letters also have all columns that arrived in another type than declared.
-    Rows that a query cannot evaluate go to `rejected/<query>`, with the columns that it reads and the reason.
+    Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark that they missed. Rows that
+    cannot be read as declared go to `dead_letters/<stream>`, with the reason. Both outputs are Parquet files, with a
+    folder for each step and the columns that queries read. Dead letters also have all columns that arrived in another
+    type than declared. Rows that a query cannot evaluate go to `rejected/<query>`, with the columns that it reads and
+    the reason.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Job:
             raise InputError(
                 "the job needs a classic Spark session",
                 place="Job",
-                remedy="build one without a remote, or use midstream.spark.session.local_session()",
+                remedy="build a session without a remote, or use midstream.spark.session.local_session()",
             )
         if lanes is not None:
             check_lanes(lanes)
@@ -120,19 +121,20 @@ class Job:
         max_ahead: str | int | None = None,
         dead_letters: Sink | Mapping[str, Any] | None = None,
     ) -> Job:
-        """Declare a stream over any streaming DataFrame; durations are text or microseconds.
+        """Declare a stream over any streaming DataFrame; durations are strings or microseconds.
 
-        `timestamp` names the column of event time. A row may come `lateness` behind the newest one of its stream; later
-        rows go to the late output. A stream without rows for `idle_timeout` of event time does not delay other streams.
+        `timestamp` names the column of event time. A row may be up to `lateness` older than the newest row of its
+        stream; even older rows go to the late output. A stream without rows for `idle_timeout` of event time does not
+        delay other streams.
         `schema`, an Arrow schema or SQL DDL text, declares other types than those of the DataFrame, such as BIGINT for
         a column of strings. A row with a value that cannot be read as declared is a dead letter. Without `schema` the
-        types are those of the DataFrame. An integer timestamp has a `unit`: it counts "s", "ms", "us" or "ns" since
-        1970. A row that is more than `max_ahead` ahead of all rows of the steps before it is a dead letter. The sink
-        `dead_letters` gets the dead letters, which the checkpoint has too.
+        types are those of the DataFrame. An integer timestamp needs a `unit`: "s", "ms", "us" or "ns" since 1970. A
+        row is a dead letter if it is more than `max_ahead` ahead of all rows of earlier steps. The sink `dead_letters`
+        gets a copy of the dead letters in the checkpoint.
         """
         declared = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit, max_ahead)
         if name in self._streams:
-            raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
+            raise InputError(f"there is already a stream {name!r}", place=f"stream {name}", remedy="use another name")
         refuse_taken_name("stream", name, self._names)
         self._streams[name] = declared
         if dead_letters is not None:
@@ -140,16 +142,16 @@ class Job:
         return self
 
     def table(self, name: str, rows: DataFrame | Rows) -> Job:
-        """Declare a static table of a DataFrame that does not stream, or of any rows; the driver has them in memory.
+        """Declare a static table of a batch DataFrame or other rows, which the driver keeps in memory.
 
-        Declare the table before the queries that read it. A query names the table in FROM, like a stream. Each row of a
-        stream meets the version that is current in the step in which the row arrives; `Run.table` replaces it. A job
-        that starts again keeps the table's rows, unless you declare other rows than at its last start.
+        Declare the table before the queries that read it. A query names the table in FROM, like a stream. A row of a
+        stream joins the version that is current when its step runs. `Run.table` makes a new version. A job that starts
+        again keeps the table's rows, unless you declare other rows than at its last start.
         """
         refuse_taken_name("table", name, self._names)
         found = static_rows(name, rows_of_frame(rows, f"table {name}"))
         if found is None:
-            raise InputError(f"table {name!r} has no columns", place=f"table {name}", remedy="give it one row")
+            raise InputError(f"table {name!r} has no columns", place=f"table {name}", remedy="give the table a row")
         self._tables[name] = found
         return self
 
@@ -175,7 +177,7 @@ class Job:
         `operator`, such as `package.module:Class`, names a `UserOperator` that runs on top of the query. midstream
         makes it with `operator_options`. Every worker must be able to import the module. A `spread`
         such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on `nodes` nodes. With
-        `nodes="auto"` the cost model chooses their number.
+        `nodes="auto"` the cost model chooses the number of nodes.
         """
         above, over = operator_options or {}, spread_options or {}
         return self._declare(AddQuery(name, sql, plan, None, operator, above, history, spread, nodes, over), sink)
@@ -188,7 +190,7 @@ class Job:
         name, plan = asked.query, asked.plan
         meant = self._folders.sink(name, sink)
         if name in self._queries:
-            raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
+            raise QueryError(f"there is already a query {name!r}", place=f"query {name}", remedy="use another name")
         tables = {table: unread(table, rows.schema) for table, rows in self._tables.items()}
         added = asked.like(sink=meant.to_json()).allowed()
         manifest = streams_for(added.without_operator(), self._schemas(), self._queries, SPARK, tables)
@@ -208,8 +210,8 @@ class Job:
     ) -> Job:
         """Set what the optimizer may do with a query, or with all queries that have no settings of their own.
 
-        `settings` are those of `Run.optimize`, and the policy's own options are in a mapping `options`. A query without
-        a mode has the mode of the job, which is `suggest` unless you set another.
+        `settings` are the settings of `Run.optimize`; a mapping `options` has the options of the policy. A query
+        without a mode has the mode of the job, which is `suggest` unless you set another.
         """
         place = f"query {query}" if query else "optimize"
         mode = mode or self._optimizer.get("", OptimizerSettings()).mode
@@ -218,31 +220,36 @@ class Job:
         )
 
     def declare_optimizer(self, query: str, settings: OptimizerSettings) -> Job:
-        """Set the optimizer's settings of a query; an empty `query` means all queries that have none of their own."""
+        """Set the optimizer's settings of a query; an empty `query` means all queries without settings of their own."""
         if query and query not in self._queries:
-            known = ", ".join(self._queries) or "none is declared"
-            raise QueryError(f"there is no query {query!r}", place="optimize", remedy=f"declare it before: {known}")
+            known = ", ".join(self._queries) or "none"
+            raise QueryError(
+                f"there is no query {query!r}",
+                place="optimize",
+                remedy=f"declare the query first; the declared queries are: {known}",
+            )
         self._optimizer[query] = settings
         return self
 
     def start(self, trigger: Mapping[str, Any] | None = None, *, take_over: bool = False) -> Run:
-        """Start the job; `trigger` is Spark's, such as `{"processingTime": "1 second"}` or `{"availableNow": True}`.
+        """Start the job; `trigger` is a trigger of Spark, such as `{"processingTime": "1 second"}` or `{"availableNow":
+        True}`.
 
         The job becomes the one writer of its checkpoint. If another process is the writer and may still run, the call
         raises a `HeldCheckpointError`. With `take_over` the other process ends with its next step at the latest, and
-        changes nothing more. Raises a `CheckpointError` if the checkpoint is damaged, of another job, or behind one of
-        its sinks.
+        changes nothing more. Raises a `CheckpointError` if the checkpoint is damaged, belongs to another job, or is
+        behind one of its sinks.
         """
         if not self._streams:
             raise InputError(
-                "the job has no stream", place="Job", remedy="declare one with job.stream(name, df, timestamp=)"
+                "the job has no stream", place="Job", remedy="declare a stream with job.stream(name, df, timestamp=)"
             )
         folders = self._folders
         newest = folders.manifests.latest()
         refuse_other_host(newest, SPARK, folders.root)
         if newest is None and not folders.is_remote and has_run(folders.spark):
             raise CheckpointError(
-                "Spark has run here but there is no manifest",
+                "the checkpoint has a log of Spark, but no manifest",
                 place=folders.root,
                 remedy="restore the folder `manifests`, or use a new checkpoint",
             )

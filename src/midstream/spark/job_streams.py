@@ -189,7 +189,7 @@ def job_stream(
         raise InputError(
             f"stream {name!r} is not a streaming DataFrame",
             place=f"stream {name}",
-            remedy="read it with spark.readStream",
+            remedy="read the stream with spark.readStream",
         )
     if files is not None:
         schema = StreamSchema(name, files.source.columns, timestamp, lateness, idle_timeout, unit, max_ahead=max_ahead)
@@ -315,7 +315,7 @@ def _spark_type(schema: StreamSchema, field: pa.Field) -> T.DataType:
         raise InputError(
             f"column {field.name!r} of type {field.type} cannot be used on Spark",
             place=f"stream {schema.name}",
-            remedy="declare it with a type that Spark has",
+            remedy="declare the column with a type of Spark",
         ) from error
 
 
@@ -327,6 +327,6 @@ def rows_of_frame(rows: Any, place: str) -> Any:
         raise InputError(
             "a streaming DataFrame has no end, but a static table needs all its rows",
             place=place,
-            remedy="declare it as a stream, or read it by spark.read",
+            remedy="declare a stream, or read the table with spark.read",
         )
     return rows.toArrow()

@@ -58,10 +58,10 @@ def results_stream(
 ) -> DataFrame:
     """Read the results of a query of another job, running or not, as a streaming DataFrame.
 
-    `checkpoint` is the checkpoint of that job, which must have done a step. `options` are those of Spark's file source;
-    on an object store the only option is `maxFilesPerTrigger`. A job that goes back repeats steps, and their results
-    come a second time: rewind the jobs that read them as well. If the results are on an object store, the reading
-    job ends with an error, and does not read the repeated results.
+    `checkpoint` is the checkpoint of that job, which must have finished a step. `options` are those of Spark's file
+    source; on an object store the only option is `maxFilesPerTrigger`. A job that goes back repeats steps, and their
+    results come a second time. Then also rewind the jobs that read these results. If the results are on an object
+    store, the reading job ends with an error, and does not read the repeated results.
     """
     folder = located(checkpoint)
     found = Checkpoint.open(folder)
@@ -108,9 +108,9 @@ def _from_store(
 ) -> DataFrame:
     if unknown := sorted(set(options) - {FILES_A_STEP}):
         raise QueryError(
-            f"results on an object store are not read by the option {unknown[0]!r}",
+            f"results on an object store cannot be read with the option {unknown[0]!r}",
             place=f"query {query}",
-            remedy=f"use {FILES_A_STEP}, or none",
+            remedy=f"use {FILES_A_STEP}, or no option",
         )
     ship(spark.sparkContext)
     spark.dataSource.register(ResultsDataSource)

@@ -109,7 +109,7 @@ class Run(Controls[int], TableControl[int], Reported, ShowsDashboard):
         Declare the stream in the program too, before you start the job again.
         """
         if name in self._driver.manifest.streams:
-            raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
+            raise InputError(f"there is already a stream {name!r}", place=f"stream {name}", remedy="use another name")
         added = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit, max_ahead)
         before, outputs = self._feed, self._driver.outputs
         sinks = outputs.dead_letters

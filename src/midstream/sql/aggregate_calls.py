@@ -74,7 +74,7 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
     function = node.args.get("function") or FUNCTIONS.get(type(node))
     if function is None:
         if condition is not None:
-            raise LanguageError(f"{node.key.upper()} takes no FILTER", remedy=f"use {KNOWN} before FILTER")
+            raise LanguageError(f"{node.key.upper()} cannot have a FILTER", remedy=f"use FILTER with {KNOWN}")
         return None
     share: float | None = None
     if function in _QUANTILES:
@@ -90,14 +90,14 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
         if function not in LISTS | FIRSTS or value is None:
             raise LanguageError(
                 f"{function.upper()} cannot have IGNORE NULLS",
-                remedy="leave it out: the function ignores NULLs",
+                remedy="leave IGNORE NULLS out: the function ignores NULLs",
             )
         condition = _both(condition, called("not", called("is_null", value)))
     if by is not None and family(by.type) in ("other", "null"):
-        raise LanguageError(f"values of type {name(by.type)} have no order", remedy="order by a plain value")
+        raise LanguageError(f"values of type {name(by.type)} have no order", remedy="order by a value of a plain type")
     if distinct and by is not None and value is not None and by.text() != value.text():
         raise LanguageError(
-            "a DISTINCT list cannot be in another order than its own", remedy="order it by the values themselves"
+            "a list with DISTINCT can be ordered only by its own values", remedy="order it by the values themselves"
         )
     distinct |= function == "collect_set"
     separator = _separator(node) if function == "string_agg" else None
@@ -116,8 +116,8 @@ def _in_order(function: str, node: exp.Expr, inner: Binder) -> tuple[exp.Expr | 
     first, *more = argument.expressions
     if more or first.args.get("nulls_first"):
         raise LanguageError(
-            f"{function.upper()} can order by one value only, without NULLS FIRST",
-            remedy="order it by one value",
+            f"{function.upper()} can have one value in ORDER BY, and no NULLS FIRST",
+            remedy="order by one value, without NULLS FIRST",
         )
     return argument.this, plain(inner.bind(first.this)), bool(first.args.get("desc"))
 
@@ -138,7 +138,7 @@ def _distinct(function: str, argument: exp.Expr | None) -> tuple[exp.Expr | None
         return argument, False
     if function not in _DISTINCT or len(argument.expressions) != 1:
         raise LanguageError(
-            "this call cannot have DISTINCT", remedy="use it in COUNT(DISTINCT x), or in a list of one value"
+            "this call cannot have DISTINCT", remedy="use DISTINCT with one argument, in COUNT(DISTINCT x) or in a list"
         )
     return argument.expressions[0], True
 
@@ -148,7 +148,7 @@ def _separator(node: exp.Expr) -> str:
     if given is None:
         return ","
     if not isinstance(given, exp.Literal) or not given.is_string:
-        raise LanguageError("the separator is not a constant", remedy="write STRING_AGG(x, ', ')")
+        raise LanguageError("the separator of STRING_AGG must be a constant string", remedy="write STRING_AGG(x, ', ')")
     return str(given.name)
 
 
@@ -196,25 +196,31 @@ def result_type(call: AggregateCall) -> pa.DataType:
     """
     if call.argument is None or call.function == "count":
         if call.distinct and call.argument is not None and family(call.argument.type) == "other":
-            raise LanguageError(f"values of type {name(call.argument.type)} do not compare", remedy="count plain types")
+            raise LanguageError(
+                f"values of type {name(call.argument.type)} cannot be compared", remedy="count values of a plain type"
+            )
         return INT64
     type = call.argument.type
     kind = family(type)
     if call.function in LISTS:
         if kind in ("other", "null"):
-            raise LanguageError(f"a list cannot have values of type {name(type)}", remedy="list plain values")
+            raise LanguageError(f"a list cannot have values of type {name(type)}", remedy="list values of a plain type")
         if call.function == "string_agg" and kind != "text":
             raise LanguageError(
-                f"STRING_AGG cannot take a {name(type)}", remedy="cast it: STRING_AGG(CAST(x AS VARCHAR), ',')"
+                f"STRING_AGG cannot take a {name(type)}", remedy="cast the value: STRING_AGG(CAST(x AS VARCHAR), ',')"
             )
         return TEXT if call.function == "string_agg" else pa.list_(type)
     if call.function in BY_ANOTHER | FIRSTS:
         if kind in ("other", "null"):
-            raise LanguageError(f"{call.function.upper()} cannot take a {name(type)}", remedy="use plain values")
+            raise LanguageError(
+                f"{call.function.upper()} cannot take a {name(type)}", remedy="use values of a plain type"
+            )
         return type
     if call.function in ("min", "max"):
         if kind in ("other", "null"):
-            raise LanguageError(f"{call.function.upper()} cannot take a {name(type)}", remedy="use values that compare")
+            raise LanguageError(
+                f"{call.function.upper()} cannot take a {name(type)}", remedy="use values of a plain type"
+            )
         return type
     if call.function == "quantile_disc" and kind not in ("other", "null"):
         return type

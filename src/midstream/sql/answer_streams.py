@@ -71,7 +71,7 @@ def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mappin
         if _types(other, place, time) != types:
             operation = (operation_of(name) or name).upper()
             raise LanguageError(
-                f"the SELECTs of {operation} have columns of other types: {_told(first)} and {_told(other)}",
+                f"the SELECTs of {operation} have columns of different types: {_told(first)} and {_told(other)}",
                 place=other.place,
                 remedy="cast them to equal types",
             )

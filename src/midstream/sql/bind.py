@@ -62,7 +62,7 @@ def _of_a_clock(node: exp.Expr) -> LanguageError:
     return LanguageError(
         f"{node.sql('duckdb')} reads a clock, so the same rows would give a different answer each time",
         remedy="use the times of the rows. Write A [RANGE 1 DAY] for the rows of the last day, or A.ts - B.ts <= "
-        "INTERVAL 1 DAY for two near rows. Write EVERY 1 MINUTE for an answer each minute",
+        "INTERVAL 1 DAY for rows less than a day apart. Write EVERY 1 MINUTE to get an answer each minute",
     )
 
 
@@ -76,7 +76,7 @@ def _as_uuid(constant: Literal) -> Literal:
     found = uuids_of(scalar(constant)).as_py()
     if found is None:
         raise LanguageError(
-            f"{constant.value!r} is not a UUID", remedy="write one such as 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"
+            f"{constant.value!r} is not a UUID", remedy="write a UUID such as 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"
         )
     return Literal(constant.type, found)
 
@@ -109,7 +109,7 @@ class Binder:
             raise LanguageError(
                 f"a condition cannot have the type {name(condition.type)}",
                 place=place_of(self.text, node),
-                remedy="compare it with something",
+                remedy="write a comparison, such as x > 0",
             )
         return cast(condition, BOOLEAN)
 
@@ -141,7 +141,7 @@ class Binder:
             if found is not None and found.depth > MOST_DEPTH:
                 raise LanguageError(
                     f"functions and operators are nested {found.depth} deep, and the limit is {MOST_DEPTH}",
-                    remedy="let a query compute a part, and read its answers",
+                    remedy="let another query compute a part, and read the answers of that query",
                 )
             return found
         except LanguageError as error:
@@ -191,7 +191,8 @@ class Binder:
         perhaps = f"perhaps {' or '.join(one.upper() for one in near)}; " if near else ""
         return LanguageError(
             f"unknown function {written.upper()!r}",
-            remedy=f"{perhaps}docs/functions.md has a list; a predicate of your own must be registered before: "
+            remedy=f"{perhaps}docs/functions.md lists the functions; register a predicate of your own "
+            f"before you add the query: "
             f"{registering(written.lower())}",
         )
 
@@ -208,7 +209,9 @@ class Binder:
 
     def _column(self, node: exp.Expr) -> Expression:
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-            raise LanguageError(f"{node.sql('duckdb')!r} is not a column", remedy="write column or source.column")
+            raise LanguageError(
+                f"{node.sql('duckdb')!r} is not a column", remedy="write the column's name, or source.column"
+            )
         column, fields = self.named(node)
         value = self.scope.shown(column)
         for part in fields:
@@ -234,7 +237,9 @@ class Binder:
 
     def _subscript(self, node: exp.Expr) -> Expression:
         if len(node.expressions) != 1:
-            raise LanguageError("one pair of brackets has several subscripts", remedy="write one pair after the other")
+            raise LanguageError(
+                "one pair of brackets has several subscripts", remedy="write a pair of brackets for each: x[1][2]"
+            )
         (key,) = node.expressions
         return part_of(self.bind(node.this), constant_of(key) or self.bind(key))
 
@@ -260,7 +265,8 @@ class Binder:
         if len(left.expressions) != len(right.expressions):
             sizes = f"{len(left.expressions)} and {len(right.expressions)}"
             raise LanguageError(
-                f"row values of {sizes} values do not compare", remedy="write the same number of values on both sides"
+                f"row values of {sizes} values cannot be compared",
+                remedy="write the same number of values on both sides",
             )
         pairs = [
             (self.bind(one), self.bind(other)) for one, other in zip(left.expressions, right.expressions, strict=True)
@@ -289,7 +295,7 @@ class Binder:
             return call("is_null", value)
         if isinstance(other, exp.Boolean):
             return call("coalesce", value if other.this else call("not", value), literal(False))
-        raise LanguageError("IS takes NULL, TRUE or FALSE", remedy="use IS NULL, or = for values")
+        raise LanguageError("IS must be followed by NULL, TRUE or FALSE", remedy="use = to compare other values")
 
     def _same(self, node: exp.Expr) -> Expression:
         return call("not", self.call("distinct", self.bind(node.this), self.bind(node.expression)))
@@ -304,7 +310,7 @@ class Binder:
         if isinstance(inner, exp.Not):
             inner, negated = inner.this, True
         if not isinstance(inner, exp.Like | exp.ILike):
-            raise LanguageError("ESCAPE belongs to LIKE", remedy="write: text LIKE pattern ESCAPE character")
+            raise LanguageError("ESCAPE must follow LIKE or ILIKE", remedy="write: text LIKE pattern ESCAPE character")
         found = self._like(inner, self.bind(node.expression))
         return call("not", found) if negated else found
 
@@ -330,7 +336,7 @@ class Binder:
         tries, text = isinstance(node, exp.TryCast), family(value.type) in ("text", "null")
         if not tries and family(type) in NEVER_CAST.get(family(value.type), ()):
             raise LanguageError(
-                f"no {name(value.type)} can be cast to {name(type)}", remedy="use TRY_CAST if you want NULL"
+                f"a {name(value.type)} cannot be cast to {name(type)}", remedy="use TRY_CAST if you want NULL"
             )
         if node.args["to"].this == exp.DType.INT128 and family(value.type) == "float":
             value = call("round_even", value)  # As to any integer; to a DECIMAL(38) halves go away from zero.

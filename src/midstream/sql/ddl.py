@@ -72,7 +72,9 @@ def _schema(text: str, dialect: str | type[Spark]) -> pa.Schema:
         line, number = (int(word) for word in place_of(f"{_HEAD}{text}", column)[5:].split(", column "))
         spot = _place(line, number)
         if column.name.lower() in {field.name.lower() for field in fields}:
-            raise LanguageError(f"column {column.name!r} is there twice", place=spot, remedy="rename one of them")
+            raise LanguageError(
+                f"column {column.name!r} is declared twice", place=spot, remedy="rename one of the columns"
+            )
         try:
             kind = column.args["kind"]
             is_uuid = kind.this == exp.DType.UUID

@@ -24,10 +24,10 @@ _OWN_WORDS = frozenset({"window", "every", "rows", "range", "except"})
 def predicate(name: str, function: Callable[..., Any], *types: str | pa.DataType) -> UserPredicate:
     """Register a predicate of your own, so that queries can call it by name in their conditions.
 
-    `types` are the types of its arguments, as SQL types (`"DOUBLE"`, `"ARRAY<FLOAT>"`) or as Arrow types. The function
-    takes an Arrow array for each argument and returns as many booleans: see `UserPredicate`. A predicate over one
-    stream filters, and a predicate over two streams joins. Over more streams it decides when a row of each stream is
-    there.
+    `types` lists the types of the arguments, as SQL types (`"DOUBLE"`, `"ARRAY<FLOAT>"`) or Arrow types. The function
+    takes an Arrow array for each argument, and returns a boolean for each row: see `UserPredicate`. A predicate over
+    one stream is a filter, and a predicate over two streams is a join condition. A predicate over more streams is
+    evaluated for combinations that have a row of each stream.
 
     >>> import pyarrow.compute as pc
     >>> predicate("longer_than", lambda text, size: pc.greater(pc.utf8_length(text), size), "VARCHAR", "INT").describe()
@@ -36,15 +36,17 @@ def predicate(name: str, function: Callable[..., Any], *types: str | pa.DataType
     place = f"predicate {name}"
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or not _is_free(name.lower()):
         raise QueryError(
-            f"{name!r} cannot name a predicate: it is a word of SQL, or not a word",
+            f"{name!r} cannot be the name of a predicate",
             place=place,
-            remedy="use letters, digits and underscores, and no name of an SQL function, such as is_similar",
+            remedy="choose a name like is_similar, of letters, digits and underscores, that SQL does not use",
         )
     if not callable(function):
-        raise QueryError(f"{function!r} is not a function", place=place, remedy="give one that takes Arrow arrays")
+        raise QueryError(
+            f"{function!r} is not a function", place=place, remedy="give a function that takes Arrow arrays"
+        )
     if not types:
         raise QueryError(
-            "the predicate takes no arguments", place=place, remedy="name the types of its arguments, such as 'DOUBLE'"
+            "the predicate has no argument", place=place, remedy="give the types of the arguments, such as 'DOUBLE'"
         )
     made = UserPredicate(name.lower(), function, tuple(_type(one, place) for one in types))
     register(made)
@@ -69,6 +71,6 @@ def _type(one: str | pa.DataType, place: str) -> pa.DataType:
     try:
         (field,) = parse_ddl(f"argument {one}")
     except (LanguageError, ValueError) as error:
-        remedy = error.remedy if isinstance(error, LanguageError) else "name one type"
+        remedy = error.remedy if isinstance(error, LanguageError) else "give one type for each argument"
         raise QueryError(f"{one!r} is not a type", place=place, remedy=remedy) from error
     return working_type(field.type)

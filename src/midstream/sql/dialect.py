@@ -110,7 +110,7 @@ def statement(text: str, tokens: list[Token] | None = None) -> exp.Expr:
         raise LanguageError(message, place=place(text, 0), remedy=SHAPE) from error
     if len(trees) != 1:
         spot = place_of(text, trees[-1]) if trees else place(text, 0)
-        raise LanguageError(f"a query is one SELECT, not {len(trees)} statements", place=spot, remedy=SHAPE)
+        raise LanguageError(f"a query must be one SELECT, not {len(trees)} statements", place=spot, remedy=SHAPE)
     for node in trees[0].walk():
         node.comments = None  # They are not part of what is asked.
     return trees[0]
@@ -122,7 +122,7 @@ def tokenize(text: str) -> list[Token]:
     """
     if (half := _HALF.search(text)) is not None:
         remedy = "write the whole character; text that was decoded with surrogateescape has such halves"
-        raise LanguageError(f"{half[0]!r} is half a character", place=place(text, half.start()), remedy=remedy)
+        raise LanguageError(f"{half[0]!r} is only half of a character", place=place(text, half.start()), remedy=remedy)
     try:
         return Midstream().tokenize(text)
     except TokenError as error:
@@ -164,7 +164,9 @@ class _Parser(DuckDBParser):
         if raw_tokens and raw_tokens[0].token_type in _OPERATIONS:
             message = f"no SELECT before {raw_tokens[0].text.upper()}"
             spot = place(sql, raw_tokens[0].start)
-            raise LanguageError(message, place=spot, remedy="write one before it, or leave it out")
+            raise LanguageError(
+                message, place=spot, remedy=f"write a SELECT before {raw_tokens[0].text.upper()}, or leave the word out"
+            )
         around, inner = self._around(raw_tokens, sql)
         trees = super().parse(inner, sql)
         if around is not None:
@@ -283,7 +285,9 @@ class _Parser(DuckDBParser):
             after = self._tokens[self._index + 2 : self._index + 3] if quantified else [follower]
             if not after or not after[0] or after[0].token_type in _OPERATIONS:
                 words = " ".join(token.text.upper() for token in (operator, follower)[: 1 + quantified])
-                raise self._refused(operator, f"no SELECT follows {words}", "write one after it, or leave it out")
+                raise self._refused(
+                    operator, f"no SELECT follows {words}", f"write a SELECT after {words}, or leave {words} out"
+                )
         operation = super().parse_set_operation(this, *args, **options)
         if operation is not None:
             operation.meta["operator"] = operator.start
@@ -308,7 +312,7 @@ class _Parser(DuckDBParser):
         if word == "WINDOW":
             select.set("window", WindowClause(token.start, Window("range", size)))
         elif size == 0:
-            raise self._refused(token, "EVERY 0 never comes to an end", "use a duration above zero")
+            raise self._refused(token, "EVERY 0 would ask for endless answers", "use a duration above zero")
         else:
             select.set("every", (size, token.start))
         return True
@@ -336,21 +340,19 @@ class _Parser(DuckDBParser):
         elif word == "ROWS":
             number = self._count("ROWS", kind)
             if not number.isdecimal() or len(number) > 19 or not 0 < int(number) < 2**62:
-                raise self._refused(
-                    kind, f"ROWS {number}: {number} is not a number of rows", "use a whole number of at least 1"
-                )
+                raise self._refused(kind, f"ROWS cannot keep {number} rows", "use a whole number of at least 1")
             window = Window("rows", int(number))
         else:
             raise self._refused(kind, f"unknown window {kind.text!r}", WINDOW_REMEDY)
         if not self._match(TokenType.R_BRACKET):
-            raise self._refused(self._curr, "the window does not end here", WINDOW_REMEDY)
+            raise self._refused(self._curr, "the window has no ] here", WINDOW_REMEDY)
         self._windows[opened.start] = WindowClause(opened.start, window)
 
     def _count(self, what: str, kind: Token) -> str:
         sign = "-" if self._match(TokenType.DASH) else ""
         self._match(TokenType.PLUS)
         if not self._match_set((TokenType.NUMBER, TokenType.STRING)):
-            raise self._refused(self._curr or kind, f"{what} needs a number", f"such as {what} 20{_UNIT.get(what, '')}")
+            raise self._refused(self._curr or kind, f"{what} needs a number", f"write {what} 20{_UNIT.get(what, '')}")
         return sign + str(self._prev.text)
 
     def _duration(self, what: str) -> int:
@@ -436,7 +438,9 @@ class _Parser(DuckDBParser):
     def _take(self, what: str, *kinds: TokenType) -> Token:
         token = self._curr
         if not token or (kinds and token.token_type not in kinds):
-            raise self._refused(token, f"expected {what}", f"see: {WINDOW_REMEDY}; EXCEPT ON (columns) stream [window]")
+            raise self._refused(
+                token, f"expected {what}", f"{WINDOW_REMEDY}; or write EXCEPT ON (columns) stream [window]"
+            )
         self._advance()
         return token
 

@@ -48,8 +48,9 @@ class EnrichedStream:
         missing = [part.text() for one in self.conditions for part in conjuncts(one) if part.text() not in evaluated]
         if missing:
             raise LanguageError(
-                f"a condition between {self.alias!r} and a static table cannot be evaluated alone: {missing[0]}",
-                remedy="join the table and its stream in a subquery of their own",
+                f"a condition between {self.alias!r} and a static table cannot be evaluated before the "
+                f"join: {missing[0]}",
+                remedy="join the table with its stream in a subquery",
             )
 
 
@@ -68,7 +69,9 @@ class Enrichment:
         for alias, part in parts.items():
             if part not in streams:
                 remedy = "add the query to an engine or a job, which adds its parts first"
-                raise LanguageError(f"no stream looks up the table that {alias!r} is joined with", remedy=remedy)
+                raise LanguageError(
+                    f"no part of the query looks up the table that {alias!r} is joined with", remedy=remedy
+                )
         return tuple(replace(s, stream=parts.get(s.alias, s.stream)) for s in sources)
 
     def scope(self, scope: Scope) -> Scope:

@@ -122,13 +122,14 @@ def _check_join(text: str, join: exp.Expr) -> None:
         raise LanguageError(
             f"an as-of join of {join.this.alias_or_name!r} needs a window",
             place=place_of(text, join.this),
-            remedy=f"{ASOF_SHAPE}; or WINDOW n unit at the end",
+            remedy=f"{ASOF_SHAPE}; or write WINDOW n unit at the end",
         )
     if extra:
         raise LanguageError(
             f"{' '.join(extra)} JOIN is not part of the language",
             place=place_of(text, join),
-            remedy="write JOIN stream ON condition, inner or LEFT, RIGHT, FULL, SEMI or ANTI; or commas and WHERE",
+            remedy="write JOIN stream ON condition, or a LEFT, RIGHT, FULL, SEMI or ANTI JOIN; or write "
+            "commas and WHERE",
         )
 
 
@@ -182,7 +183,7 @@ def check_predicates(found: CqlText, predicates: tuple[Predicate, ...], ties: in
     """Refuse conditions over several sources that are not EXCEPT ON columns."""
     if found.subtrahends and len(predicates) > ties:
         raise LanguageError(
-            "a condition of an EXCEPT query reads several sources",
+            "a condition of a query with EXCEPT reads several sources",
             place=place(found.text, found.subtrahends[0].offset),
             remedy="connect the streams only by EXCEPT ON (columns); each condition of WHERE may read one stream",
         )

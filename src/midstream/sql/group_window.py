@@ -181,7 +181,7 @@ def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -
             f"{_shown(calls[0])} groups the rows of one stream, not those of a join or of EXCEPT",
             "to group by the time of a join's results, write GROUP BY TUMBLE(_ts, INTERVAL '10' MINUTES); to group by "
             "the time of one stream, write its timestamp instead of _ts; "
-            "group the change log of a difference in a query that reads it",
+            "group the change log of a difference in a second query",
         )
     if sources[0].window is not None:
         raise error_at(
@@ -216,7 +216,10 @@ def _read(
     size, slide = (durations[-1], durations[0]) if first_is_slide else (durations[0], durations[-1])
     if name == "CUMULATE" and size % slide:
         raise error_at(
-            found.text, node, "the size of CUMULATE is not a multiple of its step", "use a multiple of the step"
+            found.text,
+            node,
+            "the size of CUMULATE is not a multiple of its step",
+            "make the size a multiple of the step",
         )
     kind = CumulativeWindow if name == "CUMULATE" and size > slide else GroupWindow
     return kind(size, slide, node, sum(duration(found.text, one, least=0) for one in arguments[most:]))
@@ -277,7 +280,12 @@ def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow,
     if base not in ("TUMBLE", "HOP", "CUMULATE", "SESSION") or end not in ("START", "END"):
         return None
     if base != _shown(made.node) or node.expressions != made.node.expressions:
-        raise error_at(found.text, node, f"{name} of another window", f"write the arguments of {base} in GROUP BY")
+        raise error_at(
+            found.text,
+            node,
+            f"{name} names another window than GROUP BY",
+            f"repeat the arguments of {base} in GROUP BY",
+        )
     return end.lower()
 
 

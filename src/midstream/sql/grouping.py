@@ -136,7 +136,10 @@ class _Grouping:
         for node, group in zip(clause.expressions, groups, strict=True):
             if family(group.type) == "other" and not is_nested(group.type):
                 raise error_at(
-                    self.text, node, f"values of type {name(group.type)} do not group", "group by plain types"
+                    self.text,
+                    node,
+                    f"values of type {name(group.type)} cannot be grouped",
+                    "group by values of a plain type",
                 )
         return groups
 
@@ -145,7 +148,10 @@ class _Grouping:
         if isinstance(node, exp.Literal) and not node.is_string:
             if not node.name.isdigit() or not 1 <= int(node.name) <= len(items):
                 raise error_at(
-                    self.text, node, f"there is no column {node.name} in the select list", f"use 1 to {len(items)}"
+                    self.text,
+                    node,
+                    f"there is no column {node.name} in the select list",
+                    f"use a number from 1 to {len(items)}",
                 )
             return self.inner.bind(items[int(node.name) - 1].unalias())
         return self.inner.bind(self.written_out(node))
@@ -154,7 +160,8 @@ class _Grouping:
         """What the inner binder says to aggregates: they stand in the select list only, and not in each other."""
         if isinstance(node, exp.AggFunc):
             raise LanguageError(
-                "an aggregate is not allowed here", remedy="use aggregates in the select list, not nested"
+                "an aggregate is not allowed here",
+                remedy="use aggregates in the select list, and not inside each other",
             )
         return None
 
@@ -182,6 +189,9 @@ class _Grouping:
         if isinstance(expression, Column) and expression.alias not in ("", GROUPED):
             shown = expression.text()
             raise error_at(
-                self.text, node, f"column {shown} is not grouped", f"add {shown} to GROUP BY, or put it in an aggregate"
+                self.text,
+                node,
+                f"column {shown} is neither in GROUP BY nor in an aggregate",
+                f"add {shown} to GROUP BY, or put it in an aggregate",
             )
         return expression

@@ -126,7 +126,7 @@ def _whole(found: ReadJobFile) -> JobFile:
     if found.faults:
         raise found.faults[0] if len(found.faults) == 1 else JobFileError.of(found.faults)
     if found.job is None:
-        raise AssertionError("a job file without a fault was not read")
+        raise AssertionError("no job was read, and no fault was reported")
     return found.job
 
 
@@ -199,7 +199,7 @@ class _Reader:
                 self.places |= {f"{key}.{inner}": top.place(f"{key}.{inner}") for inner, _ in flat_settings(table)}
         if len(having) > 1:
             there = having[0].place(key)
-            having[1].fault(key, f"is in {there} already", "leave one of them out")
+            having[1].fault(key, f"is already in {there}", "remove one of the two")
         top = (having or self.tops)[0]
         value = read(top)
         return default if top.has_fault(key) else value
@@ -210,7 +210,7 @@ class _Reader:
         for top in self.tops:
             for name, table in top.tables(key):
                 if (other := self.places.get(f"{key}.{name}")) is not None:
-                    table.fault(name, f"is in {other} already", "name one of them otherwise")
+                    table.fault(name, f"is already in {other}", "rename one of the two")
                     continue
                 self.places[f"{key}.{name}"] = table.place()
                 self.places |= {f"{key}.{name}.{inner}": table.place(inner) for inner in table.content}

@@ -56,7 +56,7 @@ def read_results(name: str, spec: SourceSpec) -> tuple[str, str, dict[str, str]]
     others = {key: value for key, value in spec.options.items() if key != "query"}
     if spec.path is None or "query" not in spec.options:
         raise InputError(
-            f"stream {name!r} does not say whose results it reads",
+            f"stream {name!r} does not name the checkpoint and the query of the results to read",
             place=f"[streams.{name}]",
             remedy='give the path of the job\'s checkpoint, and options = { query = "..." }',
         )
@@ -122,7 +122,7 @@ def spark_settings(top: TomlTable) -> dict[str, str]:
     packages = found.pop("packages", None)
     if packages is not None:
         if not isinstance(packages, list) or not all(isinstance(one, str) for one in packages):
-            top.fault("spark.packages", f"is {packages!r}", 'make it a list such as ["group:artifact:version"]')
+            top.fault("spark.packages", f"is {packages!r}", 'write a list such as ["group:artifact:version"]')
         else:
             found["spark.jars.packages"] = ",".join(packages)
     for name, value in found.items():
@@ -130,7 +130,7 @@ def spark_settings(top: TomlTable) -> dict[str, str]:
             remedy = "write packages, or a name such as 'spark.sql...'"
             top.fault(f"spark.{name}", "is not a setting of Spark", remedy)
         if not isinstance(value, str | int | float):
-            top.fault("spark", f"has {value!r} for {name}", "make it a string or a number")
+            top.fault("spark", f"sets {name} to {value!r}", "write a string or a number")
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in found.items()}
 
 
@@ -168,9 +168,9 @@ def source_spec(table: TomlTable) -> SourceSpec:
     if dead_letters is not None and isinstance(dead_letters.get("path"), str):
         dead_letters = {**dead_letters, "path": table.path_of(dead_letters["path"])}
     if on_data_loss not in ("stop", "skip"):
-        table.fault("on_data_loss", f"is {on_data_loss!r}", 'use "stop", or "skip" to go on without the messages')
+        table.fault("on_data_loss", f"is {on_data_loss!r}", 'use "stop", or "skip" to go on without the lost messages')
     if on_bad_file not in ("stop", "skip"):
-        table.fault("on_bad_file", f"is {on_bad_file!r}", 'use "stop", or "skip" to go on without such files')
+        table.fault("on_bad_file", f"is {on_bad_file!r}", 'use "stop", or "skip" to go on without damaged files')
     if value is not None:
         _check_value(table, value, kind, schema)
     if schema is not None:
@@ -179,9 +179,9 @@ def source_spec(table: TomlTable) -> SourceSpec:
         unknown = [name for name in columns if name.startswith("kafka_") and name not in KAFKA_COLUMNS]
         if value is not None and unknown:
             remedy = suggest(unknown[0], KAFKA_COLUMNS)
-            table.fault("schema", f"has {unknown[0]!r}, which no message of Kafka has", remedy)
+            table.fault("schema", f"has {unknown[0]!r}, which is not a column of Kafka messages", remedy)
         if columns and timestamp and timestamp not in columns:
-            table.fault("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
+            table.fault("timestamp", f"is {timestamp!r}, which is not a column", suggest(timestamp, columns))
     path = None if path is None else table.path_of(path)
     given = _texts(dict(flat_settings(options)))
     return SourceSpec(
@@ -206,12 +206,14 @@ def _texts(options: Mapping[str, Any]) -> dict[str, str]:
 
 def _check_value(table: TomlTable, value: str, kind: str, schema: str | None) -> None:
     if kind != "kafka":
-        table.fault("value", f"says how to read messages of Kafka, but the format is {kind!r}", "leave it out")
+        table.fault("value", f"is an option for Kafka messages, but the format is {kind!r}", "leave it out")
     elif value not in KAFKA_VALUES:
         remedy = f"use one of: {', '.join(KAFKA_VALUES)}; or leave it and the schema out for bytes"
         table.fault("value", f"is {value!r}", remedy)
     elif schema is None:
-        table.fault("schema", "is missing, so the values cannot be read", 'add one such as "id BIGINT, ts TIMESTAMP"')
+        table.fault(
+            "schema", "is missing, so the values cannot be read", 'add a schema such as "id BIGINT, ts TIMESTAMP"'
+        )
 
 
 def optimizer_table(table: TomlTable) -> dict[str, Any] | None:

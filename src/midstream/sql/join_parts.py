@@ -209,7 +209,7 @@ class JoinPart:
         if answered != [(column.name, _zoneless(column.type)) for column in self.written.answers]:
             raise LanguageError(
                 f"the join of {', '.join(self.written.aliases)} cannot be written as a query of its own",
-                remedy="join in a subquery, and select from that",
+                remedy="join in a subquery, and select from the subquery",
             )
 
     def sources_over(self, streams: Mapping[str, StreamSchema]) -> tuple[Source, ...]:
@@ -222,7 +222,8 @@ class JoinPart:
                 raise LanguageError(
                     f"no query joins {', '.join(self.written.aliases)} with these columns, "
                     "but a running query has others" + (f": {', '.join(sorted(now))}" if now else ""),
-                    remedy="add the query to an engine or a job; if it ran, declare the columns that its streams had",
+                    remedy="add the query to an engine or a job; if the query ran before, declare the "
+                    "columns of that time",
                 )
             remedy = "add the query to an engine or a job, which adds its parts first"
             raise LanguageError(f"no query joins {', '.join(self.written.aliases)}", remedy=remedy)
@@ -295,7 +296,7 @@ def join_part_of(
         raise LanguageError(
             "an aggregate over an outer, semi or anti join needs WINDOW",
             place=place(found.text, found.every[1]),
-            remedy="write WINDOW n unit before EVERY: how old answers of the join may be at an instant",
+            remedy="write WINDOW n unit before EVERY; the window limits the age of the join's answers at each instant",
         )
     tree, timed = by_answers(found, tree, order)
     window = None if windowed or found.window is None else found.window.window

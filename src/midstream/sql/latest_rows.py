@@ -98,7 +98,7 @@ def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
             raise error_at(
                 text,
                 part,
-                "a condition of LATERAL must compare a column of its stream with a column around it",
+                "a condition of LATERAL must compare a column of its stream with a column from outside LATERAL",
                 _LATERAL_SHAPE,
             )
         title = f"{own.name}" if _shows(shown, own) else f"{alias}_{own.name}_{len(ties)}"
@@ -254,15 +254,15 @@ def _asked(
         own, other = (left, right) if _reads(left, alias) else (right, left)
         turned = own is right
         if own is None or other is None or not _reads(own, alias) or _reads(other, alias):
-            raise refused("a condition of an as-of join does not compare both sides")
+            raise refused("a condition of an as-of join must compare a column of each side")
         if isinstance(part, exp.EQ):
             keys.append((own, other))
         elif time is None and isinstance(part, (exp.LTE, exp.LT) if not turned else (exp.GTE, exp.GT)):
             time, strict, own_time = other, isinstance(part, exp.LT | exp.GT), own
         else:
-            raise refused("a condition of an as-of join is neither an equality nor A.ts >= B.ts")
+            raise refused("a condition of an as-of join must be an equality or A.ts >= B.ts")
     if time is None:
-        raise refused("an as-of join compares no times")
+        raise refused("an as-of join must compare two times")
     return keys, time, strict, own_time
 
 
@@ -357,7 +357,10 @@ def _first_rows(text: str, tree: exp.Select) -> exp.Select:
         ordered = [one for one in (order.expressions if order is not None else []) if one.this not in keys]
         if qualify is not None or len(ordered) > 1:
             raise error_at(
-                text, source, "DISTINCT ON must order by its keys and one time, without QUALIFY", _FIRST_SHAPE
+                text,
+                source,
+                "a query with DISTINCT ON must order by its keys and one time, and cannot have QUALIFY",
+                _FIRST_SHAPE,
             )
         time = ordered[0] if ordered else exp.Ordered(this=_time_of(alias, source))
     else:
@@ -369,7 +372,7 @@ def _first_rows(text: str, tree: exp.Select) -> exp.Select:
         if by is None or len(by.expressions) != 1 or size is None or tree.args.get("group") is not None:
             return tree
         if any(one.find(exp.Window) for one in tree.expressions):
-            raise error_at(text, source, "the rank of a row is always 1", "leave it out")
+            raise error_at(text, source, "the rank of a row is always 1", "leave the rank out")
         time = by.expressions[0]
     if size is None:
         raise error_at(

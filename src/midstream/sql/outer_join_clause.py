@@ -45,7 +45,7 @@ def check_outer_joins(found: CqlText, tree: exp.Select, sources: Sequence[Source
             return LanguageError(f"{shown} {message}", place=place_of(found.text, node), remedy=remedy)
 
         if found.subtrahends:
-            raise refused("cannot be in a query with EXCEPT ON", "join in a subquery, and subtract from its answers")
+            raise refused("cannot be in a query with EXCEPT ON", "join in a subquery, and subtract from the subquery")
         if found.windowed:
             raise refused(
                 "cannot be in a query with TABLE(...)", "write GROUP BY TUMBLE(ts, size) or HOP(ts, slide, size)"

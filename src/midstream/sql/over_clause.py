@@ -118,7 +118,9 @@ class _Over:
         """Read PARTITION BY and ORDER BY, which all calls have in common."""
         by, order = node.args.get("partition_by") or [], node.args.get("order")
         if node.args.get("alias") is not None:
-            raise error_at(self.text, node, "OVER cannot name a window", "write it out: OVER (PARTITION BY ...)")
+            raise error_at(
+                self.text, node, "OVER cannot name a window", "write the window in brackets: OVER (PARTITION BY ...)"
+            )
         if order is None:
             remedy = f"write OVER (PARTITION BY k ORDER BY {self.stream.timestamp} {_IN_TIME})"
             raise error_at(
@@ -190,7 +192,10 @@ class _Over:
         """How far rows may be apart that have no frame in time: the window of the stream."""
         if self.source.window is None:
             raise error_at(
-                self.text, node, f"{what} needs a window: without one the query would keep its rows forever", _BOUNDED
+                self.text,
+                node,
+                f"{what} needs a window, because the query would otherwise keep all rows forever",
+                _BOUNDED,
             )
         return self.source.window.size
 
@@ -214,7 +219,7 @@ class _Over:
                 self.text,
                 node,
                 "a frame in time must order rows by the time only",
-                "order by the time only",
+                "order by the timestamp column only",
             )
         return Frame(-first, last)
 
@@ -223,7 +228,7 @@ class _Over:
             raise error_at(
                 self.text,
                 node,
-                f"{what} needs a window: without one the query would keep its rows forever",
+                f"{what} needs a window, because the query would otherwise keep all rows forever",
                 f"write {_IN_TIME}; or {_BOUNDED}",
             )
         return self.source.window.size

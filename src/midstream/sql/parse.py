@@ -99,8 +99,9 @@ def check_registered(query: Query) -> None:
         except LanguageError as error:
             raise QueryError(f"{called.function!r}: {error.message}", place=place, remedy=error.remedy) from error
         if type != called.type:
-            said = f"{called.function!r} gives values of type {type}, and those in the query are of type {called.type}"
-            raise QueryError(said, place=place, remedy="install the version that the query was added with")
+            said = f"{called.function!r} gives values of type {type}, but the query was added with a "
+            f"version that gives {called.type}"
+            raise QueryError(said, place=place, remedy="install that version of the function's package")
 
 
 def derived_parts(manifest: Manifest, query: Statement) -> tuple[EnrichedStream | JoinPart, ...]:
@@ -179,7 +180,9 @@ def _parse(
     if asked is not None:
         node_of(Binder(text, selected), asked, "an aggregate")
     if difference is not None:
-        raise error_at(text, tree, "an aggregate cannot be over EXCEPT", "aggregate its change log instead")
+        raise error_at(
+            text, tree, "a query with EXCEPT cannot have an aggregate", "aggregate its change log in a second query"
+        )
     outputs, aggregate = aggregated
     return _complete(replace(query, outputs=outputs, on_top=aggregate))
 

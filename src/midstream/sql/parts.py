@@ -106,15 +106,16 @@ def checked_words(sql: object) -> list[Token]:
     """The words of a query; raises LanguageError unless it is given as a text, in which not too much is nested."""
     if not isinstance(sql, str):
         raise LanguageError(
-            f"a {type(sql).__name__} is not a query", place="sql", remedy="write it as a string: 'SELECT ...'"
+            f"a {type(sql).__name__} is not a query", place="sql", remedy="write the query as a string: 'SELECT ...'"
         )
     tokens = tokenize(sql)
     # Each is a part, which has those below it in brackets: the last of them would be refused after a long time.
     if (outer := _outer_joins(tokens)) > _MOST_OUTER_JOINS:
         raise LanguageError(
-            f"{outer} outer joins, aggregates, EXISTS or subqueries of the query are nested",
+            f"the query nests {outer} outer joins, aggregates, EXISTS or subqueries, and the limit is "
+            f"{_MOST_OUTER_JOINS}",
             place="FROM and WHERE",
-            remedy="let a query join some of the streams, and read its answers",
+            remedy="let another query join some of the streams, and read the answers of that query",
         )
     nested, most, at = _frames(tokens)
     if nested > _MOST_FRAMES:
@@ -125,9 +126,10 @@ def checked_words(sql: object) -> list[Token]:
 def too_deep(text: str, at: int, levels: int) -> LanguageError:
     """The error of a text in which too much stands one in the other, as it does at a position."""
     return LanguageError(
-        f"the query is nested too deeply: {levels} brackets and CASEs are nested",
+        f"the query is nested too deeply: it has {levels} brackets and CASEs inside each other",
         place=place(text, at),
-        remedy="replace nested IFs by a CASE with several WHENs, or let a query compute a part, and read its answers",
+        remedy="replace nested IFs by a CASE with several WHENs, or let another query compute a part and "
+        "read its answers",
     )
 
 

@@ -33,7 +33,7 @@ def relation_of(found: CqlText, tree: exp.Select) -> str:
     if found.subtrahends:
         remedy = "leave it out; a query around this one selects by _op: '+' is what enters, '-' what leaves"
         raise _refused(
-            found, f"{word} cannot be over EXCEPT, because its answer already lists what enters and leaves", remedy
+            found, f"{word} cannot be over EXCEPT, which already lists the rows that enter and leave", remedy
         )
     joins = tree.args.get("joins") or []
     if any(str(join.args.get(key) or "").upper() not in ("", "INNER", "CROSS") for join in joins for key in _KINDS):
@@ -41,7 +41,7 @@ def relation_of(found: CqlText, tree: exp.Select) -> str:
         raise _refused(
             found,
             f"{word} cannot be over an outer, semi or anti join, because {why}",
-            "use an inner join, or leave it out",
+            f"use an inner join, or leave {word} out",
         )
     grouped = any(tree.args.get(key) for key in _GROUPING) or bool(found.windowed)
     grouped |= any(item.find(exp.AggFunc, exp.Window) is not None for item in tree.expressions)
@@ -51,7 +51,7 @@ def relation_of(found: CqlText, tree: exp.Select) -> str:
     if kind != "rstream" and grouped:
         why = "its answers are whole groups, at instants or at the ends of windows"
         raise _refused(
-            found, f"{word} cannot be over an aggregate, because {why}", "leave it out, or write RSTREAM and EVERY"
+            found, f"{word} cannot be over an aggregate, because {why}", f"leave {word} out, or write RSTREAM and EVERY"
         )
     if kind != "rstream" and found.every is not None:
         remedy = "leave EVERY out, or write RSTREAM: the whole relation at each of these instants"
@@ -72,7 +72,9 @@ def check_relation(found: CqlText, sources: Sequence[Source], in_parts: bool) ->
     bare = next((source for source in sources if source.window is None), None)
     if bare is not None:
         what = f"{word} needs a window on each stream, and {bare.alias!r} has none"
-        raise _refused(found, what, f"leave {word} out, because the rows of such a stream never leave; or {NO_WINDOW}")
+        raise _refused(
+            found, what, f"leave {word} out, because rows never leave a stream without a window; or {NO_WINDOW}"
+        )
     if in_parts and word != "ISTREAM":
         remedy = "give all streams one window by WINDOW n unit at the end, or leave it out"
         raise _refused(

@@ -32,7 +32,7 @@ _KEPT |= {"window", "every", "subtrahends", "laterals", "relation"}
 def select_of(text: str, tree: exp.Expr) -> exp.Select:
     """The SELECT that a statement is; raises LanguageError if it is anything else, or has a clause we do not take."""
     if not isinstance(tree, exp.Select):
-        raise error_at(text, tree, f"a query is one SELECT, not {tree.key.upper()}", SHAPE)
+        raise error_at(text, tree, f"a query must be a SELECT, not {tree.key.upper()}", SHAPE)
     for key, value in tree.args.items():
         if value and key not in _KEPT:
             word, remedy = _REFUSED.get(key, (key.upper().strip("_"), SHAPE))
@@ -69,7 +69,7 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         )
     if distinct.args.get("on") is not None or any(item.is_star for item in tree.expressions):
         raise LanguageError(
-            "DISTINCT does not take ON or *", place=spot, remedy="list the columns: SELECT DISTINCT a, b"
+            "this DISTINCT cannot have ON or *", place=spot, remedy="list the columns: SELECT DISTINCT a, b"
         )
     group = tree.args.get("group")
     windows = [] if group is None else [node for node in group.expressions if is_window_call(node)]
@@ -82,7 +82,7 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         )
     if found.every is None and not windows and not found.windowed and not timed:
         raise LanguageError(
-            "DISTINCT over a stream needs EVERY, or a window to group by",
+            "DISTINCT over a stream needs EVERY, a window in GROUP BY, or a selected time",
             place=spot,
             remedy="add EVERY 10 SECONDS; or add GROUP BY TUMBLE(ts, INTERVAL '10' SECONDS); or select the timestamp "
             "of the stream, or the window_end of answers",

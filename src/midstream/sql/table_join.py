@@ -241,9 +241,9 @@ class _Taker:
             window = item.args.get("window")
             if table and window is not None:
                 raise LanguageError(
-                    "neither a static table nor a list has a window",
+                    "a static table or a list cannot have a window",
                     place=place(self.found.text, window.offset),
-                    remedy="leave it out",
+                    remedy="leave the window out",
                 )
 
     def _word(self, at: int, key: str) -> str:
@@ -266,7 +266,9 @@ def _typed(text: str, table: NamedTable, binder: Binder) -> NamedTable:
     (node,) = table.node.expressions
     items = binder.bind(node)
     if not is_list(items.type):
-        raise error_at(text, node, f"UNNEST needs a list, not a value of type {name(items.type)}", "give it a list")
+        raise error_at(
+            text, node, f"UNNEST needs a list, not a value of type {name(items.type)}", "unnest a column that is a list"
+        )
     if can_fail(items):
         remedy = "write TRY_CAST instead of CAST, and divide by NULLIF(x, 0) with // and %"
         raise error_at(text, node, "UNNEST needs a list that can be evaluated for every row", remedy)

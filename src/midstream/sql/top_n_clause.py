@@ -130,7 +130,7 @@ def top_n_of(found: CqlText, tree: exp.Select) -> tuple[exp.Select, TopNClause |
         return tree, None
     asked = rank_asked(clause.this, {item.alias: item.unalias() for item in tree.expressions if item.alias})
     if asked is None or asked.count < 1:
-        raise error_at(found.text, clause.this, "QUALIFY can select the first n rows only", SHAPE)
+        raise error_at(found.text, clause.this, "QUALIFY can only select the first n rows", SHAPE)
     if tree.args.get("group") is not None or tree.args.get("having") is not None:
         raise error_at(
             found.text,
@@ -171,8 +171,9 @@ def ranked(
             clause.window,
             "ROW_NUMBER over a stream needs EVERY",
             "say at which instants to rank, such as EVERY 10 SECONDS at the end of the query; or rank each "
-            "window: over one stream write PARTITION BY TUMBLE(ts, INTERVAL 10 SECONDS), over answers of windows write "
-            "PARTITION BY window_end; as-of joins and first rows of keys need a window, A [RANGE 1 HOUR], and ORDER BY "
+            "window: over one stream write PARTITION BY TUMBLE(ts, INTERVAL 10 SECONDS), and over answers of windows "
+            "write PARTITION BY window_end; as-of joins and first rows of keys need a window, A [RANGE 1 "
+            "HOUR], and ORDER BY "
             "the stream's timestamp alone",
         )
     inner = Binder(found.text, replace(scope, time=None))
@@ -184,7 +185,7 @@ def ranked(
     failing = next((n for n, e in computed if RANK in e.columns() and can_fail(e)), None)
     if failing is not None:
         remedy = "select the number of the row itself, and compute with it in a query around this one"
-        raise error_at(found.text, clause.window, f"{failing!r} may fail for the number of a row", remedy)
+        raise error_at(found.text, clause.window, f"{failing!r} may fail for some row numbers", remedy)
     order = clause.window.args.get("order")
     keys = tuple(order_key(found, inner, node) for node in (order.expressions if order is not None else ()))
     groups = tuple(partition_group(found, inner, node) for node in tree.args["group"].expressions)
@@ -196,7 +197,12 @@ def partition_group(found: CqlText, binder: Binder, node: exp.Expr) -> Expressio
     """Bind a value of PARTITION BY; raises LanguageError."""
     group = binder.bind(node)
     if family(group.type) == "other" and not is_nested(group.type):
-        raise error_at(found.text, node, f"values of type {name(group.type)} do not group", "PARTITION BY plain values")
+        raise error_at(
+            found.text,
+            node,
+            f"values of type {name(group.type)} cannot be grouped",
+            "PARTITION BY values of a plain type",
+        )
     return group
 
 
@@ -204,9 +210,11 @@ def order_key(found: CqlText, binder: Binder, node: exp.Expr) -> tuple[Expressio
     """Bind a key of ORDER BY, and say whether it descends; raises LanguageError."""
     value = plain(binder.bind(node.this))
     if family(value.type) in ("other", "null"):
-        raise error_at(found.text, node, f"values of type {name(value.type)} have no order", "order by plain values")
+        raise error_at(
+            found.text, node, f"values of type {name(value.type)} have no order", "order by values of a plain type"
+        )
     if node.args.get("nulls_first"):
-        raise error_at(found.text, node, "ORDER BY cannot have NULLS FIRST", "leave it out: NULL comes last")
+        raise error_at(found.text, node, "ORDER BY cannot have NULLS FIRST", "leave NULLS FIRST out: NULL comes last")
     return value, bool(node.args.get("desc"))
 
 
@@ -214,7 +222,7 @@ def _with_rank(found: CqlText, item: exp.Expr, asked: exp.Window) -> exp.Expr:
     """An item of the select list with the column of ranks in the place of the window function."""
     other = next((node for node in item.find_all(exp.Window) if node != asked), None)
     if other is not None:
-        raise error_at(found.text, other, "QUALIFY does not compare this window function", SHAPE)
+        raise error_at(found.text, other, "the select list has another window function than QUALIFY", SHAPE)
     shown = _ranks_read(item)
     return exp.alias_(shown, RANKS[type(item.this)], quoted=True) if isinstance(item, exp.Window) else shown
 
@@ -342,11 +350,11 @@ def _name_columns(text: str, tree: exp.Select) -> None:
             continue
         if not node.name.isdigit() or not 1 <= int(node.name) <= len(items):
             message = f"there is no column {node.name} in the select list"
-            raise error_at(text, node, message, f"use 1 to {len(items)}")
+            raise error_at(text, node, message, f"use a number from 1 to {len(items)}")
         item = items[int(node.name) - 1].unalias()
         if item.find(exp.Window):
-            message = f"column {node.name} of the select list, a rank, in GROUP BY"
-            raise error_at(text, node, message, "group by what is ranked")
+            message = f"column {node.name} of the select list is a rank, which GROUP BY cannot use"
+            raise error_at(text, node, message, "group by other columns")
         named.append(item.copy())
     tree.args["group"].set("expressions", named)
 

@@ -97,7 +97,7 @@ def _source(text: str, item: exp.Expr) -> exp.Unnest:
     numbered = bool(offset) or bool(item.args.get("ordinality"))
     if len(titles) > 1 + numbered:
         remedy = "name one column, and with WITH ORDINALITY a second"
-        raise error_at(text, item, f"{len(titles)} columns do not fit the items of a list", remedy)
+        raise error_at(text, item, f"{len(titles)} columns are too many for the items of a list", remedy)
     titles = titles or [("col" if item.args.get("view") else alias) or UNNAMED]
     titles += ["ordinality"] if numbered and len(titles) == 1 else []
     named, window = _alias(alias or titles[0], titles), item.args.get("window")
@@ -116,4 +116,4 @@ def _check_function(text: str, node: exp.Expr, place: exp.Expr) -> None:
         remedy = f"{_SHAPE}; LEFT JOIN UNNEST(...) AS t(x) ON TRUE keeps rows without items"
         if isinstance(node, exp.Posexplode):
             remedy = "write FROM A CROSS JOIN UNNEST(A.items) WITH ORDINALITY AS t(x, place)"
-        raise error_at(text, place, f"a list cannot be unnested by {name}", remedy)
+        raise error_at(text, place, f"{name} cannot unnest a list", remedy)

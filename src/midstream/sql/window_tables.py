@@ -58,7 +58,9 @@ def _check_sizes(text: str, tree: exp.Expr, windowed: Sequence[exp.Expr]) -> Non
         named = bounds.setdefault(frozenset((left.table.lower(), right.table.lower())), set())
         named.add(left.name.lower())
         if len(one) == len(other) == 1 and one != other and named >= {"window_start", "window_end"}:
-            raise error_at(text, node, "a join on both bounds needs windows of one size", "give both one size")
+            raise error_at(
+                text, node, "a join on both bounds needs windows of the same size", "give both windows the same size"
+            )
 
 
 def _hoist(tree: exp.Expr, table: exp.Expr) -> None:
@@ -117,7 +119,7 @@ def _subquery(text: str, table: exp.Expr) -> exp.Expr:
             text,
             function.call,
             "rows are joined with their sessions, but the query does not group by the sessions",
-            "join what subqueries GROUP BY window_start, window_end; or rows by how far apart they may be: "
+            "group by window_start, window_end in a subquery for each side; or join rows by their distance in time: "
             "L.ts BETWEEN R.ts - INTERVAL 10 MINUTES AND R.ts",
         )
     least = 2 if name == "TUMBLE" else 3
@@ -153,11 +155,16 @@ def _check_steps(text: str, name: str, durations: Sequence[exp.Expr]) -> None:
     step, size = (duration(text, one) for one in durations[:2])
     if name == "CUMULATE" and size % step:
         raise error_at(
-            text, durations[1], "the size of CUMULATE is not a multiple of its step", "use a multiple of the step"
+            text,
+            durations[1],
+            "the size of CUMULATE is not a multiple of its step",
+            "make the size a multiple of the step",
         )
     if size // step > MOST_WINDOWS:
-        message = f"{size // step:,} windows of {name} have each row, which is too many"
-        raise error_at(text, durations[0], message, f"write a longer step: a row may be in {MOST_WINDOWS:,}")
+        message = f"{size // step:,} windows of {name} contain each row, which is too many"
+        raise error_at(
+            text, durations[0], message, f"write a longer step: a row may be in at most {MOST_WINDOWS:,} windows"
+        )
 
 
 def _interval(text: str, node: exp.Expr) -> exp.Expr:

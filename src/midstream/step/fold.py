@@ -215,7 +215,9 @@ def _check_streams(manifest: Manifest, batch: Mapping[str, pa.Table]) -> None:
             raise InputError(f"there is no stream {name!r}", place="push", remedy=f"use one of: {known}")
         if not isinstance(table, pa.Table):
             raise InputError(
-                f"stream {name!r} was given a {type(table).__name__}", place="push", remedy="push pyarrow tables"
+                f"a {type(table).__name__} cannot be the rows of stream {name!r}",
+                place="push",
+                remedy="push pyarrow tables",
             )
 
 

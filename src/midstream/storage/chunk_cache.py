@@ -72,7 +72,9 @@ class ChunkCache:
         folder = os.environ.get(FOLDER) or os.path.join(tempfile.gettempdir(), f"midstream-cache-{os.getuid()}")
         limit = os.environ.get(LIMIT, str(DEFAULT_LIMIT))
         if not limit.isdigit():
-            raise SinkError(f"{LIMIT} is {limit!r}", place="environment", remedy="give a number of bytes, or unset it")
+            raise SinkError(
+                f"{LIMIT} is {limit!r}", place="environment", remedy="give a number of bytes, or unset the variable"
+            )
         return RESOURCES.once((FOLDER, folder, limit), lambda: ChunkCache(folder, int(limit)))
 
     @property

@@ -67,7 +67,7 @@ def cannot_write(error: OSError, path: str) -> WriteError:
 
 def cannot_read(error: OSError, path: str) -> ReadError:
     """Return the error to raise where the operating system does not let a file be read."""
-    return ReadError(f"cannot read: {error.strerror or error}", place=path, remedy="check the path and who may read it")
+    return ReadError(f"cannot read: {error.strerror or error}", place=path, remedy="check the path and its permissions")
 
 
 def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False, new_name: NewName | None = None) -> str:

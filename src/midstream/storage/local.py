@@ -187,7 +187,7 @@ class LocalStorage(Storage):
                 raise SinkError(
                     "a link leads out of the folder",
                     place=folder,
-                    remedy="find out which program made the link, and remove it",
+                    remedy="find out which program made the link, and remove the link",
                 )
             try:
                 os.unlink(self.path(name))

@@ -32,13 +32,13 @@ class MemoryLimit:
         limit = MemoryLimit(parse_size(value, place))
         if not os.path.exists(_STATM):
             raise InputError(
-                "this system does not say what memory a process holds", place=place, remedy="leave the limit out"
+                "this system does not report the memory of a process", place=place, remedy="leave the limit out"
             )
         limit._relieve()
         if limit.held() > limit.most:
             raise InputError(
                 f"the memory of {size_text(limit.most)} is less than the {size_text(limit.held())} that this process "
-                "holds already",
+                "already holds",
                 place=place,
                 remedy="give more memory",
             )
@@ -59,8 +59,8 @@ class MemoryLimit:
         """Ask for so many bytes for a step; raises `InputError` where they would exceed the limit."""
         if self.held() + more > self.most and self._relieve() + more > self.most:
             raise InputError(
-                f"{what} needs {size_text(more)} more memory than the {size_text(self.held())} that the process holds, "
-                f"and {size_text(self.most)} is the limit",
+                f"{what} needs {size_text(more)} more memory; the process holds {size_text(self.held())}, "
+                f"and the limit is {size_text(self.most)}",
                 place="memory",
                 remedy="give the step fewer rows, or give more memory",
             )

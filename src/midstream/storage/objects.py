@@ -70,9 +70,9 @@ class ObjectStorage(Storage):
         if found is None or ":" in found[2]:
             # It is not shown: it may hold a key.
             raise SinkError(
-                "the URL does not name a part of a bucket",
+                "the URL does not name a prefix in a bucket",
                 place=f"{url.partition('://')[0]}://...",
-                remedy="write it as s3://bucket/prefix; put credentials into the environment (AWS_ACCESS_KEY_ID)",
+                remedy="write s3://bucket/prefix; put credentials into the environment (AWS_ACCESS_KEY_ID)",
             )
         self._bucket = f"{found[1]}://{found[2]}"
         self._prefix = "/".join(filter(None, (found[3] or "").split("/")))

@@ -52,7 +52,7 @@ def storage_at(place: Place, *, durable: bool = True) -> Storage:
     if other := _SCHEME.match(path):
         general = "name a path mounted on every machine, or a URL of s3://, gs:// or abfs://"
         raise SinkError(
-            f"nothing can be kept on {other[0]}{'/' * path.startswith(other[0] + '/')}",
+            f"midstream cannot keep files on {other[0]}{'/' * path.startswith(other[0] + '/')}",
             place=f"{other[0]}...",  # The rest is not shown: it may hold a key.
             remedy=_OTHERWISE.get(other[1].lower(), general),
         )
@@ -60,7 +60,8 @@ def storage_at(place: Place, *, durable: bool = True) -> Storage:
         raise SinkError(
             "the path has a variable that was not replaced",
             place=path,
-            remedy="use os.environ in code, or leave out the single quotes in a shell; a job file replaces it itself",
+            remedy="use os.environ in code, or leave out the single quotes in a shell; in a job file, "
+            "midstream replaces it",
         )
     return LocalStorage(path, durable=durable)
 
@@ -92,7 +93,7 @@ def work_folder(storage: Storage) -> str:
 
 
 def located(place: str | os.PathLike[str]) -> str:
-    """Return a place as manifests write it, independent of the program's folder: an absolute path, or a URL.
+    """Return the absolute path or the URL of a place, as manifests record it.
 
     >>> located("file:/data/a/../b"), located("gs://bucket/a")
     ('/data/b', 'gs://bucket/a')

@@ -28,11 +28,11 @@ BY_FORM, BY_TREE = "by_form", "by_tree"
 
 
 def check_operator(kind: type[OperatorForm], *, cases: int = 10, seed: int = 0) -> None:
-    """Raise an `AssertionError` unless a form gives the same answer as its tree, and each state has the rows that its
-    id says.
+    """Check that a form gives the same answer as its tree, and that each state has the rows of its id.
 
-    It runs `cases` random tests, each from a number of its own, beginning with `seed`; the error names the number. Plan
-    notation must already know the form: from this package, or by an entry point of the group `midstream.operators`.
+    Raises an `AssertionError` otherwise. It runs `cases` random tests with the seeds `seed`, `seed + 1` and so on; the
+    error names the seed. Plan notation must already know the form, from this package or from an entry point of the
+    group `midstream.operators`.
 
     >>> from midstream.operators.forms.stairs_form import StairsForm
     >>> check_operator(StairsForm, cases=2)

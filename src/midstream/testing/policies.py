@@ -131,12 +131,11 @@ class PolicyCourse:
 
 
 def check_policy(kind: type[Policy], *, cases: int = 10, seed: int = 0) -> int:
-    """Check that a policy changes no answer, and does only what is allowed. Return how often it switched.
+    """Check that a policy changes no answer and obeys its settings; return how often it switched plans.
 
-    Raises an `AssertionError` otherwise.
-
-    It runs `cases` random tests, each from a number of its own, beginning with `seed`. The error names the number, and
-    `check_policy(kind, cases=1, seed=number)` repeats the test. The policy does not have to be installed.
+    It runs `cases` random tests with the seeds `seed`, `seed + 1` and so on. It raises an `AssertionError`
+    if a test fails. The error names the seed, with which `check_policy(kind, cases=1, seed=...)` repeats the test. The
+    policy does not have to be installed.
 
     >>> from midstream.optimizer.policies.static import Static
     >>> check_policy(Static, cases=2) >= 0

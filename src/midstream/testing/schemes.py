@@ -26,10 +26,11 @@ STEPS = 8
 
 
 def check_scheme(kind: type[Scheme], *, cases: int = 10, seed: int = 0) -> None:
-    """Raise an `AssertionError` unless a scheme cuts chains as its contract says, and no answer depends on it.
+    """Check that a scheme cuts chains as its contract says, and changes no answer.
 
-    It runs `cases` random sets of queries, each from a number of its own, beginning with `seed`. The error names the
-    number, and `check_scheme(kind, cases=1, seed=number)` repeats the test. The scheme does not have to be installed.
+    It runs `cases` random sets of queries with the seeds `seed`, `seed + 1` and so on. It raises an `AssertionError` if
+    a test fails. The error names the seed, with which `check_scheme(kind, cases=1, seed=...)` repeats the test. The
+    scheme does not have to be installed.
 
     >>> from midstream.sharing.schemes.mem_opt import MemOpt
     >>> check_scheme(MemOpt, cases=1)

@@ -35,10 +35,10 @@ WENT_BACK = TimeLine("suite", (Epoch(1, "first", 0), Epoch(2, "second", 1, aband
 
 @dataclass(frozen=True)
 class SinkCase:
-    """A sink under test, over a folder of its own.
+    """A sink under test, with a folder of its own.
 
-    `make` gives the sink, which keeps its data below the folder. `read` gives every row that a reader of the sink sees,
-    with the columns `k` (int64) and `s` (text). `takes_back`: whether `forget_after` takes rows back.
+    `make` returns the sink, which keeps its data below the folder. `read` returns every row that a reader of the sink
+    sees, with the columns `k` (int64) and `s` (string). `takes_back` is true if `forget_after` takes rows back.
     """
 
     make: Callable[[Path], Sink]
@@ -50,8 +50,8 @@ class SinkCase:
 def check_sink(case: SinkCase) -> None:
     """Raise an `AssertionError` if a sink breaks a promise; the error names the promise.
 
-    `StagedStep.frame` gives Arrow tables, as in an embedded engine, or the tables that the `frames` of the case make of
-    a step.
+    `StagedStep.frame` returns an Arrow table, as in an embedded engine, or the table that `case.frames` makes of a
+    step.
 
     >>> import pyarrow.parquet
     >>> from midstream.sinks import files

@@ -31,12 +31,12 @@ QUERY = "carried"
 
 
 def check_strategy(kind: type[Strategy], *, cases: int = 10, seed: int = 0) -> None:
-    """Raise an `AssertionError` unless a strategy ends every migration that it accepts, with the exact answer.
+    """Check that a strategy ends every migration that it accepts, and that the answer stays exact.
 
-    It runs `cases` random tests, each from a number of its own, beginning with `seed`. The error names the number, and
-    `check_strategy(kind, cases=1, seed=number)` repeats the test. It also fails if the strategy accepts none of the
-    migrations, or if its options do not accept their own defaults and examples. The strategy does not have to be
-    installed.
+    It runs `cases` random tests with the seeds `seed`, `seed + 1` and so on. It raises an `AssertionError` if a test
+    fails. The error names the seed, with which `check_strategy(kind, cases=1, seed=...)` repeats the test. The check
+    also fails if the strategy accepts none of the migrations, or if an option refuses its own default or example. The
+    strategy does not have to be installed.
 
     >>> from midstream.migration.hybmig import HybMig
     >>> check_strategy(HybMig, cases=2)

@@ -271,8 +271,8 @@ def _rows(stream: StreamSchema, answer: Answer) -> pa.RecordBatch:
         columns.append(times.cast(stream.columns.field(stream.timestamp).type))
     if len(columns) != len(stream.columns):
         raise QueryError(
-            f"the SELECTs that {stream.name!r} is made of have {len(columns)} columns and {len(stream.columns)}",
-            place=f"stream {stream.name}", remedy="declare all their streams with equal columns, or name the columns",
+            f"the SELECTs of {stream.name!r} have {len(columns)} columns and {len(stream.columns)}",
+            place=f"stream {stream.name}", remedy="declare all streams with equal columns, or name the columns",
         )  # fmt: skip
     fitted = [column.cast(field.type) for column, field in zip(columns, stream.columns, strict=True)]
     if stream.lateness:  # Its time is that of a source's rows, which came before.
@@ -301,7 +301,7 @@ def answered(
         raise InternalError(
             f"query {stream.name!r} gave an answer with a time before its watermark",
             place=f"stream {stream.name}",
-            remedy="report it, with the query and its plan",
+            remedy="report this fault, with the query and its plan",
         )
     held = any(_holds_back(output, query) for query in stream.answers_of for output in outputs.values())
     floors = [

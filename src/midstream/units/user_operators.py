@@ -21,7 +21,7 @@ def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> Non
     """Raise unless the operator can be made, and stand on this query."""
     if not query.plain:
         raise QueryError(
-            "an operator is fed rows that hold for a time, not answers to an aggregate, a difference or an outer join",
+            "a user's operator cannot run on top of an aggregate, a difference or an outer join",
             place=place,
             remedy="use a plain query, and let the operator group and subtract",
         )
@@ -63,34 +63,34 @@ def check_hand_over(
     place = f"query {name}"
     if old is None:
         raise StrategyError(
-            f"query {name!r} has no operator that could be replaced", place=place, remedy="add a query that has one"
+            f"query {name!r} has no operator to replace", place=place, remedy="add a query with an operator"
         )
     if strategy.feeds is None:
         raise StrategyError(
-            f"{strategy.name} cannot carry query {name!r} to another operator: it would have to move the operator's "
-            "state, which midstream cannot read",
+            f"{strategy.name} cannot carry query {name!r} to another operator, because midstream cannot read the "
+            "operator's state",
             place=place,
-            remedy=f"use a strategy that only feeds it: {', '.join(_feeding())}; or change only the plan",
+            remedy=f"use a strategy that only feeds the operator: {', '.join(_feeding())}; or change only the plan",
         )
     kinds = {source.window.kind for source in query.sources if source.window is not None}
     if kinds != {"range"}:
         why = "its ROWS windows end when rows arrive" if "rows" in kinds else "it has no window"
         raise StrategyError(
-            f"it is unknown when an operator on top of query {name!r} may forget a row: {why}",
+            f"midstream cannot know when an operator on query {name!r} may forget a row: {why}",
             place=place,
-            remedy="begin a second query with the new operator, and drop this one when it has seen enough",
+            remedy="add a second query with the new operator, and drop this query later",
         )
     check_operator(query, new, place)
     if not results_of(query, new).equals(results_of(query, old)):
         raise StrategyError(
             "the new operator's results have other columns than those of the old operator", place=place,
-            remedy="begin a second query with it",
+            remedy="add a second query with the new operator",
         )  # fmt: skip
     past, now = decode(OperatorSpec, old).remembers(), decode(OperatorSpec, new).remembers()
     if now > past and strategy.feeds != "beside":
         beside = [n for n, s in discovered().items() if s.feeds == "beside"]
         raise StrategyError(
-            f"the new operator remembers rows for {now} microseconds, the old one for {past}: older rows are gone",
+            f"the new operator remembers rows for {now} microseconds, but the old operator only for {past}",
             place=place,
             remedy=f"use {' or '.join(beside)}, which waits until older rows do not matter",
         )

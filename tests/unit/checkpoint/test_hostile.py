@@ -331,7 +331,7 @@ def test_a_command_far_beyond_the_others_ends_with_a_message(saved: Path, number
     log = CommandLog(saved / "commands")
     log.append(DropQuery("q"))
     (saved / "commands" / f"{number:09d}.json").write_bytes(seal(encode(DropQuery("q"))))
-    missing = f"command {number} is there, but {number - 2} commands before it are not"
+    missing = f"command {number} exists, but {number - 2} commands before it are missing"
     with pytest.raises(ms.CheckpointError, match=missing):
         log.after(0)
     found = [one for one in examine(saved, repair=True).findings if one.check == "commands"]

@@ -33,8 +33,8 @@ FAULTS = {
     'format = "parquet", path = "out"': ('format = "cvs", path = "out"', "did you mean 'csv'?", "[queries.triples]"),
     'format = "parquet", path = "out" }': ('type = "files" }', "path", "[queries.triples]"),
     'path = "out" }': ('path = "ckpt/manifests" }', "is in the folder of the checkpoint", "[queries.triples]"),
-    "lanes = 2": ("lanes = 5000", "5000 lanes are not possible", "lanes"),
-    'checkpoint = "ckpt"': ('checkpoint = "dbfs:/x"', "nothing can be kept on dbfs:/", "checkpoint"),
+    "lanes = 2": ("lanes = 5000", "the number of lanes cannot be 5000", "lanes"),
+    'checkpoint = "ckpt"': ('checkpoint = "dbfs:/x"', "midstream cannot keep files on dbfs:/", "checkpoint"),
     "lanes = 2\n": ('lanes = 2\nsharing = "some"\n', "unknown sharing 'some'", "sharing"),
     "[queries.triples]": (
         '[spark]\nspark.plugins = "x.Y"\n[queries.triples]',
@@ -127,7 +127,9 @@ def test_all_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     places = [fault["place"].split(", ")[2] for fault in told["faults"]]
     assert places == ["lanes", "[streams.A]", "[queries.others]"], "nor what reads a wrong stream"
     assert main(["check", "job.toml"]) == 2
-    assert capsys.readouterr().err.startswith("midstream: the job file has 3 faults:\n  1. 5000 lanes")
+    assert capsys.readouterr().err.startswith(
+        "midstream: the job file has 3 faults:\n  1. the number of lanes cannot be 5000"
+    )
 
 
 MANY_FAULTS = """checkpoint = "ckpt"
@@ -365,7 +367,7 @@ def test_a_checkpoint_of_another_job(folder: Path, capsys: pytest.CaptureFixture
         engine.create_stream("other", "ts TIMESTAMP", timestamp="ts")
         engine.push({})
     _, told = found("--engine", "embedded", capsys=capsys)
-    assert "the checkpoint has the streams other, this job has A, B, C" in told["faults"][0]["message"]
+    assert "the checkpoint has the streams other, but this job declares A, B, C" in told["faults"][0]["message"]
     _, told = found(capsys=capsys)
     assert "the checkpoint has the streams other" in told["faults"][0]["message"], "by the engine of the checkpoint"
     _, told = found("--engine", "spark", capsys=capsys)
@@ -410,10 +412,10 @@ sink = { path = "out" }
     ("old", "new", "message"),
     [
         ("subscribe =", "subscribePattern =", ""),
-        (', subscribe = "a"', "", "a stream is one topic, not none"),
+        (', subscribe = "a"', "", "a stream must read one topic, not none"),
         ('"kafka.bootstrap.servers" = "kafka:9092", ', "", "no setting says where Kafka is"),
         ('"kafka.bootstrap.servers" = "kafka:9092", subscribe', "subscribePattern", "does not say where Kafka is"),
-        ("kafka_key VARCHAR", "kafka_keys VARCHAR", "schema has 'kafka_keys', which no message of Kafka has"),
+        ("kafka_key VARCHAR", "kafka_keys VARCHAR", "schema has 'kafka_keys', which is not a column of Kafka messages"),
     ],
 )
 def test_what_is_read_of_kafka(
@@ -466,6 +468,6 @@ def test_a_number_of_cores(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     ],
 )
 def test_a_place_that_would_become_a_folder_of_that_name(tmp_path: Path, place: str, remedy: str) -> None:
-    with pytest.raises(ms.SinkError, match=r"kept on|a variable that was not replaced") as raised:
+    with pytest.raises(ms.SinkError, match=r"keep files on|a variable that was not replaced") as raised:
         ms.Engine(checkpoint=place)
     assert remedy in str(raised.value.remedy)

@@ -113,7 +113,7 @@ def test_the_outcome_as_json(job: SmallJob, capsys: pytest.CaptureFixture[str]) 
         (["reshare", "{}"], "SCHEME"),
         (["change", "{}", "pairs"], "SQL"),
         (["change", "{}", "pears", PAIR], "use one of: pairs"),
-        (["change", "{}", "pairs", PAIR], "joins other streams or conditions"),
+        (["change", "{}", "pairs", PAIR], "has other streams or join conditions"),
         (["change", "{}", "pairs", "SELECT FROM"], "line 1"),
         (["fly", "{}"], "fly"),
     ],

@@ -36,12 +36,13 @@ INTERNAL = (NUMBER, LINEAGE, ARRIVED, SERVES)
 
 WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
     "unknown stream": (lambda e: e.push({"Z": table([1])}), InputError, "no stream 'Z'"),
-    "no table": (lambda e: e.push({"A": table([1]).to_pydict()}), InputError, "'A' was given a dict"),
+    "no table": (lambda e: e.push({"A": table([1]).to_pydict()}), InputError, "a dict cannot be the rows of "
+    "stream 'A'"),
     "missing column": (lambda e: e.push({"A": table([1]).drop_columns(["v"])}), InputError, "lacks 'v'"),
     "one good, one bad table": (
         lambda e: e.push({"A": table([8], k=[8]), "B": table([1]).drop_columns(["k"])}), InputError, "lacks 'k'",
     ),
-    "stream twice": (lambda e: e.create_stream("A", DDL, "ts"), InputError, "a stream 'A' already"),
+    "stream twice": (lambda e: e.create_stream("A", DDL, "ts"), InputError, "there is already a stream 'A'"),
     "no such timestamp": (lambda e: e.create_stream("Z", DDL, "time"), InputError, "no timestamp column 'time'"),
     "timestamp of a wrong type": (lambda e: e.create_stream("Z", DDL, "v"), InputError, "cannot be a timestamp"),
     "reserved column": (lambda e: e.create_stream("Z", SELF_NAMED, "ts"), InputError, "'_ts' is reserved"),
@@ -59,7 +60,7 @@ WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
         )
         for name in INTERNAL
     },
-    "column twice": (lambda e: e.create_stream("Z", "k INT, k INT", "k"), LanguageError, "'k' is there twice"),
+    "column twice": (lambda e: e.create_stream("Z", "k INT, k INT", "k"), LanguageError, "'k' is declared twice"),
     "no schema": (lambda e: e.create_stream("Z", "k INT,, ts", "ts"), LanguageError, ""),
     "schema of nothing": (lambda e: e.create_stream("Z", None, "ts"), LanguageError, "a NoneType is not a schema"),
     "schema of a dict": (lambda e: e.create_stream("Z", {"k": "INT"}, "ts"), LanguageError, "a dict is not a schema"),
@@ -85,11 +86,11 @@ WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
     "no SQL": (lambda e: e.add_query("p", "SELEKT A.k FROM A"), LanguageError, "not SQL"),
     "unknown column": (lambda e: e.add_query("p", "SELECT A.z FROM A"), LanguageError, "unknown column 'A.z'"),
     "unknown stream in FROM": (lambda e: e.add_query("p", "SELECT Z.k FROM Z"), LanguageError, "Z"),
-    "type mismatch": (lambda e: e.add_query("p", "SELECT A.k FROM A WHERE A.k = A.s"), LanguageError, "not compare"),
+    "type mismatch": (lambda e: e.add_query("p", "SELECT A.k FROM A WHERE A.k = A.s"), LanguageError, "be compared"),
     "no window": (lambda e: e.add_query("p", "SELECT A.k FROM A, B WHERE A.k = B.k"), LanguageError, "has no window"),
     "negative window": (lambda e: e.add_query("p", "SELECT A.k FROM A [RANGE -5 SECONDS]"), LanguageError, ""),
-    "no rows": (lambda e: e.add_query("p", "SELECT A.k FROM A [ROWS 0]"), LanguageError, "ROWS 0"),
-    "query twice": (lambda e: e.add_query("q", JOIN), QueryError, "a query 'q' already"),
+    "no rows": (lambda e: e.add_query("p", "SELECT A.k FROM A [ROWS 0]"), LanguageError, "cannot keep 0 rows"),
+    "query twice": (lambda e: e.add_query("q", JOIN), QueryError, "there is already a query 'q'"),
     "plan misses a stream": (lambda e: e.add_query("p", JOIN, plan="A"), PlanError, "the plan misses B"),
     "plan names a stranger": (lambda e: e.migrate("q", "((A B) C)"), PlanError, "'C'"),
     "plan names one twice": (lambda e: e.migrate("q", "((A B) A)"), PlanError, "A"),
@@ -110,8 +111,8 @@ WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
     "a port that is too great": (lambda e: e.serve_metrics(70_000), MidstreamError, "cannot listen"),
     "an operator that is not a text": (lambda e: ms.allow_operators(["a:B"]), InputError, "a list is not a name"),
     "a source that is not a text": (lambda e: ms.allow_sources(None), InputError, "a NoneType is not a name"),
-    "no lanes": (lambda e: e.rescale(0), QueryError, "0 lanes are not possible"),
-    "half a lane": (lambda e: e.rescale(2.5), QueryError, "2.5 lanes are not possible"),
+    "no lanes": (lambda e: e.rescale(0), QueryError, "the number of lanes cannot be 0"),
+    "half a lane": (lambda e: e.rescale(2.5), QueryError, "the number of lanes cannot be 2.5"),
 }  # fmt: skip
 
 

@@ -93,14 +93,14 @@ def test_an_empty_list_brings_nothing() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ({"k": [1]}, "was given a dict"),
-        ("k,ts", "was given a str"),
+        ({"k": [1]}, "a dict cannot be the rows of stream 'A'"),
+        ("k,ts", "a str cannot be the rows"),
         ([1, 2], "row 0 of stream 'A' is a int"),
         ([{"k": 1}, ("k", 1)], "row 1 of stream 'A' is a tuple"),
-        (pl.DataFrame(ROWS).lazy(), "was given a LazyFrame"),
-        (pd.DataFrame, "was given a type"),
+        (pl.DataFrame(ROWS).lazy(), "a LazyFrame cannot be the rows"),
+        (pd.DataFrame, "a type cannot be the rows"),
         (pd.DataFrame({"k": [object()]}), "cannot be read"),
-        (None, "was given a NoneType"),
+        (None, "a NoneType cannot be the rows"),
     ],
 )
 def test_bad_shapes_say_what_to_push(rows: Any, message: str) -> None:
@@ -112,7 +112,7 @@ def test_bad_shapes_say_what_to_push(rows: Any, message: str) -> None:
 
 
 def test_rows_are_pushed_by_stream() -> None:
-    with pytest.raises(ms.InputError, match="push takes rows by stream"):
+    with pytest.raises(ms.InputError, match="push needs a mapping from streams to rows"):
         made().push(ROWS)  # type: ignore[arg-type]
 
 
@@ -211,7 +211,7 @@ def test_a_table_has_one_type_in_a_column(values: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (7, "table 't' was given a int"),
+        (7, "a int cannot be the rows of table 't'"),
         ([{"k": 1}, 7], "row 1 of table 't' is a int"),
         ([{"k": 1}, {"k": "x"}], "the rows of table 't' cannot be read"),
     ],

@@ -140,7 +140,7 @@ def test_a_query_that_goes_takes_its_joins_along_and_none_other_may_change_them(
     running.push({})
     (part,) = running.manifest.queries.keys() - {"q", "r"}
     assert part.startswith("a_b-"), "both read the same part"
-    with pytest.raises(QueryError, match="a join below another join"):
+    with pytest.raises(QueryError, match="a nested join"):
         running.change_query("q", f"{asked} WINDOW 6 SECONDS")
     running.drop_query("q")
     running.drop_query("r")

@@ -86,10 +86,10 @@ def test_of_selects_put_together_all_have_a_zone_where_one_has() -> None:
     found = made.push({"A": rows(1), "B": rows(2)})["q"]
     assert found.schema.types == [ZONED, ZONED]
     assert sorted(row["t"].second for row in found.to_pylist()) == [1, 2]
-    with pytest.raises(ms.MidstreamError, match="have columns of other types") as raised:
+    with pytest.raises(ms.MidstreamError, match="have columns of different types") as raised:
         made.add_query("r", "SELECT * FROM (SELECT v FROM A UNION ALL\n SELECT ts AS v FROM B) AS x")
     assert raised.value.place == "line 2, column 2"
-    with pytest.raises(ms.MidstreamError, match="have columns of other types") as raised:
+    with pytest.raises(ms.MidstreamError, match="have columns of different types") as raised:
         made.add_query("r", "SELECT v, ts FROM A EXCEPT SELECT ts, ts FROM B")
     assert raised.value.place == "line 1, column 28"
 

@@ -85,7 +85,7 @@ def test_for_the_output_rate_there_are_more_nodes_than_for_soon_results() -> Non
         assert driven(made, counts) == driven(plain, counts)
         found[objective] = nodes(made)
     assert found["latency"] == 1 and found["rate"] >= 4
-    with pytest.raises(ms.PlanError, match="an objective says how many nodes are best, and 3 are named"):
+    with pytest.raises(ms.PlanError, match="an objective chooses the number of nodes, but 3 nodes are given"):
         made.spread("q", "psp_d", nodes=3, objective="rate")
     with pytest.raises(ms.PlanError, match=r"unknown objective 'most'.*use one of: latency, rate"):
         made.spread("q", "psp_d", nodes="auto", objective="most")

@@ -184,10 +184,10 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"scheme": "psp", "count_bound": 0.5}, "limited to 0.5 rows", "use 1 or more, or auto"),
     ({"scheme": "atr", "count_bound": 9}, "atr has no option 'count_bound'", "an option of psp and psp_d and psp_i"),
     ({"scheme": "ctr", "segment": "300 milliseconds", "relocation": "passive"}, "a segment of 300 ms", "use at least"),
-    ({"scheme": "ctr", "nodes": 2, "copies": 3, "relocation": "passive"}, "3 copies on 2 nodes", "use 1 to 2"),
+    ({"scheme": "ctr", "nodes": 2, "copies": 3, "relocation": "passive"}, "2 nodes cannot have 3 copies", "use 1 to 2"),
     ({"scheme": "off", "relocation": "passive"}, "lanes have no option 'relocation'", "leave out"),
-    ({"scheme": "off", "nodes": 5}, "lanes have no nodes", "leave the nodes out; rescale"),
-    ({"scheme": "off", "nodes": "auto"}, "lanes have no nodes", "leave the nodes out; rescale"),
+    ({"scheme": "off", "nodes": 5}, "a query in lanes has no nodes", "leave the nodes out; rescale"),
+    ({"scheme": "off", "nodes": "auto"}, "a query in lanes has no nodes", "leave the nodes out; rescale"),
     ({"scheme": "off", "plan": PLAN}, "comes back to lanes with its present probing orders", "migrate"),
 ]  # fmt: skip
 

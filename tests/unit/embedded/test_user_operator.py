@@ -176,7 +176,7 @@ def test_one_may_remember_longer_than_its_rows_hold(strategy: str) -> None:
 
 
 def test_rows_that_are_gone_can_only_be_waited_for() -> None:
-    with pytest.raises(ms.StrategyError, match=r"older rows are gone.*use gpt"):
+    with pytest.raises(ms.StrategyError, match=r"the old operator only for.*use gpt"):
         run({AT: [to("second", "gms", "Longer")]})
     _, alone = run(operator="Longer")
     _, found = run({5: [to("second", "gpt", "Longer")]})
@@ -222,8 +222,8 @@ def test_a_query_of_the_same_name_begins_anew() -> None:
     ("how", "message"),
     [
         ("raise", r"failed in feed: ValueError\('no such luck'\)"),
-        ("list", "gave a list"),
-        ("columns", "gave by string, ts int64, row string, alive string instead of .*told"),
+        ("list", "returned a list"),
+        ("columns", "returned by string, ts int64, row string, alive string instead of .*told"),
         ("snapshot", "failed in snapshot: TypeError"),
     ],
 )
@@ -240,7 +240,7 @@ def test_what_goes_wrong_in_a_step_leaves_everything_as_it_was(how: str, message
             assert made.manifest is before
             with pytest.raises(ms.QueryError, match=message):
                 raise
-            assert "repeat the step" in str(error) or "let feed" in str(error)
+            assert "repeat the step" in str(error) or "from feed" in str(error)
             made.drop_query("q")
             made.push({name: rows(step, name) for name in "ABC"})
             return
@@ -290,12 +290,12 @@ def test_a_state_that_is_opaque_cannot_be_moved(strategy: str) -> None:
     with pytest.raises(ms.StrategyError) as error:
         ALONE.migrate("q", plan, strategy, operator=f"{HERE}:Packed")
     if strategy not in ("pause_drain_resume", "jisc_stairs"):
-        assert "which midstream cannot read" in error.value.message
-        assert "use a strategy that only feeds it: ghm, gms, gpt" in error.value.remedy
+        assert "midstream cannot read the operator's state" in error.value.message
+        assert "use a strategy that only feeds the operator: ghm, gms, gpt" in error.value.remedy
 
 
 def test_what_else_is_refused() -> None:
-    with pytest.raises(ms.StrategyError, match=r"runs by .* already"):
+    with pytest.raises(ms.StrategyError, match=r"already runs by"):
         ALONE.migrate("q", operator=f"{HERE}:Alive", operator_options={"by": "first"}, strategy="gms")
     with pytest.raises(ms.StrategyError, match="name a strategy: ghm, gms, gpt"):
         ALONE.migrate("q", operator=f"{HERE}:Packed", strategy="auto")
@@ -310,7 +310,7 @@ def test_what_else_is_refused() -> None:
     with pytest.raises(ms.StrategyError, match="has no operator"):
         made.migrate("plain", operator=f"{HERE}:Alive", strategy="gms")
     made.add_query("q", SQL.replace("FROM A,", "FROM A [ROWS 9],"), operator=f"{HERE}:Alive")
-    with pytest.raises(ms.StrategyError, match="it is unknown when"):
+    with pytest.raises(ms.StrategyError, match="midstream cannot know when"):
         made.migrate("q", operator=f"{HERE}:Packed", strategy="gpt")
 
 

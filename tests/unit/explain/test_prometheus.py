@@ -141,7 +141,10 @@ def test_an_engine_serves_its_metrics() -> None:
             CheckpointError("the file is damaged", place="/c", remedy="restore it"),
             "damaged (at /c). Remedy: restore it",
         ),
-        (RuntimeError("no such thing"), "a fault: RuntimeError: no such thing (at /metrics). Remedy: report it"),
+        (
+            RuntimeError("no such thing"),
+            "the metrics cannot be written: RuntimeError: no such thing (at /metrics). Remedy: report it",
+        ),
     ],
 )
 def test_who_asks_is_told_where_the_metrics_cannot_be(

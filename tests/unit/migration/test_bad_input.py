@@ -86,7 +86,7 @@ def test_to_the_plan_it_runs_by_or_is_on_its_way_to(strategy: str) -> None:
     for step in range(3):
         push(made, step)
     for plan in (form.format(TREE), form.format(OTHER_TREE)):
-        with pytest.raises(StrategyError, match="already, or is changing to it") as caught:
+        with pytest.raises(StrategyError, match="or is changing to this plan") as caught:
             made.migrate("q", plan, strategy)
         assert (caught.value.place, caught.value.remedy) == ("query q", "name another plan")
         if plan == form.format(TREE):
@@ -134,10 +134,10 @@ def test_a_restore_whose_migration_this_version_does_not_know(
     with monkeypatch.context() as older:
         known = {name: kind for name, kind in strategy_contract.discovered().items() if name != strategy}
         older.setattr(strategy_contract, "discovered", lambda: known)
-        with pytest.raises(CheckpointError, match=f"a migration by '{strategy}' is under way") as caught:
+        with pytest.raises(CheckpointError, match=f"the strategy of a running migration, '{strategy}'") as caught:
             push(ms.Engine.load(tmp_path / "saved"), 4)
         assert caught.value.place == "manifest"
-        assert "use the version of midstream that began it" in caught.value.remedy
+        assert "use the version of midstream that began the migration" in caught.value.remedy
     loaded = ms.Engine.load(tmp_path / "saved")
     assert [push(loaded, n) for n in range(4, 12)] == [push(made, n) for n in range(4, 12)]
     assert loaded.migration("q") is None

@@ -26,7 +26,7 @@ def test_a_stateful_box_is_refused_with_the_reason(sql: str, plan: str) -> None:
         made.migrate("q", plan, strategy="pause_drain_resume")
     assert "deadlock of Zhu §1" in str(caught.value)
     assert caught.value.place == "query q"
-    assert caught.value.remedy.startswith("use one that can: ") and "moving_state" in caught.value.remedy
+    assert caught.value.remedy.startswith("use a strategy that can: ") and "moving_state" in caught.value.remedy
     assert made.manifest is before
 
 

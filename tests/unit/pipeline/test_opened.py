@@ -214,7 +214,7 @@ def test_states_are_tables(tmp_path: Path) -> None:
     assert total == [(sum(table["v"].to_pylist()),)]
     held = [one for one in opened.states() if one.name == "rows of A"]
     assert min(one.oldest or 0 for one in held) == 0 and max(one.newest or 0 for one in held) == 3 * SECOND + 2
-    with pytest.raises(ms.QueryError, match=r"no operator holds 'rows of C'.*'rows of A'"):
+    with pytest.raises(ms.QueryError, match=r"no operator has the state 'rows of C'.*'rows of A'"):
         opened.state("rows of C")
 
 
@@ -254,14 +254,14 @@ def test_the_command_line_does_the_same(tmp_path: Path, capsys: pytest.CaptureFi
     assert "not QUERY=DIR" in said("fork", ckpt, 2, tmp_path / "third", "--sink", "x", code=2)
     assert "there is no query 'x'" in said("fork", ckpt, 2, tmp_path / "third", "--sink", "x=y", code=2)
     assert "cannot be the name" in said("savepoint", ckpt, "../up", code=1)
-    assert "no operator holds" in said("state", ckpt, "--operator", "x", code=2)
+    assert "no operator has the state" in said("state", ckpt, "--operator", "x", code=2)
 
 
 def test_a_savepoint_name_is_given_once(tmp_path: Path) -> None:
     run(tmp_path / "ckpt", range(2))
     opened = ms.open(tmp_path / "ckpt")
     opened.savepoint("s", 0)
-    with pytest.raises(ms.CheckpointError, match="there is a savepoint 's' already"):
+    with pytest.raises(ms.CheckpointError, match="there is already a savepoint 's'"):
         opened.savepoint("s")
     assert opened.savepoints == {"s": 0}
 
@@ -269,7 +269,7 @@ def test_a_savepoint_name_is_given_once(tmp_path: Path) -> None:
 def test_a_savepoint_whose_chunks_are_gone_is_refused(tmp_path: Path) -> None:
     run(tmp_path / "ckpt", range(2))
     next((tmp_path / "ckpt" / "store").rglob("*.arrow")).unlink()
-    with pytest.raises(ms.CheckpointError, match="gone already"):
+    with pytest.raises(ms.CheckpointError, match="no longer has all chunks"):
         ms.open(tmp_path / "ckpt").savepoint("s")
     assert ms.open(tmp_path / "ckpt").savepoints == {}
 
@@ -335,7 +335,7 @@ def test_a_savepoint_of_a_step_that_is_kept_no_more_is_refused(tmp_path: Path, m
 
         with monkeypatch.context() as context:
             context.setattr(Savepoints, "add", add_while_the_job_goes_on)
-            with pytest.raises(ms.CheckpointError, match="is not kept any more"):
+            with pytest.raises(ms.CheckpointError, match="is no longer kept"):
                 opened.savepoint("old", oldest)
         assert opened.savepoints == {}
         assert opened.savepoint("new", opened.steps[0]) in opened.steps

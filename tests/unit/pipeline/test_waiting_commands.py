@@ -66,4 +66,4 @@ def test_of_two_queries_of_one_name_the_first_is_taken(tmp_path: Path) -> None:
         log.append(AddQuery("same", sql(2)))
         made.push({})
         assert made.manifest.queries["same"].sql == sql(1)
-        assert "there is a query 'same' already" in str([event for event in made.events if "Refused" in repr(event)])
+        assert "there is already a query 'same'" in str([event for event in made.events if "Refused" in repr(event)])

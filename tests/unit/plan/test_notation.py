@@ -79,7 +79,7 @@ def test_the_plan_of_a_difference_is_left_deep_from_the_minuend() -> None:
     assert parse_plan("((A C) B)", EXCEPT).notation() == "((A C) B)"
     restricted = ("((B A) C)", "(A (B C))", "[A: B C | B: A C | C: A B]", "eddy(A B C)", "stairs(((A B) C))")
     for text in restricted:
-        with pytest.raises(PlanError, match="left-deep and begins with A"):
+        with pytest.raises(PlanError, match="left-deep and begin with A"):
             parse_plan(text, EXCEPT)
 
 

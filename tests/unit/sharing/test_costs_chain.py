@@ -163,7 +163,7 @@ def slices(w: tuple[float, ...], rate: float, units: UnitCosts) -> int:
 def test_windows_must_ascend_and_filters_be_one_per_query() -> None:
     with pytest.raises(ValueError, match="ascend"):
         ChainLoad((10, 10), 1, 1, 0.1)
-    with pytest.raises(ValueError, match="one per query"):
+    with pytest.raises(ValueError, match="one selectivity per query"):
         ChainLoad((10, 20), 1, 1, 0.1, s_a=(1,))
 
 

@@ -143,7 +143,7 @@ def test_a_job_file(tmp_path: Path) -> None:
         ("lanes = 2", "lane = 2", "lane is unknown", "job file, lane"),
         ("lanes = 2", "lanes = ", "not TOML", "job file, column"),
         ('format = "parquet"\npath = "in/A"', "", "format is missing", "job file, [streams.A], format"),
-        ('timestamp = "ts"', 'timestamp = "time"', "names no column", "job file, [streams.A], timestamp"),
+        ('timestamp = "ts"', 'timestamp = "time"', "which is not a column", "job file, [streams.A], timestamp"),
         ("v DOUBLE", "v DUBLE", "unknown type DUBLE", "job file, [streams.A], schema, line 1, column 25"),
         ("5 seconds", "5 snds", "unknown unit", "job file, [streams.A], lateness"),
         ("[streams.A]", "[stream.A]", "unknown here", "job file, stream"),

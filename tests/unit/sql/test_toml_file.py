@@ -80,8 +80,8 @@ def test_what_two_files_say(tmp_path: Path) -> None:
     with pytest.raises(JobFileError) as raised:
         read_job_file(tmp_path / "job.toml")
     assert [fault.message for fault in raised.value.faults] == [
-        f"checkpoint is in {tmp_path / 'job.toml'}, line 2, checkpoint already",
-        f"A is in {tmp_path / 'job.toml'}, line 3, [streams.A] already",
+        f"checkpoint is already in {tmp_path / 'job.toml'}, line 2, checkpoint",
+        f"A is already in {tmp_path / 'job.toml'}, line 3, [streams.A]",
     ]
 
 
@@ -124,7 +124,7 @@ spark.ui.enabled = false
     [
         ('packages = "a:b:1"', "spark.packages is 'a:b:1'"),
         ('memory = "4g"', "spark.memory is not a setting of Spark"),
-        ("spark.x = [1]", "spark has [1] for spark.x"),
+        ("spark.x = [1]", "spark sets spark.x to [1]"),
     ],
 )
 def test_no_settings_of_spark(setting: str, message: str) -> None:

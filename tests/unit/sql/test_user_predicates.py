@@ -114,12 +114,15 @@ def fails(row: pa.Array) -> pa.Array:
 
 WRONG: list[tuple[Callable[..., Any], str]] = [
     (fails, r"raised ValueError\('no sixes'\) for odd\(6\)"),
-    (lambda a: [True] * len(a), "gave a list instead of an array of booleans"),
-    (lambda a: np.ones(len(a)), "gave a float64 ndarray instead"),
-    (lambda a: a, "gave values of type int64 instead of booleans"),
-    (lambda a: pa.array([True]), "gave 1 values for 8 rows"),
-    (lambda a: None, "gave a NoneType instead"),
-    (lambda a: 1 // (len(a) < 4), r"raised ZeroDivisionError\(.*\) for 4 rows together, and for neither half alone"),
+    (lambda a: [True] * len(a), "returned a list instead of an array of booleans"),
+    (lambda a: np.ones(len(a)), "returned a float64 ndarray instead"),
+    (lambda a: a, "returned values of type int64 instead of booleans"),
+    (lambda a: pa.array([True]), "returned 1 values for 8 rows"),
+    (lambda a: None, "returned a NoneType instead"),
+    (
+        lambda a: 1 // (len(a) < 4),
+        r"raised ZeroDivisionError\(.*\) for 4 rows together, and not for either half alone",
+    ),
 ]
 
 
@@ -143,7 +146,7 @@ REFUSED = [
     ("near(v, s, 1)", "a VARCHAR where it takes a DOUBLE", "CAST"),
     ("near(v, 'x', 1)", "'x' is not a valid DOUBLE", "literal"),
     ("odd(v)", "a DOUBLE where it takes a BIGINT", "CAST"),
-    ("odd(5)", "none of its arguments reads a column", "columns"),
+    ("odd(5)", "no argument of the predicate reads a column", "a column of a stream"),
     ("odd(*)", "is not allowed here", "write comparisons"),
     ("od(k)", "unknown function 'OD'", "midstream.predicate('od', function, types of its arguments)"),
     ("os.system(s)", "is not allowed here", "write comparisons"),
@@ -162,17 +165,17 @@ def test_wrong_uses_name_their_place_and_the_remedy(condition: str, message: str
 
 
 UNNAMED: list[tuple[tuple[Any, ...], str]] = [
-    (("levenshtein", len, "INT"), "cannot name a predicate"),
-    (("sub", len, "INT"), "cannot name a predicate"),
-    (("in", len, "INT"), "cannot name a predicate"),
-    (("window", len, "INT"), "cannot name a predicate"),
-    (("a b", len, "INT"), "cannot name a predicate"),
-    (("x); DROP", len, "INT"), "cannot name a predicate"),
+    (("levenshtein", len, "INT"), "cannot be the name of a predicate"),
+    (("sub", len, "INT"), "cannot be the name of a predicate"),
+    (("in", len, "INT"), "cannot be the name of a predicate"),
+    (("window", len, "INT"), "cannot be the name of a predicate"),
+    (("a b", len, "INT"), "cannot be the name of a predicate"),
+    (("x); DROP", len, "INT"), "cannot be the name of a predicate"),
     (("fine", 7, "INT"), "7 is not a function"),
-    (("fine", len), "takes no arguments"),
+    (("fine", len), "has no argument"),
     (("fine", len, "FOO"), "'FOO' is not a type"),
     (("fine", len, "INT, b INT"), "'INT, b INT' is not a type"),
-    (("near", len, "DOUBLE"), r"registered as near\(DOUBLE, DOUBLE, DOUBLE\) already"),
+    (("near", len, "DOUBLE"), r"already registered as near\(DOUBLE, DOUBLE, DOUBLE\)"),
 ]
 
 

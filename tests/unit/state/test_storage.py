@@ -151,13 +151,13 @@ def test_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for url in ("gs://b", "abfs://container@account.dfs.core.windows.net/a", "abfss://c@a/b", "az://b/c"):
         assert located(url) == url
         assert isinstance(storage_at(url), ObjectStorage)
-    with pytest.raises(SinkError, match=r"nothing can be kept on hdfs://.*s3://"):
+    with pytest.raises(SinkError, match=r"midstream cannot keep files on hdfs://.*s3://"):
         located("hdfs://name/a")
 
 
 @pytest.mark.parametrize("url", ["https://key:secret@host/b", "https://host/b?secret=1", "https://host/b#secret"])
 def test_a_secret_is_not_shown_where_the_scheme_is_unknown(url: str) -> None:
-    with pytest.raises(SinkError, match="nothing can be kept on https://") as caught:
+    with pytest.raises(SinkError, match="midstream cannot keep files on https://") as caught:
         storage_at(url)
     assert "secret" not in str(caught.value)
 

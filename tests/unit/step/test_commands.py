@@ -69,7 +69,7 @@ def drafted(*commands: StepCommand, sharing: str = "auto") -> Draft:
 
 
 REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
-    (AddQuery("q", ONE), QueryError, "q", "drop it or use another name"),
+    (AddQuery("q", ONE), QueryError, "q", "drop that query, or use another name"),
     (AddQuery("p", "SELECT A.x FROM A"), LanguageError, "line 1, column 8", "use one of"),
     (AddQuery("p", THREE, plan="(A B)"), PlanError, "plan", ""),
     (AddQuery("p", THREE, operator=NOWHERE), QueryError, "operator nowhere:No()", "midstream.allow_operators"),
@@ -81,7 +81,7 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (Migrate("q", "(A (B C))", "teleport"), StrategyError, "migrate", "use one of: "),
     (Migrate("q", "(A (B C))", options={"speed": 9}), StrategyError, "query q", "options: "),
     (Migrate("q", "(A (B C))", "ghm", {"budget": -1}), StrategyError, "query q", "correct the option"),
-    (Migrate("q", "(A (B C))", "pause_drain_resume"), StrategyError, "query q", "use one that can: "),
+    (Migrate("q", "(A (B C))", "pause_drain_resume"), StrategyError, "query q", "use a strategy that can: "),
     (Migrate("q", ""), StrategyError, "query q", "name another plan"),
     (Migrate("q", "(A (B C))", "auto", {"speed": 9}), StrategyError, "query q", "options: objective"),
     (Migrate("q", "", "auto", operator="a:B"), StrategyError, "query q", "name a strategy"),
@@ -96,7 +96,7 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (Reshare("sideways"), QueryError, "reshare", "use one of: auto"),
     (Optimize("p"), QueryError, "p", "use one of: q"),
     (Optimize("q", OptimizerSettings("clever")), QueryError, "query q", "use one of: adaptive"),
-    (Optimize("", OptimizerSettings(allow=("((A B) C)",))), QueryError, "optimize", "name the query too"),
+    (Optimize("", OptimizerSettings(allow=("((A B) C)",))), QueryError, "optimize", "also name its query"),
     (Approve("q"), QueryError, "query q", "the next review proposes"),
     (Reject("q"), QueryError, "query q", "the next review proposes"),
     (Approve(lanes=2), QueryError, "lanes", "the next review proposes"),
@@ -249,5 +249,5 @@ def test_a_command_that_no_step_takes() -> None:
     class Strange(Command, family=True):
         """Of no kind."""
 
-    with pytest.raises(TypeError, match="not a command that a step takes"):
+    with pytest.raises(TypeError, match="not a command for a step"):
         apply(Strange(), drafted())

@@ -99,7 +99,7 @@ def test_a_refused_command_does_not_stop_the_others() -> None:
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        (AddQuery("q", BARE), "there is a query 'q' already (at q). Remedy: drop it or use another name"),
+        (AddQuery("q", BARE), "there is already a query 'q' (at q). Remedy: drop that query, or use another name"),
         (AddQuery("p", "SELECT A.x FROM A"), "unknown column 'A.x' (at line 1, column 8)"),
         (AddQuery("p", EQUI, plan="(A B)"), "the plan misses C"),
         (DropQuery("p"), "there is no query 'p' (at p). Remedy: use one of: q"),
@@ -111,8 +111,8 @@ def test_a_refused_command_does_not_stop_the_others() -> None:
             Migrate("q", "(A (B C))", "pause_drain_resume"),
             "pause_drain_resume cannot carry query 'q': the box is stateful",
         ),
-        (Rescale(0), "0 lanes are not possible (at lanes). Remedy: use 1 to 4096"),
-        (Rescale(4097), "4097 lanes are not possible"),
+        (Rescale(0), "the number of lanes cannot be 0 (at lanes). Remedy: use 1 to 4096"),
+        (Rescale(4097), "the number of lanes cannot be 4097"),
     ],
 )
 def test_refusals_name_the_place_and_the_remedy(command: Command, reason: str) -> None:
@@ -158,7 +158,7 @@ def test_only_queries_that_ask_about_instants_need_the_watermarks() -> None:
 
 @pytest.mark.parametrize("lanes", [0, -1, 4097, 2.5, "3", None])
 def test_a_number_of_lanes_that_cannot_be(lanes: object) -> None:
-    with pytest.raises(QueryError, match="lanes are not possible"):
+    with pytest.raises(QueryError, match="the number of lanes cannot be"):
         check_lanes(lanes)  # type: ignore[arg-type]
 
 

@@ -57,7 +57,7 @@ def _chain(reading: JobReading, options: Mapping[str, str], names: list[str]) ->
     if name is None:
         return None
     if name not in names:
-        raise QueryError(f"there is no chain {name!r}", place="chain", remedy="choose one of the list")
+        raise QueryError(f"there is no chain {name!r}", place="chain", remedy="choose a chain from the list")
     unit = chain_unit(reading.manifest, name)
     view = ChainView(reading.manifest, reading.report, unit, running_boxes(reading.manifest, unit))
     value = chain_values(view, analyze=True)

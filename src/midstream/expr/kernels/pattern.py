@@ -23,7 +23,7 @@ def check(pattern: str) -> None:
     except pa.ArrowInvalid as error:
         raise LanguageError(
             f"{pattern!r} is not a regular expression: {str(error).split(':')[-1].strip()}",
-            remedy="write it in the syntax of RE2",
+            remedy="write a pattern in the syntax of RE2",
         ) from error
 
 
@@ -85,5 +85,5 @@ def named(pattern: str, number: int) -> str:
         pieces.append(f"(?P<{_GROUP}>" if count == number else "(?:")
         at = group.end()
     if not 0 <= number <= count:
-        raise LanguageError(f"{pattern!r} has no group {number}", remedy=f"use 0 to {count}")
+        raise LanguageError(f"{pattern!r} has no group {number}", remedy=f"use a group from 0 to {count}")
     return "".join(pieces) if number else f"(?P<{_GROUP}>{''.join(pieces)})"

@@ -42,7 +42,7 @@ class JoinTree:
 
     def __post_init__(self) -> None:
         if self.q_1.w_ab > self.q_2.w_ab or self.q_2.w_bc > self.q_1.w_bc:
-            raise ValueError("the model takes W_AB^1 <= W_AB^2 and W_BC^2 <= W_BC^1 (§6.2.1)")
+            raise ValueError("the model needs W_AB^1 <= W_AB^2 and W_BC^2 <= W_BC^1 (§6.2.1)")
 
     @property
     def s_a_union(self) -> float:

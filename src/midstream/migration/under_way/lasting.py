@@ -89,9 +89,10 @@ def maker(name: str) -> TransitionMaker:
     found = strategy_contract.discovered().get(name)
     if not isinstance(found, Lasting):
         raise CheckpointError(
-            f"a migration by {name!r} is under way, which this version does not know",
+            f"this version does not know the strategy of a running migration, {name!r}",
             place="manifest",
-            remedy="use the version of midstream that began it, or go back to an older step of the checkpoint",
+            remedy="use the version of midstream that began the migration, or go back to an older step of "
+            "the checkpoint",
         )
     return found
 

@@ -110,7 +110,7 @@ class ChartPolicy(Policy):
     def refusal(self, options: Mapping[str, float | str]) -> tuple[str, str] | None:
         weights = [options.get(name, self.options[name]) for name in ("w_r", "w_m")]
         if options.get("cost") == OM and not any(weights):
-            return "w_r and w_m are 0, so every plan costs the same", "give one of them a weight"
+            return "w_r and w_m are 0, so every plan costs the same", "give one weight a number above 0"
         return None
 
     @override

@@ -81,7 +81,7 @@ class CostWeights:
 
     def __post_init__(self) -> None:
         if not (self.work >= 0 and self.memory >= 0 and self.work + self.memory > 0):
-            raise ValueError("weights are numbers of at least 0, and not both 0")
+            raise ValueError("weights must be numbers of at least 0, and not both 0")
 
     def value(self, work: Quantity, memory: Quantity) -> Quantity:
         """Combine work and memory into the value that plans are compared by: less is better."""

@@ -138,14 +138,14 @@ def spark(patient: Patient) -> Iterator[Finding]:
     if manifest.step not in offsets:
         yield Finding(
             "spark",
-            f"Spark does not know where step {manifest.step}, the newest, ended",
+            f"Spark's log does not record where the newest step, {manifest.step}, ended",
             patient.folders.spark,
-            "restore the folder, or go back to a step that it knows",
+            "restore the folder, or go back to a step in the log",
         )
     for place in unread_offsets(patient.folders.spark, manifest.step):
         yield Finding(
             "spark",
-            f"Spark's log of a source does not reach to where step {manifest.step}, the newest, ended",
+            f"Spark's log of a source does not reach the end of the newest step, {manifest.step}",
             place,
             "restore the folder: the job would not start, or would read files again",
         )

@@ -65,7 +65,7 @@ class Ctr(Spreading):
         most = min(deployment.nodes, MOST_COPIES)
         if not 1 <= deployment.copies <= most:
             raise PlanError(
-                f"{deployment.copies} copies on {deployment.nodes} nodes are not possible",
+                f"{deployment.nodes} nodes cannot have {deployment.copies} copies",
                 place="copies",
                 remedy=f"use 1 to {most}",
             )

@@ -195,7 +195,7 @@ def test_a_difference_has_no_eddy() -> None:
     made = engine("AB")
     made.add_query("q", "SELECT A.j FROM A [RANGE 5 SECONDS] EXCEPT ON (k) B [RANGE 2 SECONDS]")
     for plan in ("eddy(A B)", "stairs((A B))"):
-        with pytest.raises(Exception, match="the plan of a difference is left-deep and begins with A"):
+        with pytest.raises(Exception, match="the plan of a difference must be left-deep and begin with A"):
             made.migrate("q", plan)
 
 
