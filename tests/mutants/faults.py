@@ -653,6 +653,22 @@ FAULTS = (
         ("tests/spark/test_blocks.py::test_what_all_tasks_saw_is_added_up",),
     ),
     Fault(
+        "spark-tells-one-partition-what-was-seen",
+        "spark/executor.py",
+        "everywhere=setting.needs_watermarks",
+        "everywhere=False",
+        "lanes of other partitions than the first do not know the watermarks after the step",
+        ("tests/spark/test_blocks.py::test_answers_are_those_of_the_embedded_engine",),
+    ),
+    Fault(
+        "spark-task-gets-its-own-lanes-alone-when-they-change",
+        "spark/task.py",
+        "self.plan.lanes_before != self.plan.manifest.shares",
+        "False",
+        "lanes of another number begin with what the lanes of one partition held",
+        ("tests/spark/test_states_of_tasks.py",),
+    ),
+    Fault(
         "spark-block-goes-by-its-lane-alone",
         "spark/blocks.py",
         "kept, first + self._lanes(group, stream, kept), first)",

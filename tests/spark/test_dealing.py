@@ -185,7 +185,7 @@ def dealt(
     clock = StepClock(0, dict.fromkeys(layout.streams, 0))
     slots_of_streams = tuple(StreamSlots.of(stream, layout) for stream in streams)
     split = Split(schema, slots_of_streams, groups, 2, clock, None)
-    parcels = [parcel for _, parcel in blocks_of(union, split, 2, twice=False).collect()]
+    parcels = [parcel for _, parcel in blocks_of(union, split, 2).collect()]
     for (group, lane, stream), share in shares(parcels, slots_of_streams, None).items():
         yield from ((group, lane, stream, row) for row in share.rows.column(id_slot).to_pylist())
 

@@ -92,8 +92,7 @@ class Worker:
         store.retain({*listed(plan.manifest), *listed(replace(plan.manifest, lane_states=self._known))})
         step, crash = task.clock.step, self._crash(task)
         crash.reach("before_job", step)
-        staging = {output: one.synced_with(self._unsynced) for output, one in task.writes.staging.items()}
-        files = StagedFiles(staging, f"worker{task.attempt}")
+        files = StagedFiles(task.writes.staging, f"worker{task.attempt}", self._unsynced)
         outputs, results = dict[LaneId, LaneOutput](), dict[LaneId, dict[str, Answer]]()
         in_pieces = frozenset[str]() if task.kept else task.staged
         try:

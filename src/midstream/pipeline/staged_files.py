@@ -17,6 +17,7 @@ from midstream.pipeline.outputs import RESULTS, JobOutput
 from midstream.runtime.piece_writer import PieceSizes
 from midstream.sinks import Staging
 from midstream.storage.transfers import threads
+from midstream.storage.unsynced import Unsynced
 
 FILES_AT_ONCE = 4
 """So many files a task writes, and makes to survive the loss of power, at the same time."""
@@ -26,10 +27,13 @@ FILES_AT_ONCE = 4
 class StagedFiles:
     """The files that a task writes for outputs, while it goes on; `token` keeps them apart from those of another
     attempt.
+
+    They survive the loss of power once all are finished and `unsynced` is synced.
     """
 
     staging: Mapping[JobOutput, Staging]
     token: str
+    unsynced: Unsynced
     _writes: list[Future[OutputFile]] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -49,7 +53,8 @@ class StagedFiles:
         return [write.result() for write in self._writes]
 
     def _written(self, output: JobOutput, stem: str, table: pa.Table) -> OutputFile:
-        file = self.staging[output].write(f"{stem}-{self.token}", table)
+        staging = self.staging[output].synced_with(self.unsynced)
+        file = staging.write(f"{stem}-{self.token}", table)
         return OutputFile(*output, file, table.num_rows)
 
 

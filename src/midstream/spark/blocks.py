@@ -70,7 +70,8 @@ class Split:
 
     Rows of a stream that none of the `groups` reads go to a group after the last one, in which they are looked at but
     not joined. `read` adds up the rows, for the driver to say how many there are while the step is under way. Rows of
-    streams that have `readers`, by their numbers, are read here.
+    streams that have `readers`, by their numbers, are read here. What was seen is reported to the first partition of
+    lanes, or `everywhere`.
     """
 
     schema: pa.Schema
@@ -81,9 +82,10 @@ class Split:
     files: ParcelFiles | None
     read: Accumulator[int] | None = None
     readers: tuple[TaskReader | None, ...] = ()
+    everywhere: bool = False
 
     def __call__(self, batches: Iterable[bytes]) -> list[tuple[int, Parcel]]:
-        """Return the blocks by the partitions of lanes that they go to; what was seen goes to the first one."""
+        """Return the blocks by the partitions of lanes that they go to."""
         partition, _ = place_of_task()
         seen: dict[str, Seen] = {}
         parcels: list[Parcel] = []
@@ -96,7 +98,8 @@ class Split:
         if self.read is not None:
             self.read.add(sum(one.rows for one in seen.values()))
         counts = {name: astuple(one) for name, one in seen.items()}
-        parcels.append(Parcel(0, ARRIVAL, SEEN, words=(partition, counts)))
+        told = range(self.partitions if self.everywhere else 1)
+        parcels += [Parcel(to, ARRIVAL, SEEN, words=(partition, counts)) for to in told]
         leave_loaded_code_alone()
         return addressed(parcels, partition, ARRIVAL, self.partitions, self.files)
 
@@ -174,7 +177,7 @@ class Split:
 
 
 def seen_of(parcels: Iterable[Parcel]) -> list[dict[str, Seen]]:
-    """Read what tasks have seen of each stream, of parcels that came to the first partition."""
+    """Read what tasks have seen of each stream from the parcels of a partition."""
     told = (parcel.words[1] for parcel in parcels if parcel.kind == SEEN)
     return [{name: Seen(*values) for name, values in one.items()} for one in told]
 

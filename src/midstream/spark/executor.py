@@ -29,7 +29,7 @@ from midstream.spark.parcel import ParcelFiles
 from midstream.spark.prepass import with_arrival_numbers
 from midstream.spark.setting import Setting
 from midstream.spark.spread_part import SpreadPart, spread_parts
-from midstream.spark.stages import Blocks, Reports, blocks_of, no_blocks, reports, seen_in
+from midstream.spark.stages import Blocks, Reports, blocks_of, no_blocks, reports
 from midstream.spark.task import StepTask
 from midstream.spark.unpack import StreamSlots
 from midstream.step.lane_report import decode_lanes
@@ -87,24 +87,20 @@ class SparkExecutor(Executor):
         self._streams = setting.exchange.layout.streams
         self._returning = returned(before, plan, writes.store)
         self._parcel_files = ParcelFiles.of(writes.store, plan.manifest.step)
-        self._blocks: Blocks | None = None
         self._kept: list[KeptRows] = []
         self.files: list[OutputFile] = []
         self.cache, self.again = NOT_USED, False
 
     @override
     def arrive(self, clock: StepClock) -> Mapping[str, Seen] | None:
-        if not self._setting.needs_watermarks:
-            return None
-        self._blocks = self._split(clock)
-        return summed(seen_in(self._blocks), self._streams)
+        return None
 
     @override
     def run(self, level: int, clock: StepClock) -> LevelOutput:
         setting = self._setting
         if level == 0:
             task = self._task(setting.exchange, 0, clock)
-            found = self._done(task, self._blocks or self._split(clock))
+            found = self._done(task, self._split(clock))
             told = ({name: Seen(*values) for name, values in one["seen"].items()} for one in found)
             seen = summed(told, self._streams)
             output = replace(self._gathered(task, found), seen=seen)
@@ -141,9 +137,10 @@ class SparkExecutor(Executor):
             self._parcel_files,
             self._read,
             () if setting.counted else exchange.layout.task_readers(),
+            everywhere=setting.needs_watermarks,
         )
         tasks = 1 if exchange.partitions == 1 else self._context.defaultParallelism
-        return blocks_of(batch, split, None if setting.is_large else tasks, twice=setting.needs_watermarks)
+        return blocks_of(batch, split, None if setting.is_large else tasks)
 
     def _slots(self, exchange: Exchange) -> tuple[StreamSlots, ...]:
         streams, layout = self._plan.manifest.streams, exchange.layout
@@ -173,9 +170,10 @@ class SparkExecutor(Executor):
             counts=tuple(group.lanes for group in groups),
             spreads=spread_parts(self._before, self._plan, level, clock, self._writes.store, exchange.partitions),
             returning=self._returning,
+            progress=None if level or not self._setting.needs_watermarks else manifest.progress,
             read_above=frozenset() if level else self._setting.read_above,
             parcel_files=self._parcel_files,
-        )
+        ).packed()
 
     def _gathered(self, task: StepTask, reports: Reports) -> LevelOutput:
         # What the tasks report besides their lanes is added up.

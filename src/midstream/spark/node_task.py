@@ -85,7 +85,8 @@ class NodeTask:
     def addressed(self, brought: Iterable[tuple[int, Parcel]]) -> list[tuple[int, Parcel]]:
         """Return the partition's parcels, each with the partition that it goes to."""
         partition, again = place_of_task()
-        sent = self.parcels(partition, in_order(parcel for _, parcel in brought), again)
+        task = replace(self, step=self.step.opened(partition))
+        sent = task.parcels(partition, in_order(parcel for _, parcel in brought), again)
         return addressed(sent, partition, self.stage + 1, self.step.partitions, self.step.parcel_files)
 
     def parcels(self, partition: int, parcels: Sequence[Parcel], again: bool) -> list[Parcel]:
@@ -118,8 +119,8 @@ class _Work:
 
     def __init__(self, task: NodeTask, partition: int) -> None:
         self._task, self._step, self._partition = task, task.step, partition
-        self._files = StagedFiles(task.step.writes.staging, secrets.token_hex(4))
         self._unsynced = Unsynced()
+        self._files = StagedFiles(task.step.writes.staging, secrets.token_hex(4), self._unsynced)
         self._store = WriteBackStore(self._step.writes.store.synced_with(self._unsynced), small=TOGETHER)
         self._used_before = ChunkCache.here().use
         self._done: dict[str, Any] = {}
@@ -136,9 +137,9 @@ class _Work:
     def report(self) -> dict[str, Any]:
         """Report the partition's stage, once all that it has written is on the disk."""
         self._store.files.finish()
+        files, nodes = self._files.finish(), self._done
         self._unsynced.sync(threads(FILES_AT_ONCE).map)
         cache = list(ChunkCache.here().use.since(self._used_before))
-        files, nodes = self._files.finish(), self._done
         kept = [encode(one) for one in self._kept]
         return {
             "lanes": encode_lanes({}),

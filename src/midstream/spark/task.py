@@ -5,6 +5,7 @@ Nothing else goes back into the JVM: chunks go to the store, results and late ro
 
 from __future__ import annotations
 
+import pickle
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
@@ -17,13 +18,14 @@ from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.model.allowed import allow_operators
 from midstream.model.codec import encode
 from midstream.model.errors import MidstreamError, fault_located
+from midstream.model.frozen import revised
 from midstream.model.ids import LaneId
-from midstream.model.manifest import ChunkRef, LaneState
+from midstream.model.manifest import ChunkRef, LaneState, StreamProgress
 from midstream.pipeline.lane_task import ShippedPredicates, Writes, failure, run_lane
 from midstream.pipeline.outputs import RESULTS, JobOutput
 from midstream.pipeline.staged_files import FILES_AT_ONCE, LanePieces, StagedFiles
 from midstream.runtime.lane_key import is_single
-from midstream.runtime.watermark import LAST_TIME, Seen, StepClock
+from midstream.runtime.watermark import LAST_TIME, Seen, StepClock, advance, watermarks
 from midstream.spark.blocks import ARRIVAL, seen_of, shares, summed
 from midstream.spark.kept_rows import (
     KeptRows,
@@ -72,7 +74,9 @@ class StepTask:
     that the driver allows, `predicates` the users' predicates that its queries ask. `spreads` are the queries that are
     spread over nodes, whose rows go on from here, and `returning` has what lanes take over from nodes. `kept` are the
     chunks of the rows that queries of a higher level read, by stream; None where the rows of the batch themselves come,
-    of which those of the streams `read_above` are kept. Parcels' bodies go by `parcel_files`, if there are any.
+    of which those of the streams `read_above` are kept. Parcels' bodies go by `parcel_files`, if there are any. From
+    the `progress` of streams before the step, and what the step has brought, lanes compute the watermarks after it.
+    `states` has for each partition, pickled, what its lanes hold: no task unpickles what others hold.
     """
 
     plan: StepPlan
@@ -91,21 +95,44 @@ class StepTask:
     kept: Mapping[str, tuple[ChunkRef, ...]] | None = None
     read_above: frozenset[str] = frozenset()
     parcel_files: ParcelFiles | None = None
+    progress: Mapping[str, StreamProgress] | None = None
+    states: tuple[bytes, ...] = ()
 
     @property
     def partitions(self) -> int:
         """How many partitions each stage of the step has."""
         return len(self.lanes)
 
+    def packed(self) -> StepTask:
+        """Pack the states of lanes by the partitions that need them: of groups over nodes each partition needs all, and
+        of every group where the number of lanes changes.
+        """
+        held, nodes = self.plan.manifest.lane_states, {self.groups[part.group] for part in self.spreads}
+        dealt, packed = self.plan.lanes_before != self.plan.manifest.shares, []
+        for lanes in self.lanes:
+            own = {LaneId(self.groups[group], lane) for group, lane in lanes}
+            needed = {lane: state for lane, state in held.items() if dealt or lane in own or lane.group in nodes}
+            packed.append(pickle.dumps(needed, pickle.HIGHEST_PROTOCOL))
+        return self._with_states({}, tuple(packed))
+
+    def opened(self, partition: int) -> StepTask:
+        """Return the task with the states that its partition needs."""
+        return self._with_states(pickle.loads(self.states[partition]), ())
+
+    def _with_states(self, held: Mapping[LaneId, LaneState], packed: tuple[bytes, ...]) -> StepTask:
+        plan = replace(self.plan, manifest=replace(self.plan.manifest, lane_states=held))
+        return replace(self, plan=plan, states=packed)
+
     def addressed(self, brought: Iterable[tuple[int, Parcel]]) -> list[tuple[int, Parcel]]:
         """Return the partition's report to the driver, and what it sends to the nodes of its queries."""
         partition, again = place_of_task()
+        task = self.opened(partition)
         # All parcels are taken in any case: Spark starts another worker in the place of one that has left some.
         own = [parcel for _, parcel in brought]
         if any(parcel.kind == STOP for parcel in own):
             sent = [*(one for one in own if one.stage == END), Parcel(partition, ARRIVAL + 1, STOP)]
         else:
-            report, parcels = self.report(partition, own, again)
+            report, parcels = task.report(partition, own, again)
             sent = [reported(partition, report), *parcels]
         leave_loaded_code_alone()
         return addressed(sent, partition, ARRIVAL + 1, self.partitions, self.parcel_files)
@@ -146,9 +173,10 @@ class StepTask:
         files.read_ahead(self._listed(partition))
         # Nothing but failures comes to a level above, which reads what was kept.
         arrived = shares(brought, self.streams, self.parcel_files)
-        staged = StagedFiles(self.writes.staging, secrets.token_hex(4))
+        staged = StagedFiles(self.writes.staging, secrets.token_hex(4), unsynced)
         seen = summed(seen_of(brought), [stream.name for stream in self.streams])
-        report = TaskReport(self, partition, staged, ChunkCache.here().use, seen)
+        report = TaskReport(self, partition, staged, ChunkCache.here().use, {} if partition else seen)
+        clock = self.clock if self.progress is None else self._clock(self.progress, seen)
         entering = {place: report.admit(place[0], share) for place, share in arrived.items()}
         for group, lane in self.lanes[partition]:
             own = {
@@ -159,11 +187,17 @@ class StepTask:
             if group in spreads:
                 sent += self._arrived(spreads[group], partition, self._entering(group, lane, own), report)
             else:
-                report.deliver(group, lane, self._lane(group, lane, own, store, staged))
+                report.deliver(group, lane, self._lane(group, lane, own, clock, store, staged))
             self.writes.crash.reach("amid_tasks", self.clock.step)
         report.settle(store)
         files.finish()
         return report.to_json(), sent
+
+    def _clock(self, progress: Mapping[str, StreamProgress], seen: Mapping[str, Seen]) -> StepClock:
+        # All lanes know what all tasks have seen, and the driver computes the same from it.
+        streams = self.plan.manifest.streams
+        moved = advance(streams, progress, seen, self.plan.arrangement.read)
+        return revised(self.clock, after=watermarks(streams, moved))
 
     def _listed(self, partition: int) -> Iterator[ChunkRef]:
         for group, lane in self.lanes[partition]:
@@ -186,6 +220,7 @@ class StepTask:
         group: int,
         lane: int,
         own: Mapping[str, tuple[Share, Mask | None]],
+        clock: StepClock,
         store: ChunkStore,
         staged: StagedFiles,
     ) -> LaneOutput:
@@ -194,7 +229,7 @@ class StepTask:
         batches = self._entering(group, lane, own)
         queries, crash, sizes = unread(self.plan.manifest), self.writes.crash, self.writes.pieces
         pieces = LanePieces(lane_id, queries, staged, crash, self.clock.step, sizes)
-        return run_lane(self.plan, lane_id, batches, self.clock, store, pieces, self.returning.get(lane_id))
+        return run_lane(self.plan, lane_id, batches, clock, store, pieces, self.returning.get(lane_id))
 
     def _entering(
         self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]]

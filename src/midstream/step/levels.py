@@ -47,7 +47,7 @@ class Executor(Protocol):
     def arrive(self, clock: StepClock) -> Mapping[str, Seen] | None:
         """Count what the step brings of each stream; called first, with the marks before the step.
 
-        Returns: None if only the lanes see the rows; then no lane of level 0 may need the marks after the step.
+        Returns: None if only the lanes see the rows; then those of level 0 find the marks after the step themselves.
         """
 
     def run(self, level: int, clock: StepClock) -> LevelOutput:
