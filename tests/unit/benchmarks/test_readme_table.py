@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.measurement import Answer, Batch, Measurement
 from benchmarks.peers import flink
-from benchmarks.readme import rate, verdicts_of
+from benchmarks.readme import of_the_first, rate, rates, verdicts_of
 
 
 def measured(peer: str, rows: int, thrown: int | None = None) -> Measurement:
@@ -23,3 +23,10 @@ def test_a_peer_that_did_not_run_has_no_rate() -> None:
     found = [measured("midstream_spark", 100)]
     assert rate(found, "flink") is None and rate(found, "spark_default") is None
     assert verdicts_of("w1a", "join", found) == []
+
+
+def test_the_second_table_is_of_the_first_batches() -> None:
+    batches = (Batch(9, 9.0), Batch(10, 1.0), Batch(7, 0.1), Batch(7, 0.1))
+    found = [Measurement("midstream_spark", "w1a", batches, Answer(1, "1")), measured("spark_default", 5)]
+    assert rates(found, ("spark_default",)) == ["70", "", "5", "**14.0**"]
+    assert rates(of_the_first(found, 2), ("spark_default",)) == ["10", "", "5", "**2.0**"]
