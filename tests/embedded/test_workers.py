@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 import midstream as ms
+from midstream.cli.main import main as cli
 from midstream.embedded import processes
 from midstream.embedded.processes import InProcesses
 from midstream.embedded.worker import KILL_AT
@@ -55,6 +56,25 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(InProcesses, "run_lanes", noting)
     return noted
+
+
+JOB = """
+checkpoint = "ckpt"
+workers = 2
+[streams.A]
+format = "parquet"
+path = "in/A"
+schema = "k BIGINT, v BIGINT, ts TIMESTAMP"
+timestamp = "ts"
+[streams.B]
+format = "parquet"
+path = "in/B"
+schema = "k BIGINT, v BIGINT, ts TIMESTAMP"
+timestamp = "ts"
+[queries.pairs]
+sql = "SQL"
+sink = { format = "parquet", path = "out" }
+"""
 
 
 def rows(step: int) -> dict[str, pa.Table]:
@@ -345,3 +365,25 @@ def test_lanes_are_as_many_as_workers_unless_they_are_given(tmp_path: Path) -> N
         with ms.Engine(checkpoint=tmp_path / str(number), workers=workers, lanes=lanes) as engine:
             assert engine.manifest.lanes == expected
     assert ms.Engine(workers="auto").manifest.lanes == 1
+
+
+def test_a_job_file_names_workers(tmp_path: Path, handed: list[bool], capsys: pytest.CaptureFixture[str]) -> None:
+    for name, table in rows(0).items():
+        (tmp_path / "in" / name).mkdir(parents=True)
+        pyarrow.parquet.write_table(table, tmp_path / "in" / name / "0.parquet")
+    text = JOB.replace("SQL", PAIRS)
+    job, run = tmp_path / "job.toml", ["run", str(tmp_path / "job.toml"), "--engine", "embedded", "--once"]
+    job.write_text(text.replace("workers = 2", 'workers = 2\nmemory = "4 GB"'))
+    assert cli(run) == 2
+    assert "a limit of memory does not count" in capsys.readouterr().err
+    job.write_text(text.replace("workers = 2", 'workers = "all"'))
+    assert cli(run) == 2
+    assert f"{job}, line 3" in (said := capsys.readouterr().err) and "workers is 'all'" in said
+    job.write_text(text)
+    assert cli(run) == 0 and handed == [True]
+    assert ms.open(tmp_path / "ckpt").report().lanes == 2
+    found = pyarrow.dataset.dataset(tmp_path / "out").to_table().select(["a", "b"])
+    with opened(tmp_path, workers=None, lanes=1) as engine:
+        assert sorted(map(str, found.to_pylist())) == sorted(
+            map(str, engine.push(rows(0))["pairs"].select(["a", "b"]).to_pylist())
+        )

@@ -27,6 +27,7 @@ from midstream.commands.add_stream import refuse_taken_name
 from midstream.commands.base import taken
 from midstream.commands.rescale import check_lanes
 from midstream.embedded.folder_source import table_rows
+from midstream.embedded.processes import workers_of
 from midstream.logical.query import query_of
 from midstream.model.allowed import check_settings_of_spark
 from midstream.model.errors import LanguageError, MidstreamError
@@ -52,7 +53,8 @@ CHECKED_JOB = "checked"
 """The id of a job on Spark that is only looked at; embedded ones have none."""
 
 _PLACES = {
-    "checkpoint": "checkpoint", "sharing": "sharing", "lanes": "lanes", "spark": "[spark]", "optimizer": "[optimizer]",
+    "checkpoint": "checkpoint", "sharing": "sharing", "lanes": "lanes", "workers": "workers", "spark": "[spark]",
+    "optimizer": "[optimizer]",
 }  # fmt: skip
 """Where a setting would stand that the file leaves out."""
 
@@ -129,6 +131,9 @@ class _Check:
             check_lanes(self.job.lanes)
         with self.found.at(self.places["sharing"]):
             scheme(self.job.sharing, self.places["sharing"])
+        if self.embedded:
+            with self.found.at(self.places["workers"]):
+                workers_of(self.job.workers, checkpoint=True, limited=self.job.memory is not None)
         for setting in self.job.spark:
             with self.at("spark", setting):
                 check_settings_of_spark([setting], "[spark]")

@@ -40,11 +40,12 @@ class FileJob:
         self._patience = PATIENCE if file.patience is None else parse_duration(file.patience)
         self._engine = Engine(
             sharing=file.sharing,
-            lanes=file.lanes,
+            lanes=file.lanes if file.workers is None or "lanes" in file.places else None,
             checkpoint=file.checkpoint,
             take_over=take_over,
             threads=threads,
             memory=file.memory,
+            workers=file.workers,
         )
         try:
             self._declare(file)

@@ -32,8 +32,8 @@ INCLUDE = "include"
 """Under it a job file names others, relative to itself, whose streams, queries and settings are its own."""
 
 _KEYS = (
-    INCLUDE, "checkpoint", "lanes", "sharing", "patience", "memory", "streams", "tables", "queries", "optimizer",
-    "spark",
+    INCLUDE, "checkpoint", "lanes", "sharing", "patience", "memory", "workers", "streams", "tables", "queries",
+    "optimizer", "spark",
 )  # fmt: skip
 
 
@@ -58,9 +58,9 @@ class JobFile:
     Whether there is a scheme of the name `sharing` is checked where the job is made. `patience`, in microseconds, is
     how long a step is done again that fails for a reason outside; None leaves it to the job. `optimizer` says, as it is
     written, what the optimizer may do with queries that have no settings of their own; `optimizers` has those of the
-    others. `memory`, in bytes, is the most that each process that joins may hold; None sets no limit. `spark` has
-    settings of Spark's session, and `places` says where in the files each stream (`streams.A`), query, key of one and
-    top-level key stands.
+    others. `memory`, in bytes, is the most that each process that joins may hold; None sets no limit. `workers` is the
+    number of worker processes of the embedded engine, or "auto". `spark` has settings of Spark's session, and `places`
+    says where in the files each stream (`streams.A`), query, key of one and top-level key stands.
     """
 
     checkpoint: str
@@ -70,6 +70,7 @@ class JobFile:
     sharing: str = DEFAULT_SHARING
     patience: int | None = None
     memory: int | None = None
+    workers: int | str | None = None
     optimizer: Mapping[str, Any] | None = None
     optimizers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     spark: Mapping[str, str] = field(default_factory=dict)
@@ -168,6 +169,7 @@ def _job(texts: Sequence[TomlText], whole: bool = True) -> ReadJobFile:
         sharing=read.one("sharing", lambda top: str(top.get("sharing", str, what, DEFAULT_SHARING)), DEFAULT_SHARING),
         patience=read.one("patience", lambda top: top.duration("patience"), None),
         memory=read.one("memory", _memory, None),
+        workers=read.one("workers", _workers, None),
         streams=read.each("streams", source_spec),
         queries={name: query for name, (query, _) in queries.items()},
         optimizers={name: optimizer for name, (_, optimizer) in queries.items() if optimizer is not None},
@@ -234,6 +236,15 @@ def _lanes(top: TomlTable) -> int:
     if lanes < 1:
         top.fault("lanes", "is less than 1", "use a whole number of at least 1")
     return int(lanes)
+
+
+def _workers(top: TomlTable) -> int | str | None:
+    value: int | str | None = top.get("workers", str | int, 'a whole number, or "auto"', None)  # type: ignore[arg-type]
+    if isinstance(value, str) and value != "auto":
+        top.fault("workers", f"is {value!r}", 'use a whole number of at least 1, or "auto"')
+    elif isinstance(value, int) and value < 1:
+        top.fault("workers", "is less than 1", 'use a whole number of at least 1, or "auto"')
+    return value
 
 
 def _memory(top: TomlTable) -> int | None:
