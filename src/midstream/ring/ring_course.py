@@ -41,7 +41,7 @@ class Hops:
     def __len__(self) -> int:
         return len(self.routes) - 1
 
-    @property
+    @cached_property
     def chosen(self) -> bool:
         """Whether nodes may differ in their orders: not in the first hop, or a result would be lost."""
         return len(self) > 2 and (self.spreading.ages or self.spreading.keeps_slices)
@@ -73,21 +73,29 @@ class Hops:
 
         Returns: by source, the work of each node's partial results if nodes may differ in their orders, else one sum.
         """
-        found = {}
-        for start, route in enumerate(self.routes):
-            order = route.order
-            compared, matched, partials = (np.zeros((self._origins, len(order)), np.int64) for _ in range(3))
-            for node in nodes:
-                for (way, hop), tally in node.tallies.items():
-                    if self._start(way) == start:
-                        compared[:, order.index(self.label(way, hop))] += tally.compared
-                        matched[:, order.index(self.label(way, hop))] += tally.matched
-                        for origin in range(self._origins) if hop + 1 < len(order) else ():
-                            following = self.label(self.after(way, hop, origin), hop + 1)
-                            partials[origin, order.index(following)] += tally.matched[origin]
-            each = zip(compared.tolist(), matched.tolist(), partials[:, 1:].tolist(), strict=True)
-            found[route.source.spec.label] = tuple(RouteWork(order, 0, *map(tuple, one)) for one in each)
-        return found
+        last, each = len(self) - 1, [[_Sums(len(self)) for _ in range(self._origins)] for _ in self.routes]
+        for node in nodes:
+            for (way, hop), tally in node.tallies.items():
+                start = self._start(way)
+                place = self._place(start, way, hop)
+                if hop and self.chosen:
+                    compared, matched = tally.compared_of.tolist(), tally.matched_of.tolist()
+                    by_origin = [one for one in enumerate(zip(compared, matched, strict=True)) if any(one[1])]
+                else:
+                    by_origin = [(node.number if self.chosen else 0, (tally.compared, tally.matched))]
+                for origin, (compared_here, matched_here) in by_origin:
+                    sums = each[start][origin]
+                    sums.compared[place] += compared_here
+                    sums.matched[place] += matched_here
+                    if hop < last:
+                        sums.partials[self._place(start, self.after(way, hop, origin), hop + 1)] += matched_here
+        return {
+            route.source.spec.label: tuple(
+                RouteWork(route.order, 0, tuple(sums.compared), tuple(sums.matched), tuple(sums.partials[1:]))
+                for sums in own
+            )
+            for route, own in zip(self.routes, each, strict=True)
+        }
 
     def meets_new(self, label: str, hop: int) -> bool:
         """Return whether any input meets rows of the step in this source at this hop or a later one."""
@@ -118,8 +126,12 @@ class Hops:
     def _hop(self, way: int, hop: int) -> Hop:
         return self._ways[way].hops[hop]
 
+    def _place(self, start: int, way: int, hop: int) -> int:
+        # Of the source that is visited, in the order of the plan.
+        return hop if way == start else self.routes[start].order.index(self.label(way, hop))
+
     def _start(self, way: int) -> int:
-        return self._labels.index(self._ways[way].source.spec.label)
+        return way if way < len(self.routes) else self._labels.index(self._ways[way].source.spec.label)
 
     @cached_property
     def _labels(self) -> list[str]:
@@ -127,6 +139,12 @@ class Hops:
 
     def _earlier(self, way: int) -> list[str]:
         return self._labels[: self._start(way)]
+
+
+class _Sums:
+    # Of the partial results of one origin, by source in the order of the plan.
+    def __init__(self, sources: int) -> None:
+        self.compared, self.matched, self.partials = [0] * sources, [0] * sources, [0] * sources
 
 
 class RingCourse:

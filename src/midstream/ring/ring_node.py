@@ -30,10 +30,11 @@ class NodeRows:
 
 
 class HopTally:
-    """What partial results compared and matched in a hop at a node, by their origin; in one sum if they have none."""
+    """What partial results compared and matched in a hop at a node; by the node of their first hop if they name it."""
 
     def __init__(self, origins: int) -> None:
-        self.compared, self.matched = np.zeros(origins, np.int64), np.zeros(origins, np.int64)
+        self.compared = self.matched = 0
+        self.compared_of, self.matched_of = np.zeros(origins, np.int64), np.zeros(origins, np.int64)
 
 
 class RingNode:
@@ -95,24 +96,19 @@ class RingNode:
             for condition in on.verify:
                 pairs = pairs.where(condition)
             self.comparisons += len(pairs)
-            tally.compared += self._by_origin(pairs, tally)
+            tally.compared += len(pairs)
+            if joined.origin is not None:
+                tally.compared_of += np.bincount(joined.origin[pairs.partial], minlength=len(tally.compared_of))
             for condition in on.residual:
                 if len(pairs):
                     self.predicates += len(pairs)
                     pairs = pairs.where(condition)
             self.rows_out += len(pairs)
             if len(pairs):
-                tally.matched += self._by_origin(pairs, tally)
+                tally.matched += len(pairs)
+                if joined.origin is not None:
+                    tally.matched_of += np.bincount(joined.origin[pairs.partial], minlength=len(tally.matched_of))
                 yield joined.joined(pairs.partial, label, self._batches[label].at(batch, pairs.row))
-
-    def _by_origin(self, pairs: _Pairs, tally: HopTally) -> Words | int:
-        origins = len(tally.compared)
-        if origins == 1:
-            return len(pairs)
-        origin = pairs.joined.origin
-        if origin is None:
-            return np.bincount([self.number], [len(pairs)], origins).astype(np.int64)
-        return np.bincount(origin[pairs.partial], minlength=origins)
 
 
 class _Pairs:
