@@ -102,5 +102,5 @@ def test_two_jobs_on_a_store_of_which_one_is_cut_off_amid_its_commit(
     with pytest.raises(Exception, match=r"gave up step 2, whose results were read.*midstream rewind"):
         finish(second_job(spark, bucket, run.results("pairs")))
     assert fours(bucket) == expected()
-    with pytest.raises(ms.QueryError, match="not read by the option 'cleanSource'"):
+    with pytest.raises(ms.QueryError, match="cannot be read with the option 'cleanSource'"):
         run.results("pairs", cleanSource="delete")
