@@ -25,13 +25,13 @@ def price(streams: int, rows: float, *, sliced: bool = False) -> float:
     Of a join of many sources, and of one whose search is `sliced`, that is what the step takes which decides.
 
     >>> [round(price(streams, rows) / 1e6, 1) for streams, rows in [(3, 1_000), (3, 180_000), (10, 1_000), (21, 1_000)]]
-    [5.3, 24.2, 98.5, 47.0]
+    [4.2, 19.7, 42.2, 18.9]
     """
     if sliced or streams > MOST_SOURCES:
-        plans = 15_000_000.0 + 1_500_000.0 * streams
+        plans = 3_000_000.0 + 750_000.0 * streams
     else:
-        plans = 800_000.0 * streams**2 - 2_500_000.0 + 20_000.0 * (1 << streams)
-    return plans + 400.0 * min(rows, streams * BUDGET) + READ * rows
+        plans = 250_000.0 * streams**2 + 1_700_000.0 + 15_000.0 * (1 << streams)
+    return plans + 100.0 * min(rows, streams * BUDGET) + READ * rows
 
 
 def slice_price(streams: int) -> float:
