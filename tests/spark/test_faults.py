@@ -59,6 +59,7 @@ def test_a_fault_in_a_worker_is_reported_with_its_traceback(monkeypatch: pytest.
         partitions=4,
         parcel_files=None,
     )
+    task.opened.return_value = task
     for name in ("report", "_report"):
         setattr(task, name, partial(getattr(StepTask, name), task))
     sent = [parcel for _, parcel in StepTask.addressed(task, iter(()))]

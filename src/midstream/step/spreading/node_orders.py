@@ -18,7 +18,6 @@ from typing import NamedTuple
 from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread, RouteWork
 from midstream.operators.join_condition import JoinCondition, join_condition
-from midstream.ring.lengthening import WORTH
 from midstream.ring.ring_members import all_spread, spread_queries
 from midstream.units.program import unit_of
 from midstream.units.query_unit import QueryUnit, join_of
@@ -27,6 +26,9 @@ Order = tuple[str, ...]
 
 LEAST_COUNTED = 1_000
 """A node looks at its order once its partial results have compared so many pairs since: what few did is chance."""
+
+BETTER = 1.25
+"""A node leaves an order that compares so many times as much as another one: a second order has a price of its own."""
 
 
 class Visited(NamedTuple):
@@ -89,7 +91,7 @@ def best_order(on: Condition, start: str, order: Order, work: RouteWork) -> Orde
     """Choose the order of a node from what its partial results did by the present one.
 
     After the first source the one of least rank follows, among those whose condition was counted. The present order
-    stays unless it compares `WORTH` times as much.
+    stays unless it compares `BETTER` times as much.
     """
     visits = dict(zip(work.order[1:], work.partials, strict=True))
     if not all(visits.values()):
@@ -97,6 +99,8 @@ def best_order(on: Condition, start: str, order: Order, work: RouteWork) -> Orde
     each = zip(work.order, work.comparisons, work.matches, strict=True)
     cost = {one: Visited(compared / visits[one], matched / visits[one]) for one, compared, matched in each
             if one in visits}  # fmt: skip
+    if (*order[:1], *sorted(order[1:], key=lambda one: cost[one].rank)) == order:
+        return order
     counted = {one: on((start, *order[:at]), one) for at, one in enumerate(order) if at}
     found = order[:1]
     while left := [one for one in order if one not in found]:
@@ -104,7 +108,7 @@ def best_order(on: Condition, start: str, order: Order, work: RouteWork) -> Orde
         if not able:
             return order
         found = (*found, min(able, key=lambda one: cost[one].rank))
-    return found if compared_along(cost, order) > WORTH * compared_along(cost, found) else order
+    return found if compared_along(cost, order) > BETTER * compared_along(cost, found) else order
 
 
 def compared_along(cost: Mapping[str, Visited], order: Order) -> float:
