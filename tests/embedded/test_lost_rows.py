@@ -86,7 +86,7 @@ def test_a_run_can_fail_by_them(tmp_path: Path, file: tuple[tuple[Any, int], ...
 def test_an_endless_run_has_no_end_to_fail_at(tmp_path: Path) -> None:
     job = write(tmp_path, GOOD)
     done = CliRunner().invoke(app, ["run", str(job), "--engine", "embedded", "--fail-on-late"])
-    assert done.exit_code != 0 and "give --once too" in str(done.exception)
+    assert done.exit_code != 0 and "works only with --once" in str(done.exception)
 
 
 def test_a_line_at_each_tenfold() -> None:

@@ -202,7 +202,7 @@ def _former(root: str, step: int) -> str | None:
             return log
     if step >= 0:
         raise CheckpointError(
-            f"Spark's log does not record where the newest step, {step}, ended",
+            f"Spark's log does not record where step {step}, the newest, ended",
             place=root,
             remedy="restore the folder, go back to a newer step, or begin with another checkpoint",
         )

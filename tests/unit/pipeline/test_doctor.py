@@ -279,7 +279,7 @@ def test_a_job_of_spark_whose_offsets_are_elsewhere(ckpt: Path) -> None:
     manifest = log.latest()
     assert manifest is not None
     log.publish(replace(manifest, published=replace(manifest.published, host="spark")))
-    assert "Spark's log does not record where the newest step, 19" in dict(harm(examine(ckpt)))["spark"]
+    assert "Spark's log does not record where step 19, the newest" in dict(harm(examine(ckpt)))["spark"]
     offsets = ckpt / "spark" / "epoch=000001" / "offsets"
     offsets.mkdir(parents=True)
     for step in (18, 19):

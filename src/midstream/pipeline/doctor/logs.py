@@ -138,7 +138,7 @@ def spark(patient: Patient) -> Iterator[Finding]:
     if manifest.step not in offsets:
         yield Finding(
             "spark",
-            f"Spark's log does not record where the newest step, {manifest.step}, ended",
+            f"Spark's log does not record where step {manifest.step}, the newest, ended",
             patient.folders.spark,
             "restore the folder, or go back to a step in the log",
         )
