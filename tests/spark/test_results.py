@@ -73,7 +73,7 @@ def test_results_that_are_no_stream_are_refused_by_name(spark: SparkSession, tmp
     assert run.results("files").isStreaming, "before the first step, too"
     run.await_termination(120)
     for name in ("text", "function"):
-        with pytest.raises(ms.SinkError, match=f"{name}' do not go to parquet files .*Remedy: give the query a sink of files"):
+        with pytest.raises(ms.SinkError, match=f"{name}' do not go to parquet files .*Remedy: give the query a sink"):
             run.results(name)
     with pytest.raises(ms.SinkError, match=r"cannot read a folder with '\['"):
         run.results("pattern")
