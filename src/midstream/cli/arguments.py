@@ -34,12 +34,16 @@ class CommandPlace:
 
     @property
     def epilog(self) -> str | None:
-        """Format the examples for typer, which breaks lines only at empty lines; return None without examples."""
+        """Format the examples for typer, or return None if there are none."""
+        # typer breaks lines only at empty lines.
         return None if not self.examples else "\n\n".join(["Examples:", *self.examples])
 
 
 def placed(group: CommandGroup, *examples: str) -> Callable[[F], F]:
-    """Decorate a command's function with a help group and examples; each example is a whole command line."""
+    """Decorate a command's function with a help group and examples.
+
+    Each example is a whole command line.
+    """
 
     def place(function: F) -> F:
         function.__dict__["place"] = CommandPlace(group, examples)
@@ -58,7 +62,7 @@ CheckpointPath = Annotated[
     str, typer.Argument(metavar="CKPT", help="The checkpoint of a job or of a saved engine, as a path or a URL.")
 ]
 QueryName = Annotated[str, typer.Argument(metavar="QUERY", help="The name of a running query.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for programs, instead of text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value instead of text, for programs.")]
 WaitSeconds = Annotated[
     float | None,
     typer.Option(
@@ -103,7 +107,8 @@ AllowSource = Annotated[
 
 
 def named_values(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
-    """Parse arguments of the form NAME=VALUE, whose values are JSON or strings; refuse a repeated name.
+    """Parse arguments of the form NAME=VALUE, and refuse a repeated name. A value is JSON or a string.
+
 
     >>> named_values(["window=5", "column=paid"], "--option")
     {'window': 5, 'column': 'paid'}

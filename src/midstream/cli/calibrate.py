@@ -31,10 +31,11 @@ def calibrate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the costs of join operations on this machine; the optimizer uses these costs to compare plans.
+    """Measure the costs of join operations on this machine.
 
-    The measurement takes about a minute, and the machine must be otherwise idle. Without a calibration, the optimizer
-    uses default costs, and corrects them by the measured times of the job's steps.
+    The optimizer uses these costs to compare plans. The measurement takes about a minute. Run no other programs on the
+    machine meanwhile. Without a calibration, the optimizer uses default costs, and corrects these costs from the
+    measured times of the job's steps.
     """
     from midstream.lab.timed_runs import RUNS, timed_runs
     from midstream.optimizer.cost.calibration import fitted, units_to_json

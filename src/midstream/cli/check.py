@@ -29,8 +29,8 @@ def check(
 ) -> None:
     """Find all faults in the streams, queries, plans, sinks, settings and checkpoint of a job before it runs.
 
-    The command starts no job, writes no file and needs no Spark. `midstream run` makes the same checks first. The exit
-    code is 2 if there is a fault.
+    The command starts no job, writes no file and does not need Spark. `midstream run` makes the same checks first. The
+    exit code is 2 if there is a fault.
     """
     job, found = looked_at(job_file, engine, allow_operator, allow_source)
     if as_json:
@@ -53,7 +53,7 @@ def looked_at(
 ) -> tuple[JobFile | None, CheckedJob]:
     """Read and check a job file, and allow the operators and sources that the command line names.
 
-    Returns: the job, or None if it cannot be read, and the findings of the check.
+    Returns: the job and the findings of the check. If midstream cannot read the file, the job is None.
     """
     from midstream.cli.checked_job import CheckedJob, checked_job
     from midstream.model.allowed import allow_operators, allow_sources
@@ -92,7 +92,7 @@ def _by_line(faults: list[MidstreamError]) -> list[MidstreamError]:
 
 
 def refuse(found: CheckedJob, quiet: bool = False) -> None:
-    """Raise the faults of a job, if any; combine several faults into one error."""
+    """Raise all faults of a job as one error, if there are any."""
     from midstream.model.errors import SinkError, WriteError
     from midstream.sql.job_file import JobFileError
 

@@ -74,7 +74,7 @@ class CheckedJob:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """Record a `MidstreamError` from the `with` block as a fault at this place; record equal faults once."""
+        """Record a `MidstreamError` from the `with` block as a fault at this place, but only once."""
         try:
             yield
         except MidstreamError as error:
@@ -87,7 +87,7 @@ class CheckedJob:
 def checked_job(job: JobFile, embedded: bool, unread: Collection[Keys] = ()) -> CheckedJob:
     """Find the faults of a job before it starts. The check writes nothing and does not need Spark.
 
-    `unread` names the keys of the file whose values are faulty; the job has default values for these keys.
+    `unread` has the keys with faulty values in the job file. The job has default values for these keys.
     """
     check = _Check(job, embedded, unread)
     check.settings()
@@ -300,9 +300,10 @@ _MOST_FAULTS = 32
 
 
 def faults_of(sql: str, bind: Callable[[str], object]) -> list[LanguageError]:
-    """Find every fault in a query's SQL: replace each faulty name or call by NULL, and parse the SQL again.
+    """Find every fault in a query's SQL.
 
-    An error that only follows from an earlier fault is left out.
+    For this, the function replaces each faulty name or call by NULL, and parses the SQL again. It leaves out errors
+    that only follow from an earlier fault.
 
     >>> from midstream.sql.parse import parse_query
     >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")

@@ -29,12 +29,12 @@ from midstream.storage.places import located
 
 
 def verbs() -> dict[str, Callable[..., None]]:
-    """Make a function for each command that users can send to a job; the key is the command's name."""
+    """Make a function for each command that users can send to a job, by the command's name."""
     return {verb: _function_of(verb, kind, inputs) for verb, (kind, inputs) in offered().items()}
 
 
 class Commands(TyperGroup):
-    """Group of all commands; it loads commands of other packages only to look up or to list names."""
+    """Group of all commands, which loads the commands of other packages only if it needs their names."""
 
     def get_command(self, ctx: Any, name: str) -> Any:
         """Return the command with this name, or None if there is none."""
@@ -57,7 +57,10 @@ class Commands(TyperGroup):
 
 
 def add_to(app: typer.Typer, name: str, function: Callable[..., Any]) -> None:
-    """Add a command to its help group; join each paragraph of its help into one line, which any terminal can wrap."""
+    """Add a command to its help group.
+
+    Each paragraph of the help becomes one line, so that any terminal can wrap the paragraph.
+    """
     place, text = place_of(function), getdoc(function) or ""
     paragraphs = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
     app.command(name, help=paragraphs, rich_help_panel=place.group.value, epilog=place.epilog)(function)

@@ -22,9 +22,9 @@ def compact(
 ) -> None:
     """Merge the small result files into a few large files, in a folder next to the folder of the sink.
 
-    The job may be running. The command changes nothing in PATH, the folder of the sink. The folder PATH.merged/current
-    contains the rows of all steps so far, each row once. The next run of the command replaces this folder atomically.
-    Run the command again when readers need newer rows.
+    The job may be running. The command changes nothing in the folder of the sink. If the folder of the sink is DIR, the
+    folder DIR.merged/current contains the rows of all steps so far, each row once. Run the command again when readers
+    need newer rows. The new run replaces DIR.merged/current atomically.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.pipeline.merge_results import Merging, merge_results

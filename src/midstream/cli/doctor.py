@@ -17,7 +17,7 @@ def doctor(
     repair: Annotated[
         bool,
         typer.Option(
-            "--repair", help="Repair all faults that can be repaired without loss. The job must not be running."
+            "--repair", help="Repair all faults that midstream can repair without loss. The job must not be running."
         ),
     ] = False,
     as_json: AsJson = False,

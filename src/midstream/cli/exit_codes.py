@@ -21,7 +21,7 @@ class WrongUse(MidstreamError):
 
 
 def folder_made(path: Path) -> Path:
-    """Make a folder and its parents; raise `WriteError` if this fails."""
+    """Make a folder and its parents, or raise `WriteError`."""
     from midstream.storage.disk import cannot_write
 
     try:
@@ -56,7 +56,8 @@ def failure_text(error: Exception) -> tuple[str, int]:
 
 
 def essence(error: Exception) -> str:
-    r"""Extract the most useful line of an error; a message of Spark may contain the traceback of a worker.
+    r"""Extract the most useful line of an error, even from a worker's traceback in a message of Spark.
+
 
     >>> essence(RuntimeError("Thrown by it:\nTraceback (most recent call last)\n  File x\nKeyError: 'k'\n\tat Java"))
     "KeyError: 'k'"

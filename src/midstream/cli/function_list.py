@@ -18,7 +18,7 @@ def functions(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the functions that queries can call, and the documentation of functions from installed packages.
+    """List the functions that queries can call, with the documentation of functions from installed packages.
 
     The page docs/functions.md has an example of each built-in function.
     """

@@ -45,7 +45,8 @@ def lab(
 ) -> None:
     """Redraw the papers' figures on the real engine under a virtual processor, and judge the papers' claims.
 
-    A claim that does not hold is a finding, not a failure: the command fails only if it cannot draw a figure.
+    If a claim does not hold, the report says so, but the command does not fail. It fails only if it cannot draw a
+    figure.
     """
     from midstream.lab.figure import Scale, figure, figures
     from midstream.lab.lab_report import lacks

@@ -30,7 +30,7 @@ def optimize(
         typer.Option(
             "--mode",
             metavar="M",
-            help="off, suggest (report better plans), ask (propose them), or auto (change plans). "
+            help="off, suggest (report better plans), ask (wait for your approval), or auto (change plans). "
             "Default: the job's mode.",
         ),
     ] = None,
@@ -60,19 +60,17 @@ def optimize(
     ] = "10 seconds",
     effort: Annotated[
         float,
-        typer.Option(
-            "--effort", metavar="SHARE", help="The limit on the time of long reviews, as a share of the queries' work."
-        ),
+        typer.Option("--effort", metavar="SHARE", help="The budget of reviews, as a share of all work of the job."),
     ] = 0.03,
     horizon: Annotated[
-        str | None, typer.Option("--horizon", metavar="DURATION", help="The expected duration of a gain.")
+        str | None, typer.Option("--horizon", metavar="DURATION", help="The event time over which a policy sums gains.")
     ] = None,
     quiet: Annotated[
         list[str] | None,
         typer.Option(
             "--quiet",
             metavar="HH:MM-HH:MM",
-            help="Hours (UTC) at which the optimizer changes nothing; may be repeated.",
+            help="Hours in UTC during which the optimizer changes nothing; may be repeated.",
         ),
     ] = None,
     lanes: Annotated[
@@ -122,7 +120,7 @@ def plans(
         typer.Option(
             "--chart",
             metavar="FILE",
-            help="Draw the policy's chart of the best plans into this file, with the path of the streams.",
+            help="Draw the policy's chart of the best plans into this file, with the rates of the past steps.",
         ),
     ] = None,
     as_json: AsJson = False,

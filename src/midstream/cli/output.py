@@ -29,7 +29,7 @@ def terminal() -> Console:
 
 
 def say(text: str, bold: bool = False) -> None:
-    """Print a text; wrap it between words only on a terminal."""
+    """Print a text, with lines wrapped between words only on a terminal."""
     terminal().print(text, style="bold" if bold else None, markup=False, soft_wrap=not terminal().is_terminal)
 
 
@@ -40,7 +40,7 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table with right-aligned columns of numbers; print nothing if there are no rows."""
+    """Print a table with right-aligned columns of numbers, if there are rows."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -83,7 +83,7 @@ def fields_text(value: dict[str, Any], *without: str) -> str:
 
 
 def progress_line(quiet: bool = False, *more: ProgressColumn) -> Progress:
-    """Make a progress line for work of unknown length; it shows nothing if stdout is not a terminal."""
+    """Make a progress line for work of unknown length. Only a terminal shows this line."""
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
     silent = quiet or not sys.stdout.isatty()
@@ -93,7 +93,7 @@ def progress_line(quiet: bool = False, *more: ProgressColumn) -> Progress:
 
 @contextmanager
 def busy(doing: str, quiet: bool = False) -> Iterator[None]:
-    """Show the elapsed time while work is under way; show nothing if stdout is not a terminal."""
+    """Show the elapsed time while work is under way, if stdout is a terminal."""
     from rich.progress import TimeElapsedColumn
 
     with progress_line(quiet, TimeElapsedColumn()) as progress:
@@ -103,7 +103,7 @@ def busy(doing: str, quiet: bool = False) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[Progress]:
-    """Show a progress bar; show nothing if stdout is not a terminal."""
+    """Show a progress bar, if stdout is a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     silent = quiet or not sys.stdout.isatty()

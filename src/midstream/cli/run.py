@@ -77,9 +77,10 @@ def run(
 
     The command first makes the checks of `midstream check`. A job that ran before continues where it stopped, even with
     other plans, lanes or queries. A running job takes commands from its checkpoint: stop, migrate, add, change, drop,
-    table, spread, rescale, optimize and others. Only the engine that began a checkpoint can continue it. Operators of
-    your own run only if --allow-operator names them, or an installed package declares them. Formats and options of
-    Spark that load code or touch other files run only if --allow-source names them.
+    table, spread, rescale, optimize and others. Only the engine that began a checkpoint can continue it.
+
+    Operators of your own run only if --allow-operator names them, or an installed package declares them. Some formats
+    and options of Spark load code or touch other files. They work only if --allow-source names them.
     """
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint

@@ -19,10 +19,11 @@ PLAIN_EVERY = 10.0
 
 
 class RunConsole:
-    """Console that prints the progress of a running job; use it as a context manager. With `quiet` it prints nothing.
+    """Context manager that prints the progress of a running job.
 
-    On a terminal the console overwrites its last line. Until the first step begins, this line shows the text `doing`.
-    Elsewhere the console prints a line after a step, at most every 10 seconds.
+    With `quiet` it prints nothing. On a terminal, it overwrites the last line. Until the first step begins, this line
+    shows the argument `doing`, such as "starting Spark". If stdout is not a terminal, the context manager prints a line
+    after a step, at most every 10 seconds.
     """
 
     def __init__(self, quiet: bool, doing: str) -> None:
@@ -43,7 +44,7 @@ class RunConsole:
         self._line.stop()
 
     def begin(self, doing: str) -> None:
-        """Show this text about the job until its first step is done."""
+        """Show the text `doing` until the first step of the job is done."""
         self._doing, self._due = doing, time.monotonic() + PLAIN_EVERY
         if self._in_place:
             self._line.update(self._task, description=doing)
@@ -51,13 +52,16 @@ class RunConsole:
             say(doing)
 
     def lost(self, before: Mapping[Source, LostRows]) -> None:
-        """Watch for lost rows; `before` has the rows that were already lost."""
+        """Report lost rows from now on, except the rows in `before`, which the job lost earlier."""
         from midstream.pipeline.lost_rows import LostRowsWatch
 
         self._lost = LostRowsWatch(before)
 
     def report(self, running: Reported, delayed: StepDelayed | None = None) -> None:
-        """Print the new events and the progress of a running job, and the event of a `delayed` step."""
+        """Print the new events and the progress of a running job.
+
+        If the job has delayed a step, `delayed` is the event that reports this.
+        """
         from midstream.explain.event_sentence import event_lines, event_sentence
         from midstream.explain.life_line import life_line
         from midstream.pipeline.journal import is_news

@@ -16,11 +16,12 @@ POLL_SECONDS = 0.2
 
 
 def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> None:
-    """Check a command, append it to the log, and print its outcome; wait at most `wait` seconds for the outcome.
+    """Check a command, append it to the log, and print its outcome.
 
     The check assumes that the job has taken all waiting commands of the log. If the job would then refuse the command,
-    this function raises the error and appends nothing. A later refusal is a failure, and so is a wait without an
-    outcome. A migration that has begun is not a failure, even if it has not ended.
+    this function raises the error of the check, and appends nothing. The function waits at most `wait` seconds for the
+    outcome. It raises `Failed` if the job refuses the command, or has not taken the command by then. If the command has
+    begun a migration, the migration does not have to end in this time.
     """
     from midstream.checkpoint.reader import Checkpoint, Outcome
     from midstream.model.codec import encode

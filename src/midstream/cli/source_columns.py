@@ -46,13 +46,13 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
     Args:
         name: The stream.
         spec: The source as the job file declares it.
-        known: The columns of the stream in the checkpoint of an embedded engine; the files of the stream may be gone.
+        known: The columns that the checkpoint of an embedded engine has for the stream, whose files may be gone.
         embedded: Whether the embedded engine reads the stream instead of Spark.
 
     Returns: the columns, or None if only Spark can find them.
 
     Raises:
-        MidstreamError: The stream cannot be read.
+        MidstreamError: midstream cannot read the stream.
     """
     if embedded:
         return _checked(source_of(name, spec, known))
@@ -78,7 +78,7 @@ def _checked(source: FileSource) -> pa.Schema:
 
 
 def source_parts(spec: SourceSpec, embedded: bool) -> Iterator[tuple[str, SourceSpec]]:
-    """Yield the separately checkable parts of a stream's declaration, each with its key; the format is first."""
+    """Yield the parts of a stream's declaration for separate checks, each with its key, the format first."""
     if source_kind(spec.format).of_options:
         yield "options", spec
         return
@@ -116,7 +116,10 @@ def _of_files(name: str, spec: SourceSpec, path: str) -> pa.Schema | None:
 
 
 def lateness_warnings(name: str, spec: SourceSpec) -> list[str]:
-    """Return a warning if a stream has no lateness, but reads its files in several steps, which can make rows late."""
+    """Return a warning if a stream has no lateness, but reads its files in several steps.
+
+    Rows of a later file can then be late.
+    """
     most = {key.lower(): value for key, value in spec.options.items()}.get(MOST_FILES)
     if most is None or spec.lateness:
         return []
@@ -149,7 +152,7 @@ def header_warnings(name: str, spec: SourceSpec) -> list[str]:
 
 
 def folder_warnings(name: str, spec: SourceSpec) -> list[str]:
-    """Return warnings for a missing folder, and for entries of it that a job does not read."""
+    """Return warnings about a missing folder, and about entries of the folder that a job does not read."""
     path = _path_here(spec.path) if spec.format in SELF_DESCRIBING else None
     options = {key.lower() for key in spec.options}
     if path is not None and not os.path.exists(path) and not glob.has_magic(path):
@@ -204,11 +207,14 @@ def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
 
 
 def check_table_path(name: str, path: str) -> None:
-    """Raise `InputError` if a static table's file is missing; the job checks URLs and patterns when it reads them."""
+    """Raise `InputError` if a static table's file is missing.
+
+    This function does not check URLs and patterns. The job checks them when it reads the table.
+    """
     here = re.sub(_FILE, "", path)
     if not _SCHEME.match(here) and not glob.has_magic(here) and not os.path.exists(located(path)):
         raise InputError(
             f"table {name!r} reads {path}, and there is no such file or folder",
             place=f"[tables.{name}]",
-            remedy="correct the path; a path in a job file is relative to the folder of that file",
+            remedy="correct the path, which is relative to the folder of the job file, or make the file",
         )

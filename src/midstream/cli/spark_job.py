@@ -88,9 +88,9 @@ def check_sources(file: JobFile) -> None:
 
 
 def check_spec(name: str, spec: SourceSpec) -> FileSource | None:
-    """Make midstream's source for a stream of a job on Spark; return None if Spark's own reader reads the stream.
+    """Make midstream's source for a stream of a job on Spark, or return None if Spark's own reader reads the stream.
 
-    Raise an `InputError` if Spark cannot read the stream.
+    Raises an `InputError` if Spark cannot read the stream.
     """
     source = source_kind(spec.format).for_spark(name, spec)
     if spec.on_bad_file == "skip" and folder_of(name, spec) is None:

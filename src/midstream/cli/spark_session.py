@@ -19,9 +19,9 @@ def spark_session(
 ) -> Iterator[Any]:
     """Start a local Spark session with additional `settings`, and stop it at the end of the `with` block.
 
-    The file `log` gets everything that Spark, its workers and its Python libraries write to stderr. A failure in the
-    session that is not a `MidstreamError` becomes a `SparkError`. `otherwise` is a second remedy if Spark is not
-    installed.
+    The file `log` gets everything that Spark, its workers and its Python libraries write to stderr. An error in the
+    `with` block that is not a `MidstreamError` becomes a `SparkError`. If Spark is not installed, `otherwise` is a
+    second remedy in the message.
     """
     from midstream.storage.disk import cannot_write
 

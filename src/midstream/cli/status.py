@@ -119,8 +119,8 @@ def time_line(time: Mapping[str, Any]) -> str:
 def watched(checkpoint: Checkpoint, every: float, show: Callable[[], None], as_json: bool) -> None:
     """Show a job's status again and again, until the job has ended or you interrupt the command.
 
-    On a terminal the output of `show` replaces the whole screen. Elsewhere each report is one line: the state and the
-    pace of the job, or with `as_json` its status as one JSON value.
+    On a terminal, the output of `show` replaces the whole screen. If stdout is not a terminal, each report is one line
+    with the state and the pace of the job. With `as_json`, each report is the job's status as one JSON value.
     """
     with suppress(KeyboardInterrupt):
         if as_json:

@@ -30,7 +30,7 @@ MIGRATIONS = (
 
 
 def print_report(report: Report, place: str) -> None:
-    """Print the status of a job; `place` is the path or URL of its checkpoint."""
+    """Print the status of a job, whose checkpoint is at the path or URL `place`."""
     say(
         f"job {report.job or '-'} at {place}: step {report.step:,}, {counted(report.lanes, 'lane')}, "
         f"sharing {report.sharing}, {counted(report.state_rows, 'row')} in {counted(len(report.states), 'state')} "
