@@ -83,7 +83,7 @@ def test_no_stream_gets_the_name_of_answers_that_are_read(tmp_path: Path, on_che
         assert found["again"] and found["again"] == [{"k": row["k"], "s": row["s"]} for row in found["joined"]]
     one.close()
     if on_checkpoint:
-        with pytest.raises(ms.QueryError, match="a query is called 'joined'"):
+        with pytest.raises(ms.QueryError, match="there is already a query 'joined'"):
             with_streams(one.manifest, {**one.manifest.pushed_streams, "joined": SECOND}, "a job that starts again")
         with ms.Engine(checkpoint=str(tmp_path / "c")) as again:
             assert pushed(again, 3)["again"]

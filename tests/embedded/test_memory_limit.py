@@ -47,7 +47,7 @@ def test_an_engine_in_memory_keeps_no_limit() -> None:
 
 
 def test_a_limit_below_what_the_process_holds(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"less than the .* that this process already holds"):
+    with pytest.raises(InputError, match=r"below the .* of memory that this process already holds"):
         ms.Engine(checkpoint=tmp_path / "ckpt", memory="1 MB")
     assert not (tmp_path / "ckpt").exists()
 

@@ -221,7 +221,7 @@ def test_rows_that_are_no_table_are_refused() -> None:
     engine = ms.Engine()
     engine.create_stream("A", SCHEMA, timestamp="ts")
     for name, given, message in (
-        ("A", rates((1, 2)), "a stream is called 'A'"),
+        ("A", rates((1, 2)), "there is already a stream 'A'"),
         ("rates", [], "has no columns"),
         ("rates", pa.table({"_version": [1]}), "reserved"),
         ("rates", 7, "a int cannot be the rows of table 'rates'"),

@@ -72,7 +72,7 @@ def test_a_table_without_a_mode_takes_that_of_the_job() -> None:
         ("optimizer = 3", "optimizer is 3"),
         (
             '[optimizer]\npolicy = "lambda_chart"\noptions = { cost = "oms" }',
-            r"option of lambda_chart 'cost' is 'oms' \(at \[optimizer\]\).*use one of: own, om",
+            r"option of lambda_chart 'cost' cannot be 'oms' \(at \[optimizer\]\).*use one of: own, om",
         ),
     ],
 )

@@ -43,14 +43,14 @@ def test_streams(spark: SparkSession, tmp_path: Path) -> None:
     refused(ms.InputError, lambda: make().stream("A", frame, "ts").stream("A", frame, "ts"), "already")
     refused(ms.InputError, lambda: make().start(), "no stream")
     rows = pa.table({"k": [1]})
-    refused(ms.QueryError, lambda: make().stream("A", frame, "ts").table("a", rows), "a stream is called 'A'")
-    refused(ms.QueryError, lambda: make().table("A", rows).stream("A", frame, "ts"), "a table is called 'A'")
+    refused(ms.QueryError, lambda: make().stream("A", frame, "ts").table("a", rows), "there is already a stream 'A'")
+    refused(ms.QueryError, lambda: make().table("A", rows).stream("A", frame, "ts"), "there is already a table 'A'")
     for name in (None, "", 3):
         refused(ms.QueryError, lambda name=name: make().stream(name, frame, "ts"), "cannot be called")  # type: ignore[misc]
         refused(ms.QueryError, lambda name=name: make().table(name, rows), "cannot be called")  # type: ignore[misc]
         refused(ms.QueryError, lambda name=name: make().query(name, "SELECT A.k FROM A"), "cannot be called")  # type: ignore[misc]
     queried = make().stream("B", frame, "ts").query("q", "SELECT B.k FROM B")
-    refused(ms.QueryError, lambda: queried.stream("q", frame, "ts"), "a query is called 'q'")
+    refused(ms.QueryError, lambda: queried.stream("q", frame, "ts"), "there is already a query 'q'")
 
 
 def test_queries(spark: SparkSession, tmp_path: Path) -> None:

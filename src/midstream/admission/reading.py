@@ -453,7 +453,7 @@ def _times(column: pa.Array, name: str, unit: str, reasons: dict[int, str]) -> p
         raise InputError(
             f"column {name!r} of type {column.type} cannot be a timestamp",
             place=f"timestamp column {name}",
-            remedy="use a TIMESTAMP, a DATE, a VARCHAR of one of these, or an integer with a unit",
+            remedy="use a TIMESTAMP, a DATE, a VARCHAR that holds one of these, or an integer with a unit",
         )
     if not (pt.is_integer(column.type) or (pt.is_timestamp(column.type) and column.type.unit in ("us", "ns"))):
         column = _cast(column, pa.field(name, pa.timestamp("us")), reasons)

@@ -61,8 +61,9 @@ class PlansReport(ReportValue):
 def plans_report(manifest: Manifest, query: str, store: ChunkStore) -> PlansReport:
     """Report the plans of a running query by its manifest and chunks; changes nothing."""
     if not isinstance(query, str) or query not in manifest.queries:
-        known = ", ".join(manifest.asked_queries) or "none is running"
-        raise QueryError(f"there is no query {query!r}", place=f"{query}", remedy=f"use one of: {known}")
+        known = ", ".join(manifest.asked_queries)
+        remedy = f"use one of: {known}" if known else "add a query first"
+        raise QueryError(f"there is no query {query!r}", place=f"{query}", remedy=remedy)
     one, now = plan_group(manifest, query), query_time(manifest, query)
     last = f"{one.kept.decision}: {one.kept.reason} (in step {one.kept.reviewed_in})" if one.kept.decision else ""
     plan = manifest.queries[one.lead].plan

@@ -75,10 +75,9 @@ class Savepoints:
         return {name: self.read(name) for name in self.names()}
 
     def _unknown(self, name: str) -> CheckpointError:
-        known = ", ".join(self.names()) or "there are none"
-        return CheckpointError(
-            f"there is no savepoint {name!r}", place=self._checkpoint.url, remedy=f"use one of: {known}"
-        )
+        known = ", ".join(self.names())
+        remedy = f"use one of: {known}" if known else "make a savepoint first"
+        return CheckpointError(f"there is no savepoint {name!r}", place=self._checkpoint.url, remedy=remedy)
 
 
 def check_name(name: str) -> str:

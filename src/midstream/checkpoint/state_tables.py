@@ -99,8 +99,9 @@ def state_table(manifest: Manifest, store: ChunkStore, name: str, lane: str | No
     everything = _known(manifest)
     chosen = {id: known for id, known in everything.items() if name in (known.name, id)}
     if not chosen:
-        names = ", ".join(sorted({repr(known.name) for known in everything.values()})) or "there are none"
-        raise QueryError(f"no operator has the state {name!r}", place="state", remedy=f"use one of: {names}")
+        names = ", ".join(sorted({repr(known.name) for known in everything.values()}))
+        remedy = f"use one of: {names}" if names else "add a query first: without queries there is no state"
+        raise QueryError(f"no operator has the state {name!r}", place="state", remedy=remedy)
     tables = []
     for id, known in chosen.items():
         for where, state in _lanes(manifest, known.queries):

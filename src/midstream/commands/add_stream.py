@@ -54,5 +54,7 @@ def refuse_taken_name(what: str, name: str, taken: Mapping[str, Iterable[str]]) 
     for kind, names in taken.items():
         if others := find_name(name, names):
             raise QueryError(
-                f"a {kind} is called {others[0]!r}", place=f"{what} {name}", remedy=f"give the {what} another name"
+                f"there is already a {kind} {others[0]!r}",
+                place=f"{what} {name}",
+                remedy=f"give the {what} another name",
             )

@@ -33,7 +33,7 @@ class _Answer(StepCommand, family=True):
     def apply(self, draft: Draft) -> None:
         if bool(self.query) == (self.lanes is not None):
             raise QueryError(
-                "the command names no proposal, or two",
+                "the command must name exactly one proposal",
                 place=self.kind,
                 remedy="name either a query or the lanes",
             )

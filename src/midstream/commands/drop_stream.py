@@ -31,8 +31,9 @@ class DropStream(StepCommand):
     def apply(self, draft: Draft) -> None:
         manifest, place = draft.manifest, f"stream {self.stream}"
         if not isinstance(self.stream, str) or self.stream not in manifest.pushed_streams:
-            known = ", ".join(manifest.pushed_streams) or "there is none"
-            raise QueryError(f"there is no stream {self.stream!r}", place=place, remedy=f"use one of: {known}")
+            known = ", ".join(manifest.pushed_streams)
+            remedy = f"use one of: {known}" if known else "no drop is needed: the job has no stream"
+            raise QueryError(f"there is no stream {self.stream!r}", place=place, remedy=remedy)
         readers = [name for name, entry in manifest.queries.items() if self.stream in query_of(entry).children]
         if readers:
             raise QueryError(

@@ -28,8 +28,9 @@ class DropTable(StepCommand):
     def apply(self, draft: Draft) -> None:
         manifest, place = draft.manifest, f"table {self.table}"
         if not isinstance(self.table, str) or self.table not in manifest.tables:
-            known = ", ".join(manifest.tables) or "there is none"
-            raise QueryError(f"there is no table {self.table!r}", place=place, remedy=f"use one of: {known}")
+            known = ", ".join(manifest.tables)
+            remedy = f"use one of: {known}" if known else "no drop is needed: the job has no table"
+            raise QueryError(f"there is no table {self.table!r}", place=place, remedy=remedy)
         if found := readers(manifest, self.table):
             raise QueryError(
                 f"table {self.table!r} cannot be dropped while queries read it: {', '.join(found)}",

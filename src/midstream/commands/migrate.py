@@ -186,7 +186,7 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
         check_hand_over(start.query, query, entry.operator, start.operator, chosen)
     elif plan.notation() == entry.plan:
         raise StrategyError(
-            f"query {start.query!r} already runs by {entry.plan}, or is changing to this plan",
+            f"query {start.query!r} already runs the plan {entry.plan}, or is changing to it",
             place=place,
             remedy="name another plan",
         )

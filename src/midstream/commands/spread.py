@@ -103,8 +103,8 @@ class Spread(StepCommand):
         way, options = relocation_of(self.options, place)
         if way == PASSIVE and _keeps_others(draft.manifest, self.query):
             raise PlanError(
-                f"query {self.query!r} shares nodes with queries that need its rows, so its rows cannot run "
-                f"out", place=place,
+                f"query {self.query!r} cannot use passive relocation, because it shares its nodes with other queries",
+                place=place,
                 remedy=f"use relocation {AGGRESSIVE}, which is the default",
             )  # fmt: skip
         spread = self._by_orders(draft, bare, entry.plan, options)
@@ -148,8 +148,8 @@ class Spread(StepCommand):
     def _refuse_what_lanes_have_not(self) -> None:
         if self.nodes is not None:
             raise QueryError(
-                "a query in lanes has no nodes, and the whole job has one number of lanes", place=f"query {self.query}",
-                remedy="leave the nodes out; rescale sets the number of lanes",
+                "a query in lanes has no nodes", place=f"query {self.query}",
+                remedy="leave the nodes out; rescale sets the number of lanes of the whole job",
             )  # fmt: skip
         if self.plan:
             raise QueryError(

@@ -347,7 +347,7 @@ def refuse_if_closed(closed: bool) -> None:
         raise InputError(
             "the engine is closed",
             place="Engine",
-            remedy="make a new engine on the same checkpoint, which continues after the newest step",
+            remedy="make a new engine on the same checkpoint: the new engine continues after the newest step",
         )
 
 

@@ -121,7 +121,7 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
             raise InputError(
                 "an engine in memory cannot have a memory limit",
                 place="Engine",
-                remedy='give the engine a checkpoint, whose files it maps: Engine(checkpoint="ckpt")',
+                remedy='give the engine a checkpoint: Engine(checkpoint="ckpt")',
             )
         scheme(DEFAULT_SHARING if sharing is None else sharing, "Engine")
         check_lanes(1 if lanes is None else lanes)

@@ -54,7 +54,7 @@ class Piece(NamedTuple):
         found = _PIECE.fullmatch(text)
         if found is None:
             raise CheckpointError(
-                f"the job has read {text!r} in this stream, which is not a position of a generator",
+                f"the recorded position of this stream, {text!r}, is not a position of a generator",
                 place=place,
                 remedy="declare the former source of the stream, or restart the job with another checkpoint",
             )

@@ -163,10 +163,10 @@ class Workers:
                 self._begin(worker, replace(task, attempt=self.attempt(), again=True))
         how = f"by signal {-status}" if status < 0 else f"with status {status}"
         raise WriteError(
-            f"a worker process has ended {ATTEMPTS} times before it completed its lanes, {how}",
+            f"{ATTEMPTS} worker processes in a row have ended before they completed their lanes, {how}",
             place=f"step {task.clock.step}, worker {worker}",
-            remedy="read its last lines on standard error, and check whether memory was short (dmesg); push the rows "
-            "again, or use fewer workers",
+            remedy="read the last lines of this worker on standard error, and check whether memory was short (dmesg); "
+            "push the rows again, or use fewer workers",
         )
 
 

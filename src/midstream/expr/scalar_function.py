@@ -70,7 +70,8 @@ class ScalarFunction(ABC):
         return QueryError(
             f"the function {self.name!r} {message}",
             place=f"function {self.name}, {type(self).__module__}.{type(self).__qualname__}",
-            remedy="correct the function's package and repeat the step, which changed nothing; or drop the query",
+            remedy="correct the function's package and repeat the step, or drop the query; the failed step changed "
+            "nothing",
         )
 
 

@@ -123,10 +123,13 @@ def windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     durations = [one for one in given if isinstance(one, Literal) and family(one.type) == "duration"]
     none, lengths = timedelta(0), [one.value for one in durations]
     if len(lengths) < len(given) or min(lengths[:2]) <= none or any(moved < none for moved in lengths[2:]):
-        raise wrong("the windows have no fixed length", "write INTERVAL '10' MINUTES, the step before the size")
+        raise wrong(
+            "the windows have no fixed length",
+            "write durations such as INTERVAL '10' MINUTES: first the step, then the size",
+        )
     if (count := lengths[1] // lengths[0]) > MOST_WINDOWS:
         raise wrong(
-            f"{count:,} windows contain each row, which is too many",
+            f"each row would be in {count:,} windows, which is too many",
             f"write a longer step: a row may be in at most {MOST_WINDOWS:,} windows",
         )
     kind = pa.timestamp("us", moment.type.tz)

@@ -53,6 +53,7 @@ _KINDS: dict[Family, tuple[pa.DataType, ...]] = {
 _FAMILIES: dict[int, Family] = {kind.id: name for name, kinds in _KINDS.items() for kind in kinds}
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 _UNITS = ("s", "ms", "us", "ns")
+_DECIMALS = "write DECIMAL(p, s) with p from 1 to 38, and s from 0 to p"
 
 
 def family(type: pa.DataType) -> Family:
@@ -195,11 +196,11 @@ def from_sql(node: exp.DataType) -> pa.DataType:
     if kind == "DECIMAL":
         written = [parameter.name for parameter in inner]
         if not all(digits.isdecimal() for digits in written):
-            raise LanguageError(f"DECIMAL({', '.join(written)}) does not exist", remedy="use 1 to 38 digits")
+            raise LanguageError(f"DECIMAL({', '.join(written)}) does not exist", remedy=_DECIMALS)
         digits = [int(number) for number in written] or [18, 3]
         precision, scale = (digits[0], digits[1] if len(digits) > 1 else 0)
         if not 1 <= precision <= 38 or not 0 <= scale <= precision:
-            raise LanguageError(f"DECIMAL({precision}, {scale}) does not exist", remedy="use 1 to 38 digits")
+            raise LanguageError(f"DECIMAL({precision}, {scale}) does not exist", remedy=_DECIMALS)
         return pa.decimal128(precision, scale)
     if kind in ("ARRAY", "LIST") and len(inner) == 1:
         return pa.list_(from_sql(inner[0]))

@@ -118,7 +118,7 @@ _SOURCES: set[str] = set()
 
 
 def allow_sources(*names: str) -> None:
-    """Allow job files to use a format of Spark with any option (`"delta"`), or one more option of a format
+    """Allow job files to use a Spark format with any option (`"delta"`), or one further option of a known format
     (`"kafka:kafka.sasl.jaas.config"`).
 
     >>> allow_sources("kafka:kafka.ssl.truststore.location")

@@ -28,10 +28,11 @@ def kinds(package: ModuleType, base: Base[Contract], group: str) -> dict[str, ty
 
     A class counts if it derives from `base`, has a `name` of its own, and has no abstract method. The search covers
     the modules of `package` and the entry points of `group` in installed distributions. An entry point in
-    `pyproject.toml` looks like this: `[project.entry-points."midstream.schemes"]`, and below it `hourly =
+    `pyproject.toml` has two lines, such as `[project.entry-points."midstream.schemes"]` and `hourly =
     "their_package.sharing:Hourly"`.
 
-    Raises if an entry point cannot be loaded or is not such a class, or if two classes have the same name.
+    Raises if an entry point does not load or does not fulfil the contract. Also raises if two classes have the same
+    name.
     """
     found: dict[str, type[Contract]] = {}
     for kind, place in (*_own(package, base), *_foreign(base, group)):

@@ -44,7 +44,7 @@ class InputError(MidstreamError):
 
 
 class StrategyError(MidstreamError):
-    """A migration cannot be done as requested; the query continues without a change."""
+    """midstream cannot do a migration as requested. The query continues without a change."""
 
 
 class QueryError(MidstreamError):
@@ -52,7 +52,7 @@ class QueryError(MidstreamError):
 
 
 class CheckpointError(MidstreamError):
-    """A checkpoint is missing, damaged, of another job or of another format version."""
+    """A checkpoint is missing or damaged, belongs to another job, or has another format version."""
 
 
 class NoCheckpointError(CheckpointError):
@@ -72,26 +72,26 @@ class HeldCheckpointError(CheckpointError):
 
 
 class LostCheckpointError(CheckpointError):
-    """Another driver has taken the checkpoint over; this driver has stopped, and changes nothing more."""
+    """Another driver has taken the checkpoint over. This driver has stopped, and changes nothing more."""
 
 
 class SinkError(MidstreamError):
-    """Results or state cannot be written to their place."""
+    """A sink or a checkpoint cannot take results or state."""
 
 
 class ReadError(CheckpointError):
-    """A part of a checkpoint could not be read, though it may be there: a later attempt may succeed."""
+    """midstream could not read a part of a checkpoint, although the part may exist. A later attempt may succeed."""
 
 
 class WriteError(SinkError):
-    """Results or state could not be written, for a reason outside the job: a later attempt may succeed.
+    """midstream could not write results or state, for a reason outside the job. A later attempt may succeed.
 
-    A full disk, a right that was taken away, a store or a server that does not answer.
+    Such reasons are a full disk, a lost permission, or a server that does not answer.
     """
 
 
 class UndeliveredError(WriteError):
-    """A step is committed, but a sink did not take the results; the next step delivers them first."""
+    """A step is committed, but a sink did not take the results. The next step delivers these results first."""
 
 
 PASSING = (ReadError, WriteError, OSError, MemoryError)
@@ -99,11 +99,11 @@ PASSING = (ReadError, WriteError, OSError, MemoryError)
 
 
 class SparkError(MidstreamError):
-    """Spark, one of its workers, its JVM, or a source that it reads has failed. The cause is the original exception."""
+    """Spark has failed, or one of its workers, its JVM or its sources. The cause is the original exception."""
 
 
 class InternalError(MidstreamError):
-    """A step failed because of an internal fault; midstream has undone all changes of the step.
+    """A step failed because of an internal fault, and midstream has undone all changes of the step.
 
     The cause is the original exception; report the `place` of the error.
     """
@@ -121,7 +121,7 @@ class InternalError(MidstreamError):
         return cls(said, place=", ".join(filter(None, (place, code))), remedy=remedy)
 
     def within(self, place: str) -> Self:
-        """Return a copy of the error with an outer place before its own."""
+        """Return a copy of the error whose place begins with an outer place."""
         return type(self)(self.message, place=f"{place}, {self.place}", remedy=self.remedy)
 
 

@@ -32,7 +32,7 @@ class StepDone(Event):
 
 @dataclass(frozen=True)
 class StepDelayed(Event):
-    """A step failed for a reason outside of the job, such as a full disk, and was repeated until it succeeded."""
+    """A step failed for a reason outside of the job, such as a full disk, and succeeded at a later attempt."""
 
     reason: str
     attempts: int
@@ -40,7 +40,10 @@ class StepDelayed(Event):
 
 @dataclass(frozen=True)
 class ChunksFetched(Event):
-    """The tasks of a step used the caches of their machines: hits, misses, and the bytes of the fullest cache."""
+    """The tasks of a step used the caches of their machines, with these hits and misses.
+
+    `cache_bytes` is the size of the fullest cache.
+    """
 
     hits: int
     misses: int
@@ -49,7 +52,7 @@ class ChunksFetched(Event):
 
 @dataclass(frozen=True)
 class RowsLate(Event):
-    """Rows arrived after the watermark of their stream had passed them; they are in the late output."""
+    """Rows arrived after the watermark of their stream had passed them. These rows are in the late output."""
 
     stream: str
     rows: int
@@ -58,7 +61,7 @@ class RowsLate(Event):
 
 @dataclass(frozen=True)
 class RowsRejected(Event):
-    """Rows could not be read; they are in the dead-letter output with the reason."""
+    """midstream could not read some rows. These rows are in the dead-letter output with the reason."""
 
     stream: str
     rows: int
@@ -74,7 +77,7 @@ class TimesDoubtful(Event):
 
 @dataclass(frozen=True)
 class ResultsRejected(Event):
-    """An expression failed for rows or results of a query; they are in the dead-letter output of the query."""
+    """An expression failed for rows or results of a query. The query's dead-letter output has them."""
 
     query: str
     rows: int
@@ -89,7 +92,7 @@ class StreamAdded(Event):
 
 @dataclass(frozen=True)
 class StreamDropped(Event):
-    """A stream is no longer read, and was removed from the job."""
+    """A stream was removed from the job, which no longer reads it."""
 
     stream: str
 
@@ -114,10 +117,10 @@ class TableDropped(Event):
 class QueryAdded(Event):
     """A query was added, and joins every row that arrives from this step on.
 
-    `sees` says which earlier rows the query joins. "all" means every row that its windows cover. "new" means the rows
-    since step `from_step`, which are none if this is the query's first step. A number is an event time in microseconds,
-    and the query joins the rows from this time on. From the event time `exact_from` on, the answers are those of a
-    query that has always run; None means from the first answer on.
+    `sees` says which earlier rows the query joins. "all" means every row that its windows cover. "new" means only the
+    rows since step `from_step`. If this is the query's first step, there are no such rows. A number is an event time in
+    microseconds, and the query joins the rows from this time on. From the event time `exact_from` on, the answers are
+    those of a query that has always run. If `exact_from` is None, this holds for all answers.
     """
 
     query: str
@@ -131,8 +134,7 @@ class QueryAdded(Event):
 class CrossJoinBegun(Event):
     """A new query joins every row of some sources with every row of other sources.
 
-    No condition connects sources of different `groups`. The query runs as written, but it probably lacks a
-    condition.
+    No condition connects sources of different `groups`. The query runs as written, but a condition is probably missing.
     """
 
     query: str
@@ -152,14 +154,14 @@ class QueryChanged(Event):
 
 @dataclass(frozen=True)
 class QueryDropped(Event):
-    """A query was dropped; it ran up to this step."""
+    """A query was dropped. It ran up to this step."""
 
     query: str
 
 
 @dataclass(frozen=True)
 class QuerySpread(Event):
-    """The scheme `new` spreads a query over `nodes` nodes, instead of `old`; `off` means lanes instead of nodes."""
+    """The scheme `new` replaces `old` and spreads a query over `nodes` nodes; `off` means lanes instead of nodes."""
 
     query: str
     old: str
@@ -194,7 +196,7 @@ class MigrationProgressed(Event):
 
 @dataclass(frozen=True)
 class MigrationEnded(Event):
-    """A migration ended, so that only the new plan runs; `comparisons` is the cost of the migration."""
+    """A migration ended, and only the new plan still runs; `comparisons` is the cost of the migration."""
 
     query: str
     strategy: str
@@ -205,7 +207,7 @@ class MigrationEnded(Event):
 
 @dataclass(frozen=True)
 class CommandRefused(Event):
-    """A command could not be carried out; the job continues without a change."""
+    """The job refused a command, and continues without a change."""
 
     command: dict[str, Any]
     reason: str
@@ -218,7 +220,7 @@ class StopRequested(Event):
 
 @dataclass(frozen=True)
 class StateRebuilt(Event):
-    """A derived state was missing or damaged and was computed again from base rows."""
+    """A derived state was missing or damaged. midstream computed the state again from base rows."""
 
     lane: str
     state: str
@@ -230,8 +232,8 @@ class StateRebuilt(Event):
 class ChainChanged(Event):
     """The ends of a chain's slices changed.
 
-    `cuts` has the new ends and `before` the old ends, as ages in microseconds. The chain has `queries` queries. A split
-    and a merge of slices (Wang §7.3) move no row: they only change which slice the rows belong to.
+    `cuts` has the new ends and `before` the old ends, as ages in microseconds. `queries` is the number of queries in
+    the chain. A split or a merge of slices (Wang §7.3) moves no row: it only changes which slice the rows belong to.
     """
 
     chain: str
@@ -261,11 +263,12 @@ class LanesRescaled(Event):
 class PlanReviewed(Event):
     """The optimizer reviewed the plan of a query, and of all `queries` of its chain, and made a decision.
 
-    `decision` is "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch". `policy` and `reason` say
-    which policy decided, and why. `plan` is the running plan, and `chosen` is the plan that the optimizer decided for,
-    if it is another plan. `plans` has the best plans with their costs, the bounds of each cost, and the reason why the
-    plan was not chosen. `switch` has the predicted cost of the change. `answer` says how to approve. `figures` has
-    statistics of the streams, and the real and the predicted cost since the last review.
+    `decision` is "stay", "suggest", "ask" or "switch". After "ask" the optimizer waits for `approve` or `reject`.
+    `policy` and `reason` say which policy decided, and why. `plan` is the running plan. `chosen` is the plan that the
+    optimizer prefers to the running plan, or empty. `plans` lists the best plans. Each entry has the plan's cost
+    and the bounds of this cost, and says why the optimizer chose the plan or not. `switch` has the predicted cost of
+    the change. `answer` says how to approve. `figures` has statistics of the streams. It also has the real cost and the
+    predicted cost since the last review.
     """
 
     query: str
@@ -285,11 +288,11 @@ class PlanReviewed(Event):
 class LanesReviewed(Event):
     """The optimizer reviewed the number of lanes, and made a decision.
 
-    `decision` is "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch", made for `reason`. `chosen`
-    is the new number of lanes, or 0 if the number stays. `answer` says how to approve. `figures` has the seconds of a
-    step and of the trigger's interval (None without a trigger). It also has the busiest lane's work divided by the
-    mean, and the number of workers. `figures` also has two costs in nanoseconds: `work` is the cost of a step, and
-    `state` is the cost of moving the state to other lanes.
+    `decision` is "stay", "suggest", "ask" or "switch", and `reason` says why. After "ask" the optimizer waits for
+    `approve` or `reject`. `chosen` is the new number of lanes, or 0 if the number stays. `answer` says how to approve.
+    `figures` has the duration of a step and the trigger's interval in seconds. The interval is None without a trigger.
+    `figures` also has the number of workers, and the work of the busiest lane divided by the mean work of a lane. Two
+    costs are in nanoseconds: `work` is the cost of a step, and `state` is that of moving the state to other lanes.
     """
 
     decision: str
@@ -319,7 +322,10 @@ class ReviewFailed(Event):
 
 @dataclass(frozen=True)
 class OptimizerSet(Event):
-    """The optimizer has new settings for a query, or for all queries without settings if `query` is empty."""
+    """The optimizer has new settings for a query.
+
+    An empty `query` means all queries that have no settings of their own.
+    """
 
     query: str
     mode: str

@@ -21,9 +21,9 @@ def install(extra: str) -> str:
 def from_extra(
     extra: str, place: str, kind: type[MidstreamError] = MidstreamError, otherwise: str = ""
 ) -> Iterator[None]:
-    """Raise an error of this `kind`, with the command to install, if the block imports a missing library.
+    """Raise an error of class `kind` if the block imports a missing library.
 
-    `otherwise` is another remedy, for users without the library.
+    The error names the command that installs the library. `otherwise` is a second remedy, which needs no library.
 
     >>> with from_extra("spark", "Job"):
     ...     import not_here

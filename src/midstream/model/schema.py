@@ -106,11 +106,11 @@ class StreamSchema(EncodedOnce):
         if not (pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_integer(kind) or pt.is_string(kind)):
             raise self._error(
                 f"column {self.timestamp!r} of type {kind} cannot be a timestamp",
-                "use a TIMESTAMP, a DATE, a VARCHAR of one of these, or an integer with a unit",
+                "use a TIMESTAMP, a DATE, a VARCHAR that holds one of these, or an integer with a unit",
             )
         if self.unit is not None and (self.unit not in [*TIME_UNITS] or not pt.is_integer(kind)):
             raise self._error(
-                f"timestamp column {self.timestamp!r} of type {kind} cannot be in {self.unit!r}",
+                f"timestamp column {self.timestamp!r} of type {kind} cannot have the unit {self.unit!r}",
                 f"leave the unit out, or use one of {', '.join(TIME_UNITS)} with an integer",
             )
 
@@ -152,7 +152,7 @@ class StreamSchema(EncodedOnce):
         rounded = [f.name for f in self.columns if pt.is_decimal(f.type) and f.type.scale < 0]
         if rounded:
             raise self._error(
-                f"column {rounded[0]!r} is a decimal with a negative scale, which Arrow cannot compute",
+                f"column {rounded[0]!r} is a decimal with a negative scale, and Arrow cannot compute with it",
                 "cast the column to a decimal of scale 0",
             )
         return self

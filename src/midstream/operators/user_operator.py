@@ -26,15 +26,16 @@ ROW = pa.schema([("json", pa.string()), ("bytes", pa.binary())])
 
 @runtime_checkable
 class UserOperator(Protocol):
-    """An operator that a user writes, to run on top of a query; midstream makes it as `Class(**options)`.
+    """An operator that a user writes, to run on top of a query. midstream makes it as `Class(**options)`.
 
-    It must be deterministic, and depend only on its options and its rows. It may remember a row until the row's
-    `_until`. The class attribute `remembers` extends this to so many microseconds after the row's `_ts`. A migration
-    can replace an operator only if it keeps this limit, because the new operator sees no older rows.
+    The operator must be deterministic, and depend only on its options and its rows. It may remember a row until the
+    time in the row's `_until`. The class attribute `remembers` extends this limit: it is a number of microseconds after
+    the row's `_ts`. A migration can replace an operator only if the old operator keeps to this limit, because the new
+    operator sees no older rows.
     """
 
     def feed(self, rows: pa.Table, watermark: int | None) -> pa.Table:
-        """Return the results of one step, in order, always of the same schema.
+        """Return the results of one step, in order, and in every step with the same columns.
 
         `rows` has the query's answers of the step, ordered by time, with `_ts` and `_until`; it may be empty. No later
         row has a time before `watermark`, an event time in microseconds. `watermark` is None until every stream has
@@ -47,7 +48,10 @@ class UserOperator(Protocol):
         ...
 
     def restore(self, snapshot: Any) -> None:
-        """Restore the state that `snapshot` returned, on an operator with the same options; tuples become lists."""
+        """Restore the state that `snapshot` returned, on an operator with the same options.
+
+        Tuples in the state have become lists.
+        """
         ...
 
 
@@ -95,7 +99,7 @@ class OperatorSpec:
         found = self._guarded("feed", lambda: made.feed(given, None))
         if not isinstance(found, pa.Table):
             raise self._error(
-                f"returns a {type(found).__name__} for no rows", "return an empty pyarrow table from feed"
+                f"returns a {type(found).__name__} for an empty table", "return an empty pyarrow table from feed"
             )
         self.snapshot(made)
         return found.schema
@@ -107,7 +111,7 @@ class OperatorSpec:
             raise self._error(f"returned a {type(found).__name__}", "return a pyarrow table from feed")
         if not found.schema.equals(schema):
             said = f"{_shown(found.schema)} instead of {_shown(schema)}"
-            raise self._error(f"returned {said}", "return the columns that feed returns for no rows")
+            raise self._error(f"returned {said}", "return from feed the same columns as for an empty table")
         return found
 
     def snapshot(self, made: UserOperator) -> pa.RecordBatch:
@@ -147,7 +151,7 @@ class OperatorSpec:
         try:
             return call()
         except Exception as error:
-            remedy = "correct the operator and repeat the step, which changed nothing"
+            remedy = "correct the operator and repeat the step; the failed step changed nothing"
             raise self._error(f"failed in {what}: {error!r}", remedy) from error
 
     def _error(self, message: str, remedy: str) -> QueryError:

@@ -28,7 +28,7 @@ CARRIED = "spark"
 LARGE = 16_384
 """Characters from which on a file of the log is an object of its own; it never changes, so it is written once."""
 
-_REMEDY = "restore the folder, go back to a newer step, or begin with another checkpoint"
+_REMEDY = "restore the folder, go back to another step, or begin with another checkpoint"
 _KEPT = 16
 """Steps for which an object is kept that no manifest carries any more: more than manifests are kept."""
 

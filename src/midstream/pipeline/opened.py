@@ -112,7 +112,7 @@ class OpenCheckpoint:
         return plans_report(self.manifest(step), query, self._store)
 
     def savepoint(self, name: str, step: int | None = None) -> int:
-        """Keep a step, by default the newest, until the savepoint is dropped; return the step."""
+        """Keep a step, by default the newest, until you drop the savepoint. Return the step."""
         manifest = self.manifest(step)
         if not manifest.job:
             raise CheckpointError("a saved engine has one step only", place=self.url, remedy="copy its folder instead")
@@ -127,16 +127,16 @@ class OpenCheckpoint:
         return manifest.step
 
     def drop_savepoint(self, name: str) -> None:
-        """Drop a savepoint; midstream later removes the files that only this savepoint kept."""
+        """Drop a savepoint. midstream later removes the files that only this savepoint kept."""
         self._folders.savepoints.drop(name)
         drop_log(self._folders.spark, name)
 
     def rewind(self, step: Step, *, take_over: bool = False) -> WentBack:
-        """Go back to a step: give up later steps, and take their results out of the sinks. The job must not run.
+        """Go back to a step: give up later steps, and take their results out of the sinks.
 
-        If a sink cannot take results back, nothing changes, and a `SinkError` says why. When the job
-        starts again, it repeats the later steps with the rows that its sources still have. A function sink cannot take
-        results back.
+        The job must not be running. If a sink refuses to take results back, nothing changes, and a `SinkError` says
+        why. Results that went to a function sink stay there. When the job starts again, it repeats the later
+        steps with the rows that its sources still have.
         """
         savepoint = self.manifest(step) if isinstance(step, str) else None
         number = savepoint.step if savepoint is not None else int(step)
@@ -167,9 +167,10 @@ class OpenCheckpoint:
     def fork(self, step: Step, new: str | os.PathLike[str], sinks: Mapping[str, Any] | None = None) -> str:
         """Start another job from a step of this job, in a checkpoint of its own. Return the new job's id.
 
-        If both checkpoints are on one file system, they share chunks by hard links; otherwise the chunks are copied.
-        Results go below the new checkpoint, or into `sinks`, in the form that `job.query` takes. The new job does not
-        inherit the sinks of the old one. This also holds for queries that wait for their first step.
+        If both checkpoints are on one file system, they share chunks by hard links; otherwise midstream copies the
+        chunks. Results go below the new checkpoint, or into `sinks`, a mapping from queries to sinks. A sink has the
+        form that `job.query` takes. The new job does not inherit the sinks of the old job, not even those of queries
+        that wait for their first step.
         """
         manifest, place = self.manifest(step), located(new)
         waiting = (one.query for one in manifest.pending if isinstance(one, AddQuery))
@@ -200,9 +201,9 @@ class OpenCheckpoint:
             raise CheckpointError("the place already has files", place=place, remedy="name a new folder")
         if manifest.published.host == SPARK and target.is_remote != self._folders.is_remote:
             raise CheckpointError(
-                "a job on Spark cannot be forked from a folder to an object store, or back",
+                "a job on Spark cannot be forked from a folder to an object store, or from a store to a folder",
                 place=place,
-                remedy="name a place of the same kind as the checkpoint",
+                remedy="name a folder if the checkpoint is a folder, and a URL if it is a URL",
             )
         return target
 

@@ -204,7 +204,7 @@ def _former(root: str, step: int) -> str | None:
         raise CheckpointError(
             f"Spark's log does not record where step {step}, the newest, ended",
             place=root,
-            remedy="restore the folder, go back to a newer step, or begin with another checkpoint",
+            remedy="restore the folder, go back to another step, or begin with another checkpoint",
         )
     return None
 

@@ -123,7 +123,7 @@ def check_allowed(manifest: Manifest, query: str, settings: OptimizerSettings) -
     reason = without_choice(manifest, query)
     if reason:
         raise _wrong(
-            f"there is nothing to choose for query {query!r}: {reason}", place, "leave the mode of the query off"
+            f"there is nothing to choose for query {query!r}: {reason}", place, "set the mode of the query to off"
         )
     bound, plans = query_of(manifest.queries[query]), list[Plan]()
     for one in settings.allow:
@@ -139,7 +139,7 @@ def check_allowed(manifest: Manifest, query: str, settings: OptimizerSettings) -
     others = [plan for plan in plans if not same_shape(plan, running)]
     if plans and not others:
         raise _wrong(
-            f"the allowed plans leave no choice: query {query!r} already runs by {running.notation()}",
+            f"the allowed plans leave no choice: query {query!r} already runs {running.notation()}",
             place,
             f"allow another plan too, or pin the running plan: midstream pin CKPT {query}",
         )
@@ -208,7 +208,7 @@ def _check_options(given: Mapping[str, Any], chosen: Policy, place: str) -> None
     what = f"option of {chosen.name}"
     for name, words in chosen.words.items():
         if given.get(name, words[0]) not in words:
-            raise _wrong(f"{what} {name!r} is {given[name]!r}", place, f"use one of: {', '.join(words)}")
+            raise _wrong(f"{what} {name!r} cannot be {given[name]!r}", place, f"use one of: {', '.join(words)}")
     numbers = {name: value for name, value in given.items() if name not in chosen.words}
     _check_numbers(numbers, tuple(chosen.options), what, place, chosen.greatest)
     refused = chosen.refusal(given)
@@ -224,7 +224,7 @@ def _check_numbers(
             remedy = f"use one of: {', '.join(known)}" if known else "it has none"
             raise _wrong(f"unknown {what} {name!r}", place, remedy)
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= greatest:
-            raise _wrong(f"{what} {name!r} is {value!r}", place, f"use a number from 0 to {greatest:g}")
+            raise _wrong(f"{what} {name!r} cannot be {value!r}", place, f"use a number from 0 to {greatest:g}")
 
 
 def _wrong(message: str, place: str, remedy: str) -> QueryError:

@@ -158,7 +158,7 @@ def orders_of(plan: Plan, place: str) -> MultiJoin:
         return plan
     example = MultiJoin(tuple((a, tuple(b for b in plan.aliases() if b != a)) for a in plan.aliases()))
     raise PlanError(
-        f"{plan.notation()} keeps more than base rows, but nodes keep only base rows",
+        f"{plan.notation()} keeps intermediate results, but nodes keep only base rows",
         place=place, remedy=f"write probing orders such as {example.notation()}, or leave the plan out",
     )  # fmt: skip
 

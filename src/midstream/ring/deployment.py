@@ -63,12 +63,12 @@ class Deployment:
             raise PlanError(
                 f"the moments {self.moments} do not ascend",
                 place="moments",
-                remedy="name the steps in flight in ascending order",
+                remedy="give the moments in ascending order",
             )
         for label, ends in self.ages.items():
             if len(ends) != (slices := len(self.ring(label))) - 1 or list(ends) != sorted(ends):
                 raise PlanError(
-                    f"{len(ends)} ends of slices do not fit {slices} nodes",
+                    f"{slices} nodes need {slices - 1} ends of slices in ascending order, not {list(ends)}",
                     place=f"source {label}",
                     remedy=f"give {slices - 1} ages in ascending order",
                 )

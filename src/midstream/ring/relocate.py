@@ -124,7 +124,7 @@ def carried_over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, way:
         former = former.before
     if way == PASSIVE and entry.nodes is None:
         raise PlanError(
-            "a query in lanes has no nodes whose rows could run out", place=place,
+            "a query in lanes cannot use passive relocation, because it has no nodes yet", place=place,
             remedy=f"use relocation {AGGRESSIVE}, which is the default",
         )  # fmt: skip
     moment, began = (None, manifest.step) if entry.nodes is None else (entry.nodes.moment, entry.nodes.began)

@@ -41,9 +41,9 @@ class Staging:
         return replace(self, storage=self.storage.at(staged_in(stamp)), prefix=stamp_prefix(stamp))
 
     def write(self, stem: str, table: pa.Table) -> str:
-        """Write a table to a new file, in a task, and return its name.
+        """Write a table to a new file, and return the file's name.
 
-        Raises `SinkError` if the file cannot be written.
+        Tasks call this method. It raises `SinkError` if it cannot write the file.
         """
         file = f"{self.prefix}{stem}.{self.format}"
         self.storage.write(file, formats.written(table, self.format))
@@ -106,7 +106,7 @@ class StagedStep:
 
     @property
     def is_there(self) -> bool:
-        """Check whether all files are still there. The files are there until `commit` has returned once."""
+        """Check whether all files are still there: they are there until `commit` has returned once."""
         return set(self.files) <= set(self.staging.storage.names())
 
     @property
@@ -120,7 +120,7 @@ class StagedStep:
             raise
 
     def follows(self, newest: Stamp | None, place: str) -> bool:
-        """Return True if the step follows the newest step in the sink, and False if the sink already has it.
+        """Return True if the step follows the newest step in the sink, and False if the sink already has the step.
 
         Raises if the sink has a later step, or a step of another time line: rows would be lost or doubled.
         """
@@ -192,11 +192,11 @@ class Sink(ABC):
 
     @property
     def target(self) -> str:
-        """The path or URL that only one query may write; empty if several queries may write it."""
+        """The path or URL that only one query may write; empty if several queries may write to the sink."""
         return ""
 
     def open(self) -> None:
-        """Make the sink ready, or raise a `SinkError` if it cannot write results.
+        """Make the sink ready, or raise a `SinkError` if the sink cannot write results.
 
         midstream calls this on the driver before the first step of each run, perhaps more than once.
         """
@@ -224,7 +224,7 @@ class Sink(ABC):
     def staging(self, scratch: Storage) -> Staging:
         """Return the place and format for the tasks of all steps; each step writes to its own folder below this place.
 
-        midstream calls this on the driver before a step's tasks, and again before the step's commit; both calls must
+        midstream calls this on the driver before a step's tasks, and again before the step's commit. Both calls must
         return the same place. `scratch` is a folder of the checkpoint; a sink may return another place or format.
         """
         return Staging(scratch.at(STAGING))
@@ -232,23 +232,24 @@ class Sink(ABC):
     def commit(self, staged: StagedStep) -> None:
         """Put a step's results in place, so that readers see all of them at once.
 
-        midstream calls this on the driver after the step's manifest is published, in order of the steps, for steps with
-        results. If the job dies during the call or soon after it, midstream repeats the call. Then `staged.is_there` is
-        false if the files were removed after the first call. If `staged.is_there` is true, `write` must find out what
-        the first call has already written.
+        midstream calls this on the driver for each step with results, in order of the steps. The manifest of the step
+        is already published then. If the job dies during the call or soon after it, midstream repeats the call. Then
+        `staged.is_there` is false if the first call already removed the files. If `staged.is_there` is true, `write`
+        must find out what the first call has already written.
         """
         if staged.is_there:
             self.write(staged)
 
     @abstractmethod
     def write(self, staged: StagedStep) -> None:
-        """Write a step's results permanently; a second call for the step must change nothing.
+        """Write a step's results permanently.
 
-        The call must be idempotent in name and step, like a database transaction that also records the step.
+        A second call with the same name and step must change nothing. A database transaction that also records the
+        step has this effect.
         """
 
     def newest(self, name: str) -> Stamp | None:
-        """Return the stamp of the newest step of a query in the sink; None if the sink has no step, or cannot tell.
+        """Return the stamp of a query's newest step in the sink, or None if the sink records no step.
 
         A stamp without a job means that no job recorded the step. midstream calls this on the driver before the first
         step. A job does not start on a sink that is ahead of the job's checkpoint, or has results of another job.
@@ -256,19 +257,19 @@ class Sink(ABC):
         return None
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise the `SinkError` that `forget_after` would raise with these arguments; change nothing.
+        """Raise the `SinkError` that `forget_after` would raise with these arguments, but change nothing.
 
         midstream calls this for every sink before a job goes back. If a sink raises, the job does not go back.
         """
         return
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Take back a query's results of later steps; the job repeats these steps, perhaps with other results.
+        """Take back a query's results of all steps after `step`.
 
-        midstream calls this when a job goes back to an older manifest, and again before the next step. Take back only
-        results whose stamp `given_up` accepts, because another driver may already have repeated the steps. A sink that
-        cannot take results back does nothing. It then also keeps the rows of a step that has no results when it is
-        repeated.
+        The job repeats these steps, perhaps with other results. midstream calls this when a job goes back to an older
+        manifest, and again before the next step. Take back only results whose stamp `given_up` accepts, because another
+        driver may already have repeated the steps. A sink that cannot take results back does nothing. If a repeated
+        step then has no results, such a sink still keeps the old rows of the step.
         """
         return
 

@@ -37,11 +37,11 @@ MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES")
 
 @dataclass(frozen=True)
 class DeltaSink(Sink):
-    """Rows appended to a Delta table, which the sink creates with the results' columns if it does not exist.
+    """Rows appended to a Delta table. If the table does not exist, the sink creates it.
 
-    `path` is a folder or a URL such as `s3://bucket/pairs`. The store's other settings (keys, region, endpoint) are in
-    the environment, under their usual names. A job that goes back to a step restores the table's version of
-    this step, if no other writer has written since.
+    `path` is a folder or a URL such as `s3://bucket/pairs`. The environment gives the
+    settings of the store (keys, region, endpoint), under their usual names. A job that goes back to a step restores the
+    table's version of this step, if no other writer has written since.
 
     >>> DeltaSink("s3://bucket/pairs").to_json()
     {'type': 'delta', 'path': 's3://bucket/pairs'}
@@ -78,7 +78,7 @@ class DeltaSink(Sink):
             self._check_columns(table, lake_schema(columns))
 
     def write(self, staged: StagedStep) -> None:
-        """Append the rows, unless the table has the step already."""
+        """Append the rows, unless the table already has the step."""
         from deltalake.exceptions import CommitFailedError
 
         rows = lake_rows(staged.table())
@@ -109,14 +109,14 @@ class DeltaSink(Sink):
         return None if table is None else self._newest(table, name)
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise `SinkError` if another writer wrote after the step, or if the log lacks the step's version."""
+        """Raise `SinkError` if another writer wrote after `step`, or if the log lacks the version of `step`."""
         if (table := self._table()) is not None:
             self._back(table, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Restore the table to the version before the first later step.
+        """Restore the table to its version before the first step after `step`.
 
-        Raises `SinkError` if another writer wrote after the step, or if the table no longer keeps that version.
+        Raises `SinkError` if another writer wrote after `step`, or if the table no longer keeps that version.
         """
         table = self._table()
         back = None if table is None else self._back(table, name, step, given_up)

@@ -47,12 +47,12 @@ class FileSink(Sink):
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Make the sink of `path` and `format`.
 
-        Raises for a format not in `FORMATS`, and for a place that cannot keep files.
+        Raises `SinkError` if `FORMATS` lacks the format, or if the place cannot keep files.
         """
         unknown = sorted(set(options) - {"path", "format"})
         if unknown or "path" not in options:
             wrong = f"unknown sink option {unknown[0]!r}" if unknown else "a sink of files needs a path"
-            raise SinkError(wrong, place="sink", remedy="use path and format")
+            raise SinkError(wrong, place="sink", remedy="use only the options path and format")
         format = options.get("format", "parquet")
         if not isinstance(format, str) or format not in FORMATS:
             raise SinkError(f"unknown format {format!r}", place="sink", remedy=suggest(str(format), FORMATS))
@@ -64,7 +64,7 @@ class FileSink(Sink):
         return cls(located(path), format)
 
     def to_json(self) -> dict[str, Any]:
-        """Return path and format; without a type, these options mean a sink of files."""
+        """Return the path and the format; options without a `type` mean a sink of files."""
         return {"format": self.format, "path": self.path}
 
     @property
@@ -87,8 +87,8 @@ class FileSink(Sink):
     def write(self, staged: StagedStep) -> None:
         """Move the files into the step's folder, without the files of other attempts.
 
-        The files replace a given-up step of the same number. Raises `SinkError` if the folder has a step of another
-        time line.
+        If the job gave up a step of the same number, these files replace the files of that step. Raises `SinkError` if
+        the folder has a step of another time line.
         """
         storage = self._storage(staged.staging.storage.durable)
         final = _folder(staged.step)
@@ -105,20 +105,21 @@ class FileSink(Sink):
             raise _in_the_way(storage, staged.step)
 
     def has(self, step: int) -> bool:
-        """Return whether there are results of a step."""
+        """Check whether the folder has results of a step."""
         return self._stamp(self._storage(), step) is not None
 
     def has_all(self, stamp: Stamp, staged: Iterable[str]) -> bool:
-        """Return whether all files that a step has staged are in place."""
+        """Check whether all files that a step has staged are in place."""
         there = set(self._storage().names(_folder(stamp.step)))
         return set(staged) <= there
 
     def files(
         self, steps: range, which: Callable[[Stamp], bool], *, one_by_one: bool = False
     ) -> Iterator[tuple[int, str]]:
-        """Yield the step and the name of each file of `steps` whose stamp `which` accepts, in order of the steps.
+        """Yield the files of `steps` in order of the steps, each as its step and its name.
 
-        With `one_by_one` it lists each step's folder separately; otherwise it lists the whole sink at once.
+        A file counts only if `which` accepts its stamp. With `one_by_one` the method lists each step's folder
+        separately; otherwise it lists the whole sink at once.
         """
         storage = self._storage()
         if one_by_one or storage.renames_folders:
@@ -150,7 +151,7 @@ class FileSink(Sink):
         return next((stamp for stamp in stamps if stamp is not None), None)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Remove the merged rows of later steps, then the files of these steps."""
+        """Remove the merged rows of all steps after `step`, then the files of these steps."""
         MergedResults.of(self.path).forget_after(step, given_up)
         storage = self._storage()
         steps = [int(match[1]) for folder in storage.names() if (match := _STEP.fullmatch(folder))]

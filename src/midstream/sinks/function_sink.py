@@ -14,9 +14,10 @@ SinkFunction = Callable[[Any, int, str], Any]
 
 @dataclass(frozen=True)
 class FunctionSink(Sink):
-    """A function of results, step and query, which must be idempotent in step and query. The results are a DataFrame in
-    a job on Spark, and an Arrow table in the embedded engine. A manifest cannot contain a function, so the program
-    passes it again at each start.
+    """A function that takes the results, the step and the query. It must be idempotent in step and query.
+
+    The results are a DataFrame in a job on Spark, and an Arrow table in the embedded engine. A manifest cannot contain
+    a function, so the program passes the function again at each start.
     """
 
     function: SinkFunction

@@ -33,11 +33,12 @@ QUERY, JOB, EPOCH, STEP = "midstream.query", "midstream.job", "midstream.epoch",
 
 @dataclass(frozen=True)
 class IcebergSink(Sink):
-    """Rows appended to a table of a catalog, which the sink creates with the results' columns if it does not exist.
+    """Rows appended to a table of a catalog. If the table does not exist, the sink creates it.
 
-    `catalog` is the name of a catalog that `~/.pyiceberg.yaml` or the environment (`PYICEBERG_CATALOG__DEFAULT__URI`)
-    describes, with its credentials. `table` is `namespace.table` in this catalog. A job that goes back to a step
-    restores the table's snapshot of this step, if no other writer has written since.
+    `catalog` is the name of a catalog. The file `~/.pyiceberg.yaml` or the environment
+    (`PYICEBERG_CATALOG__DEFAULT__URI`) gives its address and its credentials. `table` is `namespace.table` in this
+    catalog. A job that goes back to a step restores the table's snapshot of this step, if no other writer has written
+    since.
 
     >>> IcebergSink("sales.pairs").to_json()
     {'type': 'iceberg', 'table': 'sales.pairs', 'catalog': 'default'}
@@ -60,13 +61,13 @@ class IcebergSink(Sink):
             self._catalog().create_namespace_if_not_exists(self.table.rpartition(".")[0])
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise `SinkError` if the table exists with other column names, or types that do not fit the results."""
+        """Raise `SinkError` if the table exists, and its column names or types do not fit the results."""
         with self._failing():
             if (table := self._loaded()) is not None:
                 self._check_columns(table, lake_schema(columns))
 
     def write(self, staged: StagedStep) -> None:
-        """Append the rows, unless the table has the step already."""
+        """Append the rows, unless the table already has the step."""
         from pyiceberg.exceptions import CommitFailedException
 
         rows = lake_rows(staged.table())
@@ -91,15 +92,15 @@ class IcebergSink(Sink):
             return None if table is None else self._newest(table, name)
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise `SinkError` if another writer wrote after the step, or if the step's snapshot has expired."""
+        """Raise `SinkError` if another writer wrote after `step`, or if the snapshot of `step` has expired."""
         with self._failing():
             if (table := self._loaded()) is not None:
                 self._back(table, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Restore the table to the snapshot before the first later step.
+        """Restore the table to its snapshot before the first step after `step`.
 
-        Raises if another writer wrote after the step, or if the step's snapshot has expired.
+        Raises `SinkError` if another writer wrote after `step`, or if that snapshot has expired.
         """
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.table.update.snapshot import ManageSnapshots

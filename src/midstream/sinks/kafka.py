@@ -47,11 +47,11 @@ _PIECE = 10_000
 class KafkaSink(Sink):
     """Rows as messages of an existing topic, with the values of the `key` columns as keys.
 
-    `value` is "json", for JSON objects, or "avro", for records with the number of a schema in the registry that the
-    environment names. A key of one column is a string, and a key of several columns is a JSON object. With
-    `tombstones`, a row that leaves a change log becomes a message without a value. Only one query may write a topic.
-    The option `transactional_id` names the sink's transactions and the consumer group that records steps; the default
-    is `midstream.TOPIC`. The settings of logins and TLS come from the environment.
+    `value` is "json" for JSON objects, or "avro" for records of Avro. Each Avro record names its schema in the schema
+    registry, and the environment names the registry. A key of one column is a string, and a key of several columns is a
+    JSON object. With `tombstones`, a row of a change log that leaves the answer becomes a message without a value. Only
+    one query may write a topic. The option `transactional_id` names the sink's transactions and the consumer group that
+    records steps; the default is `midstream.TOPIC`. The settings of logins and TLS come from the environment.
 
     >>> KafkaSink.of({"topic": "paid", "servers": "broker:9092", "key": "id"}).to_json()["key"]
     ['id']
@@ -98,7 +98,7 @@ class KafkaSink(Sink):
         return replace(super().staging(scratch), format=formats.ARROW)
 
     def open(self) -> None:
-        """Check that the topic exists; only the first step fences other writers."""
+        """Check that the topic exists. Only the first step fences other writers."""
         with failures(self.target, SinkError):
             topics = self._clients.reader.list_topics(self.topic, timeout=ANSWER).topics
         error = topics[self.topic].error
@@ -114,7 +114,7 @@ class KafkaSink(Sink):
             self.check_columns(columns)
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise if the results lack a key column or the column for tombstones, or the registry refuses them."""
+        """Raise if results lack a key column or the column for tombstones, or if the registry refuses the columns."""
         needed = [*self.key, *([SIGN] if self.tombstones else [])]
         if missing := [name for name in needed if name not in columns.names]:
             raise SinkError(
@@ -126,10 +126,10 @@ class KafkaSink(Sink):
             self._clients.registry().check_takes(self.topic, avro_schema(columns, self.topic, self.target))
 
     def write(self, staged: StagedStep) -> None:
-        """Send the rows and record the step in one transaction; do nothing if the step is already recorded.
+        """Send the rows and record the step in one transaction, unless the step is already recorded.
 
         The first call in a process or after a failure fences other producers of the transactional id, and ends their
-        transactions. So no other producer can change the record during this call.
+        transactions. So no other producer can change the recorded step during this call.
         """
         rows, clients = staged.table(), self._clients
         try:

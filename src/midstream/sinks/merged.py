@@ -87,7 +87,7 @@ class MergedResults:
     def current(self) -> str:
         """Return a folder of the newest files, for readers that do not read lists.
 
-        On an object store there are no links, so the folder has the files of all lists.
+        An object store has no links, so there the folder has the files of all lists.
         """
         return self.storage.place(CURRENT) if isinstance(self.storage, LocalStorage) else self.storage.url
 
@@ -111,7 +111,7 @@ class MergedResults:
         return name
 
     def add(self, number: int, parts: Iterable[MergedPart]) -> bool:
-        """Publish these parts as the newest list; return False if another list of this number came first."""
+        """Publish these parts as the newest list, or return False if there already is a list of this number."""
         found = MergedList(number, tuple(parts))
         if not self.storage.create(_entry(number), found.to_json()):
             return False
@@ -121,9 +121,10 @@ class MergedResults:
         return True
 
     def forget_after(self, step: int, given_up: Callable[[Stamp], bool]) -> None:
-        """Drop each part that has rows of a later step whose stamp `given_up` accepts.
+        """Drop each part that has rows of a given-up step after `step`.
 
-        A later merge reads the other steps of this part again, from the steps' own folders.
+        A step counts as given up if `given_up` accepts its stamp. A later merge reads the other steps of a dropped part
+        again, from the steps' own folders.
         """
         while True:
             newest = self.newest()

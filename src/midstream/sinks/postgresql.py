@@ -234,7 +234,7 @@ _LATER = "DELETE FROM {} WHERE target = %s AND query = %s AND step > %s RETURNIN
 
 @dataclass(frozen=True)
 class PostgresqlSink(Sink):
-    """Rows appended to a table, which the sink creates with the results' columns if it does not exist.
+    """Rows appended to a table. If the table does not exist, the sink creates it.
 
     `dsn` is a connection string: `service=warehouse`, `host=db dbname=sales user=etl`, or a `postgresql://` URL. It may
     contain the settings in `SETTINGS`, but no password. libpq takes the password from a service file, from `~/.pgpass`,
@@ -280,7 +280,7 @@ class PostgresqlSink(Sink):
                     raise other_columns(found, self._place)
 
     def write(self, staged: StagedStep) -> None:
-        """Append the rows and record the step in one transaction; do nothing if the step is already recorded."""
+        """Append the rows and record the step in one transaction, unless the step is already recorded."""
         rows = staged.table()
         with self._transaction() as connection:
             self._create(connection, rows.schema)
@@ -305,12 +305,12 @@ class PostgresqlSink(Sink):
             return self._newest(connection, name) if self._has_steps(connection) else None
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise the error that `forget_after` would raise: run it in a transaction, and roll back."""
+        """Run `forget_after` in a transaction and roll back, so that only an error has an effect."""
         with self._transaction() as connection, connection.transaction(force_rollback=True):
             self._forget_after(connection, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Delete the rows and the records of later steps in one transaction.
+        """Delete the rows and the records of all steps after `step` in one transaction.
 
         Raises `SinkError` if the table does not show which rows the later steps wrote.
         """

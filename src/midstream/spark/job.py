@@ -59,22 +59,23 @@ class Job:
     path, or the URL of an object store (`s3://`, `gs://`, `abfs://`). A job on a checkpoint continues where the last
     job stopped, even with other plans, lanes or queries. `lanes` is the number of partitions of the state. The default
     is the number of tasks that Spark runs at once. `sharing` names the way in which queries of equal joins share work:
-    `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query states of its own.
+    `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down` or `off`. With `off` every query has its own states.
 
-    The job publishes a step once its files would survive a power failure. Without `durable` each step takes some
-    milliseconds less. But a power failure may then lose the last seconds, and a sink may lose or double rows.
+    The job publishes a step only when the step's files would survive a power failure. Without `durable` each step takes
+    some milliseconds less. But a power failure may then lose the last seconds, and a sink may lose or double rows.
 
-    If a step fails for a reason outside the job, such as a full disk, the job repeats the step for the duration
-    `patience`, and then ends with the error. `patience` is a string such as "1 hour", or microseconds.
+    A step may fail for a reason outside the job, such as a full disk. Then the job repeats the step for the duration
+    `patience`, and ends with the error after this time. `patience` is a string such as "1 hour", or microseconds.
 
-    `memory`, such as "4 GB", limits the memory of each Python process that joins, without mapped files. A step fails
-    with an `InputError` if one of its tasks needs more memory. A worker keeps chunks of at most half of the limit.
+    `memory`, such as "4 GB", limits the memory of each Python process that joins. Mapped files do not count. A step
+    fails with an `InputError` if one of its tasks needs more memory. The chunks that a worker keeps take at most half
+    of the limit.
 
     Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark that they missed. Rows that
-    cannot be read as declared go to `dead_letters/<stream>`, with the reason. Both outputs are Parquet files, with a
-    folder for each step and the columns that queries read. Dead letters also have all columns that arrived in another
-    type than declared. Rows that a query cannot evaluate go to `rejected/<query>`, with the columns that it reads and
-    the reason.
+    midstream cannot read as declared go to `dead_letters/<stream>`, with the reason. Both outputs are Parquet files,
+    with a folder for each step and the columns that queries read. Dead letters also have all columns that arrived in
+    another type than declared. Rows that a query cannot evaluate go to `rejected/<query>`, with the reason and the
+    columns that the query reads.
     """
 
     def __init__(
@@ -121,16 +122,16 @@ class Job:
         max_ahead: str | int | None = None,
         dead_letters: Sink | Mapping[str, Any] | None = None,
     ) -> Job:
-        """Declare a stream over any streaming DataFrame; durations are strings or microseconds.
+        """Declare a stream over any streaming DataFrame.
 
-        `timestamp` names the column of event time. A row may be up to `lateness` older than the newest row of its
-        stream; even older rows go to the late output. A stream without rows for `idle_timeout` of event time does not
-        delay other streams.
-        `schema`, an Arrow schema or SQL DDL text, declares other types than those of the DataFrame, such as BIGINT for
-        a column of strings. A row with a value that cannot be read as declared is a dead letter. Without `schema` the
-        types are those of the DataFrame. An integer timestamp needs a `unit`: "s", "ms", "us" or "ns" since 1970. A
-        row is a dead letter if it is more than `max_ahead` ahead of all rows of earlier steps. The sink `dead_letters`
-        gets a copy of the dead letters in the checkpoint.
+        `timestamp` names the column of event time. Durations are strings or microseconds. A row may be up to `lateness`
+        older than the newest row of its stream; even older rows go to the late output. A stream without rows for
+        `idle_timeout` of event time does not delay other streams.
+        `schema` is an Arrow schema or SQL DDL text. It declares types that differ from those of the DataFrame, such as
+        BIGINT for a column of strings. A row with a value that does not fit its declared type is a dead letter. Without
+        `schema` the types are those of the DataFrame. An integer timestamp needs a `unit`: "s", "ms", "us" or "ns"
+        since 1970. A row is also a dead letter if it is more than `max_ahead` newer than every row of earlier steps.
+        The sink `dead_letters` gets a copy of the dead letters in the checkpoint.
         """
         declared = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit, max_ahead)
         if name in self._streams:
@@ -142,11 +143,12 @@ class Job:
         return self
 
     def table(self, name: str, rows: DataFrame | Rows) -> Job:
-        """Declare a static table of a batch DataFrame or other rows, which the driver keeps in memory.
+        """Declare a static table of a batch DataFrame or other rows.
 
-        Declare the table before the queries that read it. A query names the table in FROM, like a stream. A row of a
-        stream joins the version that is current when its step runs. `Run.table` makes a new version. A job that starts
-        again keeps the table's rows, unless you declare other rows than at its last start.
+        The driver keeps the table in memory. Declare the table before the queries that read it. A query names the table
+        in FROM, like a stream. A row of a stream joins the version of the table that is current when the row's step
+        runs. `Run.table` makes a new version. A job that starts again keeps the table's rows, unless you declare other
+        rows than at its last start.
         """
         refuse_taken_name("table", name, self._names)
         found = static_rows(name, rows_of_frame(rows, f"table {name}"))
@@ -169,15 +171,15 @@ class Job:
         nodes: int | str | None = None,
         spread_options: Mapping[str, Any] | None = None,
     ) -> Job:
-        """Declare a query over declared streams; without a sink its results go into the checkpoint.
+        """Declare a query over declared streams. Without a sink the results go into the checkpoint.
 
         Unless `history` is False, the query also finds partners among the rows that running queries of the same join
         keep.
 
         `operator`, such as `package.module:Class`, names a `UserOperator` that runs on top of the query. midstream
-        makes it with `operator_options`. Every worker must be able to import the module. A `spread`
-        such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on `nodes` nodes. With
-        `nodes="auto"` the cost model chooses the number of nodes.
+        makes the operator with `operator_options`. Every worker must be able to import the module. A `spread`, such as
+        `psp_d` or `auto`, runs the join on `nodes` nodes. The join may have any condition, but needs RANGE windows.
+        With `nodes="auto"` the cost model chooses the number of nodes.
         """
         above, over = operator_options or {}, spread_options or {}
         return self._declare(AddQuery(name, sql, plan, None, operator, above, history, spread, nodes, over), sink)
@@ -210,8 +212,8 @@ class Job:
     ) -> Job:
         """Set what the optimizer may do with a query, or with all queries that have no settings of their own.
 
-        `settings` are the settings of `Run.optimize`; a mapping `options` has the options of the policy. A query
-        without a mode has the mode of the job, which is `suggest` unless you set another.
+        `settings` are the settings of `Run.optimize`. One of them, `options`, is a mapping with the options of the
+        policy. A query without a mode has the mode of the job, which is `suggest` unless you set another.
         """
         place = f"query {query}" if query else "optimize"
         mode = mode or self._optimizer.get("", OptimizerSettings()).mode
@@ -232,12 +234,12 @@ class Job:
         return self
 
     def start(self, trigger: Mapping[str, Any] | None = None, *, take_over: bool = False) -> Run:
-        """Start the job; `trigger` is a trigger of Spark, such as `{"processingTime": "1 second"}` or `{"availableNow":
-        True}`.
+        """Start the job, and become the only writer of its checkpoint.
 
-        The job becomes the one writer of its checkpoint. If another process is the writer and may still run, the call
-        raises a `HeldCheckpointError`. With `take_over` the other process ends with its next step at the latest, and
-        changes nothing more. Raises a `CheckpointError` if the checkpoint is damaged, belongs to another job, or is
+        `trigger` is a trigger of Spark, such as `{"processingTime": "1 second"}` or `{"availableNow": True}`. If
+        another process is the writer and may still run, the call raises a `HeldCheckpointError`. With `take_over` the
+        call instead takes the checkpoint from that process. The process then changes nothing more, and ends with its
+        next step at the latest. Raises a `CheckpointError` if the checkpoint is damaged, belongs to another job, or is
         behind one of its sinks.
         """
         if not self._streams:

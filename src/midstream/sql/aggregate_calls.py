@@ -97,7 +97,7 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
         raise LanguageError(f"values of type {name(by.type)} have no order", remedy="order by a value of a plain type")
     if distinct and by is not None and value is not None and by.text() != value.text():
         raise LanguageError(
-            "a list with DISTINCT can be ordered only by its own values", remedy="order it by the values themselves"
+            "a list with DISTINCT can be ordered only by its own values", remedy="order the list by its values"
         )
     distinct |= function == "collect_set"
     separator = _separator(node) if function == "string_agg" else None

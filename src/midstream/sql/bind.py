@@ -61,8 +61,8 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "in", "between", "
 def _of_a_clock(node: exp.Expr) -> LanguageError:
     return LanguageError(
         f"{node.sql('duckdb')} reads a clock, so the same rows would give a different answer each time",
-        remedy="use the times of the rows. Write A [RANGE 1 DAY] for the rows of the last day, or A.ts - B.ts <= "
-        "INTERVAL 1 DAY for rows less than a day apart. Write EVERY 1 MINUTE to get an answer each minute",
+        remedy="use the times of the rows. Write A [RANGE 1 DAY] for the rows of the last day. Write A.ts - "
+        "B.ts <= INTERVAL 1 DAY for rows less than a day apart. Write EVERY 1 MINUTE to get an answer each minute",
     )
 
 
@@ -265,7 +265,7 @@ class Binder:
         if len(left.expressions) != len(right.expressions):
             sizes = f"{len(left.expressions)} and {len(right.expressions)}"
             raise LanguageError(
-                f"row values of {sizes} values cannot be compared",
+                f"row values of different lengths cannot be compared: {sizes}",
                 remedy="write the same number of values on both sides",
             )
         pairs = [

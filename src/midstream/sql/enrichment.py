@@ -69,9 +69,7 @@ class Enrichment:
         for alias, part in parts.items():
             if part not in streams:
                 remedy = "add the query to an engine or a job, which adds its parts first"
-                raise LanguageError(
-                    f"no part of the query looks up the table that {alias!r} is joined with", remedy=remedy
-                )
+                raise LanguageError(f"no running query joins {alias!r} with its static tables", remedy=remedy)
         return tuple(replace(s, stream=parts.get(s.alias, s.stream)) for s in sources)
 
     def scope(self, scope: Scope) -> Scope:
@@ -133,7 +131,8 @@ class _Attacher:
             taken = {id(node) for node, _ in own[table.alias]}
             strange = [node for node, _ in on if id(node) not in taken and not any(node is one for one in rest)]
             if strange and (table.kind != "inner" or table.latest is not None):
-                raise self._error(strange[0], "joins a static table with several streams by an outer or as-of join")
+                why = "cannot join a static table with several streams by an outer or as-of join"
+                raise self._error(strange[0], why)
             rest = [node for node in rest if id(node) not in taken] + strange
             bound |= {id(node): e for node, e in on}
         enriched = []
@@ -152,10 +151,10 @@ class _Attacher:
             homes += streams if tied and len(streams) == 1 else []
         home = homes[0] if homes else next(iter(self.nodes))
         if home not in self.nodes:
-            raise self._error(table.node, f"joins a static table with {home!r}, which EXCEPT subtracts")
+            raise self._error(table.node, f"cannot join a static table with {home!r}, which EXCEPT subtracts")
         if table.kind != "left" and home in self._padded():
-            what = "unnests a list of" if table.is_list else "joins a static table with"
-            raise self._error(table.node, f"{what} {home!r}, which an outer join may pad with NULL")
+            what = "unnest a list of" if table.is_list else "join a static table with"
+            raise self._error(table.node, f"cannot {what} {home!r}, because an outer join may pad it with NULL")
         return home
 
     def _padded(self) -> set[str]:

@@ -183,7 +183,7 @@ def check_predicates(found: CqlText, predicates: tuple[Predicate, ...], ties: in
     """Refuse conditions over several sources that are not EXCEPT ON columns."""
     if found.subtrahends and len(predicates) > ties:
         raise LanguageError(
-            "a condition of a query with EXCEPT reads several sources",
+            "a condition in a query with EXCEPT cannot read several sources",
             place=place(found.text, found.subtrahends[0].offset),
             remedy="connect the streams only by EXCEPT ON (columns); each condition of WHERE may read one stream",
         )

@@ -127,7 +127,7 @@ def group_window(
         own = (node for node in tree.find_all(exp.Anonymous) if node.find_ancestor(exp.With) is None)
         stray = next((node for node in own if _name(node) in WINDOW_CALLS), None)
         if stray is not None:
-            raise error_at(found.text, stray, f"{_shown(stray)} is outside GROUP BY", f"group by {_SHAPES}")
+            raise error_at(found.text, stray, f"{_shown(stray)} must be in GROUP BY", f"group by {_SHAPES}")
         return tree, sources, None
     node = calls[0]
     _check(found, calls, sources)
@@ -159,7 +159,7 @@ def _with_function(found: CqlText, tree: exp.Select, windowed: WindowFunction) -
     sessions = windowed.call.name.upper() == "SESSION"
     if sessions and sorted(windowed.partition) != sorted(node.name.upper() for node in others):
         remedy = "name in PARTITION BY, after the stream, the columns that GROUP BY names in addition to the window"
-        raise error_at(found.text, tree, "PARTITION BY and GROUP BY name different columns", remedy)
+        raise error_at(found.text, tree, "PARTITION BY and GROUP BY must name the same columns", remedy)
     if len(others) == len(groups):
         remedy = "GROUP BY window_start, window_end; or PARTITION BY them"
         raise error_at(found.text, tree, f"{sql_of(windowed.call)} needs a GROUP BY of its windows", remedy)

@@ -254,7 +254,7 @@ def _asked(
         own, other = (left, right) if _reads(left, alias) else (right, left)
         turned = own is right
         if own is None or other is None or not _reads(own, alias) or _reads(other, alias):
-            raise refused("a condition of an as-of join must compare a column of each side")
+            raise refused("a condition of an as-of join must compare a column of one side with a column of the other")
         if isinstance(part, exp.EQ):
             keys.append((own, other))
         elif time is None and isinstance(part, (exp.LTE, exp.LT) if not turned else (exp.GTE, exp.GT)):
@@ -372,11 +372,14 @@ def _first_rows(text: str, tree: exp.Select) -> exp.Select:
         if by is None or len(by.expressions) != 1 or size is None or tree.args.get("group") is not None:
             return tree
         if any(one.find(exp.Window) for one in tree.expressions):
-            raise error_at(text, source, "the rank of a row is always 1", "leave the rank out")
+            raise error_at(text, source, "the rank would be 1 in every row", "leave the rank out")
         time = by.expressions[0]
     if size is None:
         raise error_at(
-            text, source, "the first row of a key needs a window, because no query keeps keys forever", _FIRST_SHAPE
+            text,
+            source,
+            "a query for the first row of each key needs a window, because it cannot keep keys forever",
+            _FIRST_SHAPE,
         )
     other = f"{alias}_other"
     base = _one_of_a_time(source, [*keys, time.this], tree.args.get("where"))

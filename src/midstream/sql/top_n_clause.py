@@ -172,9 +172,8 @@ def ranked(
             "ROW_NUMBER over a stream needs EVERY",
             "say at which instants to rank, such as EVERY 10 SECONDS at the end of the query; or rank each "
             "window: over one stream write PARTITION BY TUMBLE(ts, INTERVAL 10 SECONDS), and over answers of windows "
-            "write PARTITION BY window_end; as-of joins and first rows of keys need a window, A [RANGE 1 "
-            "HOUR], and ORDER BY "
-            "the stream's timestamp alone",
+            "write PARTITION BY window_end; for an as-of join, or the first row of each key, order only by the "
+            "stream's timestamp; also give the stream a window such as A [RANGE 1 HOUR]",
         )
     inner = Binder(found.text, replace(scope, time=None))
     outer = Binder(found.text, scope, lambda node: RANK if _is_rank(node) else None)
@@ -222,7 +221,7 @@ def _with_rank(found: CqlText, item: exp.Expr, asked: exp.Window) -> exp.Expr:
     """An item of the select list with the column of ranks in the place of the window function."""
     other = next((node for node in item.find_all(exp.Window) if node != asked), None)
     if other is not None:
-        raise error_at(found.text, other, "the select list has another window function than QUALIFY", SHAPE)
+        raise error_at(found.text, other, "the select list and QUALIFY must have the same window function", SHAPE)
     shown = _ranks_read(item)
     return exp.alias_(shown, RANKS[type(item.this)], quoted=True) if isinstance(item, exp.Window) else shown
 

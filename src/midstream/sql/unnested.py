@@ -38,7 +38,7 @@ def with_items_joined(text: str, tree: exp.Select) -> exp.Select:
         joins.append(_selected(text, written, lists))
     written.set("joins", joins)
     if isinstance(written.args["from_"].this, exp.Unnest | exp.Lateral):
-        raise error_at(text, written, "UNNEST needs a list of a stream", _SHAPE)
+        raise error_at(text, written, "UNNEST needs a stream that has the list", _SHAPE)
     return written
 
 

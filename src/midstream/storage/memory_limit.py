@@ -37,10 +37,10 @@ class MemoryLimit:
         limit._relieve()
         if limit.held() > limit.most:
             raise InputError(
-                f"the memory of {size_text(limit.most)} is less than the {size_text(limit.held())} that this process "
-                "already holds",
+                f"the limit of {size_text(limit.most)} is below the {size_text(limit.held())} of memory that this "
+                "process already holds",
                 place=place,
-                remedy="give more memory",
+                remedy="set a higher limit",
             )
         return limit
 
@@ -62,7 +62,7 @@ class MemoryLimit:
                 f"{what} needs {size_text(more)} more memory; the process holds {size_text(self.held())}, "
                 f"and the limit is {size_text(self.most)}",
                 place="memory",
-                remedy="give the step fewer rows, or give more memory",
+                remedy="give the step fewer rows, or set a higher limit",
             )
 
     def _relieve(self) -> int:

@@ -60,8 +60,8 @@ def storage_at(place: Place, *, durable: bool = True) -> Storage:
         raise SinkError(
             "the path has a variable that was not replaced",
             place=path,
-            remedy="use os.environ in code, or leave out the single quotes in a shell; in a job file, "
-            "midstream replaces it",
+            remedy="use os.environ in code, or leave out the single quotes in a shell; midstream replaces variables "
+            "only in job files",
         )
     return LocalStorage(path, durable=durable)
 

@@ -28,11 +28,11 @@ BY_FORM, BY_TREE = "by_form", "by_tree"
 
 
 def check_operator(kind: type[OperatorForm], *, cases: int = 10, seed: int = 0) -> None:
-    """Check that a form gives the same answer as its tree, and that each state has the rows of its id.
+    """Check that a form gives the same answer as its tree, and that each state has the rows that its id names.
 
-    Raises an `AssertionError` otherwise. It runs `cases` random tests with the seeds `seed`, `seed + 1` and so on; the
-    error names the seed. Plan notation must already know the form, from this package or from an entry point of the
-    group `midstream.operators`.
+    It runs `cases` random tests with the seeds `seed`, `seed + 1` and so on. It raises an `AssertionError` if a test
+    fails, and the error names the seed. Plan notation must already know the form, from this package or from an entry
+    point of the group `midstream.operators`.
 
     >>> from midstream.operators.forms.stairs_form import StairsForm
     >>> check_operator(StairsForm, cases=2)

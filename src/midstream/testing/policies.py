@@ -131,7 +131,7 @@ class PolicyCourse:
 
 
 def check_policy(kind: type[Policy], *, cases: int = 10, seed: int = 0) -> int:
-    """Check that a policy changes no answer and obeys its settings; return how often it switched plans.
+    """Check that a policy changes no answer and obeys its settings. Return how often the policy switched plans.
 
     It runs `cases` random tests with the seeds `seed`, `seed + 1` and so on. It raises an `AssertionError`
     if a test fails. The error names the seed, with which `check_policy(kind, cases=1, seed=...)` repeats the test. The

@@ -48,10 +48,10 @@ class SinkCase:
 
 
 def check_sink(case: SinkCase) -> None:
-    """Raise an `AssertionError` if a sink breaks a promise; the error names the promise.
+    """Raise an `AssertionError` if a sink breaks a promise of the contract; the error names the promise.
 
-    `StagedStep.frame` returns an Arrow table, as in an embedded engine, or the table that `case.frames` makes of a
-    step.
+    During the check `StagedStep.frame` returns an Arrow table, as in an embedded engine. If `case.frames` is set,
+    `StagedStep.frame` returns what this function makes from the step.
 
     >>> import pyarrow.parquet
     >>> from midstream.sinks import files

@@ -67,7 +67,7 @@ def check_hand_over(
         )
     if strategy.feeds is None:
         raise StrategyError(
-            f"{strategy.name} cannot carry query {name!r} to another operator, because midstream cannot read the "
+            f"{strategy.name} cannot replace the operator of query {name!r}, because midstream cannot read the "
             "operator's state",
             place=place,
             remedy=f"use a strategy that only feeds the operator: {', '.join(_feeding())}; or change only the plan",

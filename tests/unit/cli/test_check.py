@@ -43,7 +43,7 @@ FAULTS = {
     ),
     "lanes = 2\n[streams.A]": (
         'lanes = 2\n[tables.a]\nformat = "parquet"\npath = "in/A"\n[streams.A]',
-        "a stream is called 'A'",
+        "there is already a stream 'A'",
         "[tables.a]",
     ),
     'checkpoint = "ckpt"\nlanes = 2\n': (

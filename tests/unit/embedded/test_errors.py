@@ -64,7 +64,7 @@ WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
     "no schema": (lambda e: e.create_stream("Z", "k INT,, ts", "ts"), LanguageError, ""),
     "schema of nothing": (lambda e: e.create_stream("Z", None, "ts"), LanguageError, "a NoneType is not a schema"),
     "schema of a dict": (lambda e: e.create_stream("Z", {"k": "INT"}, "ts"), LanguageError, "a dict is not a schema"),
-    "unit of a list": (lambda e: e.create_stream("Z", "ts BIGINT", "ts", unit=[]), InputError, "cannot be in []"),
+    "unit of a list": (lambda e: e.create_stream("Z", "ts BIGINT", "ts", unit=[]), InputError, "have the unit []"),
     "query of nothing": (lambda e: e.add_query("p", None), LanguageError, "a NoneType is not a query"),
     "query of a list": (lambda e: e.add_query("p", []), LanguageError, "a list is not a query"),
     "another query of nothing": (lambda e: e.change_query("q", None), LanguageError, "a NoneType is not a query"),

@@ -211,7 +211,7 @@ def test_rows_in_lanes_cannot_run_out() -> None:
     made = engine()
     made.add_query("q", THETA)
     answers(made, range(2))
-    with pytest.raises(ms.PlanError, match="no nodes whose rows could run out") as refused:
+    with pytest.raises(ms.PlanError, match="lanes cannot use passive relocation") as refused:
         made.spread("q", "psp", nodes=3, relocation="passive")
     assert "aggressive" in str(refused.value.remedy)
 

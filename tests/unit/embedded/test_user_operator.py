@@ -295,7 +295,7 @@ def test_a_state_that_is_opaque_cannot_be_moved(strategy: str) -> None:
 
 
 def test_what_else_is_refused() -> None:
-    with pytest.raises(ms.StrategyError, match=r"already runs by"):
+    with pytest.raises(ms.StrategyError, match=r"already runs the plan"):
         ALONE.migrate("q", operator=f"{HERE}:Alive", operator_options={"by": "first"}, strategy="gms")
     with pytest.raises(ms.StrategyError, match="name a strategy: ghm, gms, gpt"):
         ALONE.migrate("q", operator=f"{HERE}:Packed", strategy="auto")

@@ -86,7 +86,7 @@ def test_to_the_plan_it_runs_by_or_is_on_its_way_to(strategy: str) -> None:
     for step in range(3):
         push(made, step)
     for plan in (form.format(TREE), form.format(OTHER_TREE)):
-        with pytest.raises(StrategyError, match="or is changing to this plan") as caught:
+        with pytest.raises(StrategyError, match="or is changing to it") as caught:
             made.migrate("q", plan, strategy)
         assert (caught.value.place, caught.value.remedy) == ("query q", "name another plan")
         if plan == form.format(TREE):

@@ -93,7 +93,7 @@ def test_a_session_lasts_until_the_gap_after_its_last_row(start: str, end: str, 
         (f"SELECT COUNT(*) FROM A GROUP BY HOP(ts, {TEN})", "HOP.* does not take 2 arguments"),
         ("SELECT COUNT(*) FROM A GROUP BY window(ts, '0 seconds')", "a window must have a length"),
         ("SELECT COUNT(*) FROM A GROUP BY window(ts, '1 month')", "unknown unit 'month'"),
-        (f"SELECT TUMBLE(ts, {TEN}) FROM A", "TUMBLE is outside GROUP BY"),
+        (f"SELECT TUMBLE(ts, {TEN}) FROM A", "TUMBLE must be in GROUP BY"),
         (f"SELECT TUMBLE_END(ts, {FIVE}) FROM A GROUP BY TUMBLE(ts, {TEN})", "TUMBLE_END names another window"),
         (f"SELECT COUNT(*) FROM A GROUP BY SESSION(ts, {TEN}, {FIVE})", "SESSION.* does not take 3 arguments"),
         ("SELECT COUNT(*) FROM A GROUP BY session_window(ts, k)", "write INTERVAL"),
@@ -111,7 +111,7 @@ def test_a_session_lasts_until_the_gap_after_its_last_row(start: str, end: str, 
         (
             f"SELECT k, COUNT(*) FROM TABLE(SESSION(TABLE A, DESCRIPTOR(ts), {TEN})) "
             "GROUP BY k, window_start, window_end",
-            "PARTITION BY and GROUP BY name different",
+            "PARTITION BY and GROUP BY must name the same",
         ),
         (
             f"SELECT k FROM A QUALIFY ROW_NUMBER() OVER (PARTITION BY SESSION(ts, {TEN}) ORDER BY k) = 1",

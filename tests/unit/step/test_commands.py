@@ -88,7 +88,7 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (Migrate("q", "", "gms", operator="a:B"), StrategyError, "query q", "add a query"),
     (AddStream(StreamSchema("A", NARROW, "ts")), QueryError, "stream A", "give the stream another name"),
     (DropStream("A"), QueryError, "stream A", "drop it first"),
-    (DropTable("Z"), QueryError, "table Z", "use one of: there is none"),
+    (DropTable("Z"), QueryError, "table Z", "the job has no table"),
     (SetTable("A", RATES, CHUNK, "1"), QueryError, "table A", "give the table another name"),
     (Rescale(0), QueryError, "lanes", "use 1 to 4096"),
     (Rescale(4097), QueryError, "lanes", "use 1 to 4096"),

@@ -99,7 +99,7 @@ def units_from_json(values: object) -> JoinUnitCosts:
     """Decode what `units_to_json` wrote; missing unit costs are the defaults. Raises `ValueError`."""
     names = {field.name for field in fields(JoinUnitCosts)}
     if not isinstance(values, Mapping) or not values.keys() <= names:
-        raise ValueError(f"unit costs must be numbers, and their names must be some of {', '.join(sorted(names))}")
+        raise ValueError(f"unit costs must be numbers, and their names must be among {', '.join(sorted(names))}")
     return JoinUnitCosts(**{name: float(value) for name, value in values.items()})
 
 

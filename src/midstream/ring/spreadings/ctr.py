@@ -73,7 +73,7 @@ class Ctr(Spreading):
         if deployment.segment < 1 or widest > MOST_SEGMENTS * deployment.segment:
             raise PlanError(
                 f"a segment of {span_text(deployment.segment)} divides the widest window, {span_text(widest)}, "
-                f"into more than {MOST_SEGMENTS}",
+                f"into more than {MOST_SEGMENTS} segments",
                 place="segment",
                 remedy=f"use at least {span_text(max(-(-widest // MOST_SEGMENTS), 1))}",
             )
