@@ -1,4 +1,4 @@
-"""The README's table: `FLINK_PYTHON=PYTHON python -m benchmarks.readme [--only w1a]`, in some thirty minutes.
+"""The README's table: `FLINK_PYTHON=PYTHON python -m benchmarks.readme [--only w1a]`, in some twenty minutes.
 
 Each peer runs once, on the same batches, in a process of its own. The rate is that of the last half of the batches.
 The first half is left out: Java's compilers take up to two fifths of its processor time in a job of midstream, and
@@ -31,12 +31,12 @@ from benchmarks.table import table
 from benchmarks.verdict import Verdict, verdict_table
 
 JOINS = {
-    "w1a": ("3-way, one key, 60,000 rows a batch", 10, 40),
-    "w1b": ("3-way, one key, 600,000 rows a batch", 4, 20),
-    "w2b": ("3-way, two keys, 600,000 rows a batch", 4, 20),
-    "w3": ("band join, 4,000 rows a batch", 10, 60),
-    "w4": ("tumbling aggregate, 600,000 rows a batch", 6, 40),
-    "w5": ("left join, 400,000 rows a batch", 4, 20),
+    "w1a": ("3-way, one key, 60,000 rows a batch", 10, 30),
+    "w1b": ("3-way, one key, 600,000 rows a batch", 4, 12),
+    "w2b": ("3-way, two keys, 600,000 rows a batch", 4, 12),
+    "w3": ("band join, 4,000 rows a batch", 10, 40),
+    "w4": ("tumbling aggregate, 600,000 rows a batch", 6, 24),
+    "w5": ("left join, 400,000 rows a batch", 4, 12),
 }
 """What the table calls each scenario, how many batches are the first, and how many run: Spark's own joins take the
 most of the time.
