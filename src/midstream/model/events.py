@@ -92,7 +92,7 @@ class StreamAdded(Event):
 
 @dataclass(frozen=True)
 class StreamDropped(Event):
-    """A stream was removed from the job, which no longer reads it."""
+    """The job no longer reads a stream, and has removed it."""
 
     stream: str
 
@@ -108,7 +108,7 @@ class TableSet(Event):
 
 @dataclass(frozen=True)
 class TableDropped(Event):
-    """A static table was removed from the job."""
+    """The job has removed a static table."""
 
     table: str
 
@@ -161,7 +161,7 @@ class QueryDropped(Event):
 
 @dataclass(frozen=True)
 class QuerySpread(Event):
-    """The scheme `new` replaces `old` and spreads a query over `nodes` nodes; `off` means lanes instead of nodes."""
+    """The scheme `new` replaces `old`, and spreads a query over `nodes` nodes. The scheme `off` uses lanes instead."""
 
     query: str
     old: str
@@ -253,7 +253,7 @@ class SharingChanged(Event):
 
 @dataclass(frozen=True)
 class LanesRescaled(Event):
-    """The state was spread over another number of lanes."""
+    """The job divided its state among another number of lanes."""
 
     old: int
     new: int

@@ -23,7 +23,7 @@ def from_extra(
 ) -> Iterator[None]:
     """Raise an error of class `kind` if the block imports a missing library.
 
-    The error names the command that installs the library. `otherwise` is a second remedy, which needs no library.
+    The error names the command that installs the library. `otherwise` is a second remedy in the message.
 
     >>> with from_extra("spark", "Job"):
     ...     import not_here

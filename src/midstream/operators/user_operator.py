@@ -26,7 +26,7 @@ ROW = pa.schema([("json", pa.string()), ("bytes", pa.binary())])
 
 @runtime_checkable
 class UserOperator(Protocol):
-    """An operator that a user writes, to run on top of a query. midstream makes it as `Class(**options)`.
+    """An operator that a user writes, to run on top of a query. midstream makes the operator as `Class(**options)`.
 
     The operator must be deterministic, and depend only on its options and its rows. It may remember a row until the
     time in the row's `_until`. The class attribute `remembers` extends this limit: it is a number of microseconds after
