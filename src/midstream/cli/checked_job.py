@@ -74,7 +74,7 @@ class CheckedJob:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """Record a `MidstreamError` from the `with` block as a fault at this place, but only once."""
+        """Record a `MidstreamError` from the `with` block as a fault at this place, unless it is known."""
         try:
             yield
         except MidstreamError as error:

@@ -25,7 +25,7 @@ def explain(
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Show operators, states, slices and nodes, in the terms of the papers."),
+        typer.Option("--verbose", help="Show operators, states, slices and nodes, in the papers' terms."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -28,9 +28,9 @@ def metrics(
 ) -> None:
     """Print a job's metrics in the text format of Prometheus: steps, rows, lags, times by phase, state, results.
 
-    With --out the command replaces the file atomically, so a collector never reads half of the file. For node_exporter,
-    write a file with the ending .prom into the folder of --collector.textfile.directory, and run the command from a
-    timer.
+    With --out, the command replaces the file atomically, so a collector never reads half of the file. For
+    node_exporter, write a file with the ending .prom into the folder of --collector.textfile.directory, and run the
+    command from a timer.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.explain.prometheus import prometheus_text

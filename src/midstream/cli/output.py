@@ -29,7 +29,7 @@ def terminal() -> Console:
 
 
 def say(text: str, bold: bool = False) -> None:
-    """Print a text, with lines wrapped between words only on a terminal."""
+    """Print a text. On a terminal, lines break between words."""
     terminal().print(text, style="bold" if bold else None, markup=False, soft_wrap=not terminal().is_terminal)
 
 

@@ -114,5 +114,5 @@ def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, 
 
 
 def step_of(text: str) -> int | str:
-    """Parse the number of a step or the name of a savepoint, which begins with a letter."""
+    """Parse the number of a step, or the name of a savepoint (which begins with a letter)."""
     return int(text) if text.lstrip("-").isdigit() else text
