@@ -133,7 +133,7 @@ class Spread(StepCommand):
             )  # fmt: skip
         if entry.nodes.began == draft.manifest.step:  # Its rows lie in lanes until the step is done.
             raise QueryError(
-                f"query {self.query!r} changes to nodes in this step", place=f"query {self.query}",
+                f"query {self.query!r} moves from lanes to nodes in this step", place=f"query {self.query}",
                 remedy="bring the query back with the next step",
             )  # fmt: skip
         if self.options:

@@ -39,7 +39,7 @@ def need(argument: Expression, families: frozenset[str], what: str) -> Expressio
     """The argument, plain, if it is of one of the families or NULL."""
     if family(argument.type) not in families | {"null"}:
         raise wrong(
-            f"{what} cannot be computed from a {name(argument.type)}",
+            f"{what} cannot take a {name(argument.type)}",
             f"use a value that is {' or '.join(sorted(families))}",
         )
     return plain(argument)
@@ -332,5 +332,5 @@ def measured(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 
 def moments(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A date or timestamp."""
-    moment = need(arguments[0], TIMES, "a part")
+    moment = need(arguments[0], TIMES, "a part of a time")
     return INT64, (cast(moment, TIMESTAMP) if family(moment.type) in ("date", "null") else moment,)

@@ -117,10 +117,11 @@ class TableDropped(Event):
 class QueryAdded(Event):
     """A query was added, and joins every row that arrives from this step on.
 
-    `sees` says which earlier rows the query joins. "all" means every row that its windows cover. "new" means only the
-    rows since step `from_step`. If this is the query's first step, there are no such rows. A number is an event time in
-    microseconds, and the query joins the rows from this time on. From the event time `exact_from` on, the answers are
-    those of a query that has always run. If `exact_from` is None, this holds for all answers.
+    `sees` says which earlier rows the query joins. "all" means every row that its windows cover. "new" means only
+    the rows since step `from_step`. If `from_step` is the query's first step, the query joins no earlier rows. A
+    number is an event time in microseconds, and the query joins the rows from this time on. From the event time
+    `exact_from` on, the answers are those of a query that has always run. If `exact_from` is None, this holds for
+    all answers.
     """
 
     query: str

@@ -207,8 +207,9 @@ class Sink(ABC):
         return
 
     def check(self, columns: pa.Schema | None) -> None:
-        """Raise a `SinkError` if the sink cannot write results with these columns; None means that they are unknown.
+        """Raise a `SinkError` if the sink cannot write results with these columns.
 
+        `columns` is None if the columns are unknown.
         `midstream check` calls this, even while a job writes to the sink, so it must not change or disturb anything.
         """
         return

@@ -236,11 +236,11 @@ _LATER = "DELETE FROM {} WHERE target = %s AND query = %s AND step > %s RETURNIN
 class PostgresqlSink(Sink):
     """Rows appended to a table. If the table does not exist, the sink creates it.
 
-    `dsn` is a connection string: `service=warehouse`, `host=db dbname=sales user=etl`, or a `postgresql://` URL. It may
-    contain the settings in `SETTINGS`, but no password. libpq takes the password from a service file, from `~/.pgpass`,
-    or from `PGPASSWORD` for the server that `PGHOST` and `PGPORT` name. libpq's other environment variables give the
-    settings that `dsn` leaves out. Without `step_column` the table has only the results' columns, and a job cannot go
-    back.
+    `dsn` is a connection string: `service=warehouse`, `host=db dbname=sales user=etl`, or a `postgresql://` URL. It
+    may contain the settings in `SETTINGS`, but no password. libpq takes the password from a service file, `~/.pgpass`
+    or `PGPASSWORD`. midstream allows `PGPASSWORD` only for the server in `PGHOST` and `PGPORT`. libpq's other
+    environment variables give the settings that `dsn` leaves out. Without `step_column` the table has only the
+    results' columns, and a job cannot go back.
 
     >>> PostgresqlSink("sales.pairs", "service=warehouse").to_json()
     {'type': 'postgresql', 'table': 'sales.pairs', 'dsn': 'service=warehouse', 'step_column': True}

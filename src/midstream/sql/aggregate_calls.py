@@ -213,13 +213,13 @@ def result_type(call: AggregateCall) -> pa.DataType:
     if call.function in BY_ANOTHER | FIRSTS:
         if kind in ("other", "null"):
             raise LanguageError(
-                f"{call.function.upper()} cannot take a {name(type)}", remedy="use values of a plain type"
+                f"{call.function.upper()} cannot take a {name(type)}", remedy="use numbers, strings or times"
             )
         return type
     if call.function in ("min", "max"):
         if kind in ("other", "null"):
             raise LanguageError(
-                f"{call.function.upper()} cannot take a {name(type)}", remedy="use values of a plain type"
+                f"{call.function.upper()} cannot take a {name(type)}", remedy="use numbers, strings or times"
             )
         return type
     if call.function == "quantile_disc" and kind not in ("other", "null"):

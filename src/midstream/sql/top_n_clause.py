@@ -170,7 +170,7 @@ def ranked(
             found.text,
             clause.window,
             "ROW_NUMBER over a stream needs EVERY",
-            "say at which instants to rank, such as EVERY 10 SECONDS at the end of the query; or rank each "
+            "write for example EVERY 10 SECONDS at the end of the query to say when to rank; or rank each "
             "window: over one stream write PARTITION BY TUMBLE(ts, INTERVAL 10 SECONDS), and over answers of windows "
             "write PARTITION BY window_end; for an as-of join, or the first row of each key, order only by the "
             "stream's timestamp; also give the stream a window such as A [RANGE 1 HOUR]",

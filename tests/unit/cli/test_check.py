@@ -212,7 +212,7 @@ TEXTS = {
     "SELECT upper(k), foo(k), CAST(k AS NOPE), bar(v)\nFROM A WHERE nope > 2 OR nope = 3": [
         ("unknown column 'nope'", "line 2, column 14"),
         ("unknown column 'nope'", "line 2, column 26"),
-        ("'UPPER': a text function cannot be computed from a BIGINT", "line 1, column 8"),
+        ("'UPPER': a text function cannot take a BIGINT", "line 1, column 8"),
         ("unknown function 'FOO'", "line 1, column 18"),
         ("unknown type NOPE", "line 1, column 26"),
         ("unknown function 'BAR'", "line 1, column 43"),

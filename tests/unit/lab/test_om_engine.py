@@ -36,4 +36,5 @@ def test_joins_are_reviewed_in_turn_by_a_live_chart(ran: list[Scheduled]) -> Non
     assert not single.plans and not single.reviewed
     assert all(set(one.plans) <= set(JOIN_PLANS) and len(one.plans) == STEPS for one in joins)
     assert all(len(one.reviewed) > STEPS / 6 for one in joins)
-    assert abs(len(joins[0].reviewed) - len(joins[1].reviewed)) <= 1
+    # A review that excess work pays for comes before its turn, and keeps no other query waiting.
+    assert all(max(np.diff(one.reviewed)) <= 3 for one in joins)
