@@ -203,7 +203,7 @@ def test_a_worker_that_dies_again_and_again_fails_the_step_whole(
         monkeypatch.setattr(processes.subprocess, "Popen", _that_dies)
         for one in before:
             os.kill(one, signal.SIGKILL)
-        with pytest.raises(WriteError, match="3 times") as caught:
+        with pytest.raises(WriteError, match="3 worker processes in a row") as caught:
             engine.push(rows(1))
         assert caught.value.place.startswith("step 1") and engine.manifest.step == 0
         assert gone(before) and not pids(engine) and descriptors() <= open_before

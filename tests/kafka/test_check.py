@@ -59,7 +59,7 @@ def test_both_hosts_tell_a_wrong_topic_option_and_schema(
         ({"options": {"startingOffsets": "soon"}}, "startingOffsets is 'soon'"),
         ({"options": {"maxOffsetsPerTrigger": "few"}}, "not a whole number above 0"),
         ({"schema": "k BIGINT, v VARCHAR, w INT, ts TIMESTAMP"}, "has no field 'w'"),
-        ({"value": "protobuf"}, "a schema of AVRO"),
+        ({"value": "protobuf"}, "of type AVRO"),
     ):
         streams = {"A": stream(kafka, topic, **{"value": "avro", **changed})}
         assert says in checked(streams, sink, capsys, engine)

@@ -150,7 +150,7 @@ def test_a_schema_that_lacks_a_column_is_told_before_the_run(kafka: Broker, regi
     check(value="avro")
     with pytest.raises(InputError, match="no field 'w'"):
         check(value="avro", schema="k BIGINT, w VARCHAR, ts TIMESTAMP")
-    with pytest.raises(InputError, match="a schema of AVRO"):
+    with pytest.raises(InputError, match="of type AVRO"):
         check(value="protobuf")
     with pytest.raises(InputError, match="a value of text is one column"):
         check(value="text")

@@ -78,7 +78,7 @@ class _Copied(Sink):
     def _staged_for_other(self, staged: StagedStep) -> StagedStep:
         scratch = staged.staging.storage
         own = self.other.staging(scratch)
-        if own.storage == scratch:
+        if own.storage == scratch.at(STAGING):  # It reads the files of any folder that it is given.
             return staged
         # It moves files that are staged in a place of its own, as files of results are.
         own = own.of(staged.stamp)

@@ -5,13 +5,13 @@ Nothing else goes back into the JVM: chunks go to the store, results and late ro
 
 from __future__ import annotations
 
-import pickle
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+from pyspark.serializers import CPickleSerializer
 
 from midstream.admission.admit import Mask, judge
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
@@ -65,6 +65,9 @@ TOGETHER = 4 << 20
 """Chunks of up to so many bytes a task writes into one file: it must wait until each file is on the disk."""
 
 
+_SERIALIZER: Any = CPickleSerializer()
+
+
 @dataclass(frozen=True)
 class StepTask:
     """A step as the tasks of its lanes know it.
@@ -76,7 +79,7 @@ class StepTask:
     chunks of the rows that queries of a higher level read, by stream; None where the rows of the batch themselves come,
     of which those of the streams `read_above` are kept. Parcels' bodies go by `parcel_files`, if there are any. From
     the `progress` of streams before the step, and what the step has brought, lanes compute the watermarks after it.
-    `states` has for each partition, pickled, what its lanes hold: no task unpickles what others hold.
+    `states` has for each partition what its lanes hold, as Spark serializes a task: no task reads what others hold.
     """
 
     plan: StepPlan
@@ -112,12 +115,12 @@ class StepTask:
         for lanes in self.lanes:
             own = {LaneId(self.groups[group], lane) for group, lane in lanes}
             needed = {lane: state for lane, state in held.items() if dealt or lane in own or lane.group in nodes}
-            packed.append(pickle.dumps(needed, pickle.HIGHEST_PROTOCOL))
+            packed.append(_SERIALIZER.dumps(needed))
         return self._with_states({}, tuple(packed))
 
     def opened(self, partition: int) -> StepTask:
         """Return the task with the states that its partition needs."""
-        return self._with_states(pickle.loads(self.states[partition]), ())
+        return self._with_states(_SERIALIZER.loads(self.states[partition]), ())
 
     def _with_states(self, held: Mapping[LaneId, LaneState], packed: tuple[bytes, ...]) -> StepTask:
         plan = replace(self.plan, manifest=replace(self.plan.manifest, lane_states=held))

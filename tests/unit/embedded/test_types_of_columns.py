@@ -70,7 +70,7 @@ def test_lists_and_structs_are_partitions_as_their_only_value_is(kind: pa.DataTy
 
 def test_a_decimal_of_a_negative_scale_is_refused() -> None:
     columns = pa.schema({"x": pa.decimal128(5, -2), "ts": pa.timestamp("us")})
-    with pytest.raises(InputError, match="column 'x' is a decimal of a negative scale"):
+    with pytest.raises(InputError, match="column 'x' is a decimal with a negative scale"):
         Engine().create_stream("A", columns, timestamp="ts")
 
 

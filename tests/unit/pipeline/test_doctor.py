@@ -360,7 +360,7 @@ def test_a_damaged_file_of_late_rows_is_found_and_told(tmp_path: Path, data: byt
         for kind in ("late", "dead_letters"):
             next((tmp_path / kind).rglob("[!.]*.parquet")).write_bytes(data)
         for kind in ("late", "dead_letters"):
-            with pytest.raises(ms.SinkError, match=f"the file is damaged.*{kind}/A/.*restore it"):
+            with pytest.raises(ms.SinkError, match=f"the file is damaged.*{kind}/A/.*restore the file"):
                 getattr(engine, kind)
         assert [check for check, _ in harm(examine(tmp_path))] == ["rejected", "rejected"]
 
