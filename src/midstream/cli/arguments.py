@@ -27,7 +27,7 @@ class CommandGroup(Enum):
 
 @dataclass(frozen=True)
 class CommandPlace:
-    """Help group of a command, and the examples at the end of the command's own help."""
+    """A command's group in `midstream --help`, and the examples at the end of the command's own help."""
 
     group: CommandGroup
     examples: tuple[str, ...]

@@ -74,7 +74,7 @@ class CheckedJob:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """Record a `MidstreamError` from the `with` block as a fault at this place, unless it is known."""
+        """Record a `MidstreamError` from the `with` block as a fault at this place, unless it is already there."""
         try:
             yield
         except MidstreamError as error:
@@ -302,8 +302,8 @@ _MOST_FAULTS = 32
 def faults_of(sql: str, bind: Callable[[str], object]) -> list[LanguageError]:
     """Find every fault in a query's SQL.
 
-    For this, the function replaces each faulty name or call by NULL, and parses the SQL again. It leaves out errors
-    that only follow from an earlier fault.
+    The function replaces each faulty name or call with NULL, and parses the SQL again. It leaves out errors that only
+    follow from an earlier fault.
 
     >>> from midstream.sql.parse import parse_query
     >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")

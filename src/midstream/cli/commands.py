@@ -29,7 +29,7 @@ from midstream.storage.places import located
 
 
 def verbs() -> dict[str, Callable[..., None]]:
-    """Make a function for each command that users can send to a job, by the command's name."""
+    """Return a mapping from the names of commands to functions that send these commands to a job."""
     return {verb: _function_of(verb, kind, inputs) for verb, (kind, inputs) in offered().items()}
 
 

@@ -36,7 +36,7 @@ def demo(
         ),
     ] = Path("midstream-demo"),
     weeks: Annotated[
-        int, typer.Option("--weeks", min=4, max=ALL_WEEKS, help="The number of weeks of the year to replay.")
+        int, typer.Option("--weeks", min=4, max=ALL_WEEKS, help="The number of weeks to replay.")
     ] = ALL_WEEKS,
     cores: Annotated[int, typer.Option("--cores", min=1, help="Cores to use.")] = 2,
     dashboard: Annotated[

@@ -33,7 +33,7 @@ def show_act(
 ) -> None:
     """Print the outcome of an act, and whether DuckDB gives the same answer.
 
-    `rehearsals` maps each mode of the optimizer to the times of the act's steps without Spark, in seconds.
+    `rehearsals` maps each mode of the optimizer to the seconds that each step of the act took without Spark.
     """
     if act.is_optimized:
         _show_reviews(span, figures)

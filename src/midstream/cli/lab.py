@@ -43,7 +43,7 @@ def lab(
     list_only: Annotated[bool, typer.Option("--list", help="List the figures, and draw nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Redraw the papers' figures on the real engine under a virtual processor, and judge the papers' claims.
+    """Redraw the papers' figures with the real engine on a virtual processor, and judge the papers' claims.
 
     If a claim does not hold, the report says so, but the command does not fail. It fails only if it cannot draw a
     figure.

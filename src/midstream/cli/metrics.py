@@ -26,7 +26,7 @@ def metrics(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a job's metrics in the text format of Prometheus: steps, rows, lags, times by phase, state, results.
+    """Print a job's metrics in the text format of Prometheus: steps, rows, lags, state, results, and times by phase.
 
     With --out, the command replaces the file atomically, so a collector never reads half of the file. For
     node_exporter, write a file with the ending .prom into the folder of --collector.textfile.directory, and run the

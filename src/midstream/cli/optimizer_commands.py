@@ -60,10 +60,10 @@ def optimize(
     ] = "10 seconds",
     effort: Annotated[
         float,
-        typer.Option("--effort", metavar="SHARE", help="The budget of reviews, as a share of all work of the job."),
+        typer.Option("--effort", metavar="SHARE", help="The budget for reviews, as a share of the job's total work."),
     ] = 0.03,
     horizon: Annotated[
-        str | None, typer.Option("--horizon", metavar="DURATION", help="The event time over which a policy sums gains.")
+        str | None, typer.Option("--horizon", metavar="DURATION", help="How long a plan's gain counts, in event time.")
     ] = None,
     quiet: Annotated[
         list[str] | None,
@@ -75,7 +75,7 @@ def optimize(
     ] = None,
     lanes: Annotated[
         str | None,
-        typer.Option("--lanes", metavar="M", help="The mode for the number of lanes. Default: the mode of --mode."),
+        typer.Option("--lanes", metavar="M", help="The mode for the number of lanes. Default: the mode for plans."),
     ] = None,
     calibration: Annotated[
         Path | None,

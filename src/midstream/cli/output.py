@@ -93,7 +93,7 @@ def progress_line(quiet: bool = False, *more: ProgressColumn) -> Progress:
 
 @contextmanager
 def busy(doing: str, quiet: bool = False) -> Iterator[None]:
-    """Show the elapsed time while work is under way, if stdout is a terminal."""
+    """Show the elapsed time while the `with` block runs, if stdout is a terminal."""
     from rich.progress import TimeElapsedColumn
 
     with progress_line(quiet, TimeElapsedColumn()) as progress:

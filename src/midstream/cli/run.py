@@ -58,7 +58,9 @@ def run(
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option("--memory", metavar="SIZE", help="The memory limit of each process that joins, such as '4 GB'."),
+        typer.Option(
+            "--memory", metavar="SIZE", help="The memory limit of each process that joins rows, such as '4 GB'."
+        ),
     ] = None,
     engine: Engine = Host.SPARK,
     take_over: TakeOver = False,

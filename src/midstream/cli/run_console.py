@@ -21,9 +21,9 @@ PLAIN_EVERY = 10.0
 class RunConsole:
     """Context manager that prints the progress of a running job.
 
-    With `quiet` it prints nothing. On a terminal, it overwrites the last line. Until the first step begins, this line
-    shows the argument `doing`, such as "starting Spark". If stdout is not a terminal, the context manager prints a line
-    after a step, at most every 10 seconds.
+    With `quiet` it prints nothing. On a terminal, it shows one line, and overwrites this line. Until there is progress
+    to show, the line shows the argument `doing`, such as "starting Spark". If stdout is not a terminal, the context
+    manager prints a line after a step, at most every 10 seconds.
     """
 
     def __init__(self, quiet: bool, doing: str) -> None:
@@ -44,7 +44,7 @@ class RunConsole:
         self._line.stop()
 
     def begin(self, doing: str) -> None:
-        """Show the text `doing` until the first step of the job is done."""
+        """Show the text `doing` until there is progress to show."""
         self._doing, self._due = doing, time.monotonic() + PLAIN_EVERY
         if self._in_place:
             self._line.update(self._task, description=doing)

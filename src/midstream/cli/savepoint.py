@@ -34,7 +34,7 @@ def savepoint(
     drop: Annotated[bool, typer.Option("--drop", help="Drop the savepoint with this name.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Keep a step of a job under a name, until you drop the savepoint. The job may be running."""
+    """Keep a step of a job as a savepoint, until you drop this savepoint. The job may be running."""
     from midstream.pipeline.opened import OpenCheckpoint
 
     checkpoint = OpenCheckpoint.of(path)
@@ -95,8 +95,8 @@ def fork(
 def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, as_json: AsJson = False) -> None:
     """Go back to an older step of a job that is not running. The job gives up later steps and removes their results.
 
-    At its next start, the job repeats these steps with the rows that its sources still have, and takes the later
-    commands again. A function sink cannot remove results, so midstream calls the function again with the results of
+    At its next start, the job repeats these steps with the rows that its sources still have, and takes the commands of
+    these steps again. A function sink cannot remove results, so midstream calls the function again with the results of
     these steps.
     """
     from midstream.pipeline.opened import OpenCheckpoint

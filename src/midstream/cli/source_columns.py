@@ -46,8 +46,8 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
     Args:
         name: The stream.
         spec: The source as the job file declares it.
-        known: The columns that the checkpoint of an embedded engine has for the stream, whose files may be gone.
-        embedded: Whether the embedded engine reads the stream instead of Spark.
+        known: The columns that the checkpoint of an embedded engine has for the stream. The files may be gone.
+        embedded: Whether the embedded engine, and not Spark, reads the stream.
 
     Returns: the columns, or None if only Spark can find them.
 
@@ -78,7 +78,7 @@ def _checked(source: FileSource) -> pa.Schema:
 
 
 def source_parts(spec: SourceSpec, embedded: bool) -> Iterator[tuple[str, SourceSpec]]:
-    """Yield the parts of a stream's declaration for separate checks, each with its key, the format first."""
+    """Yield each part of a stream's declaration with its key, for a separate check; the format comes first."""
     if source_kind(spec.format).of_options:
         yield "options", spec
         return
@@ -116,7 +116,7 @@ def _of_files(name: str, spec: SourceSpec, path: str) -> pa.Schema | None:
 
 
 def lateness_warnings(name: str, spec: SourceSpec) -> list[str]:
-    """Return a warning if a stream has no lateness, but reads its files in several steps.
+    """Return a warning if a stream has no lateness, but a job reads its files in several steps.
 
     Rows of a later file can then be late.
     """
@@ -152,7 +152,7 @@ def header_warnings(name: str, spec: SourceSpec) -> list[str]:
 
 
 def folder_warnings(name: str, spec: SourceSpec) -> list[str]:
-    """Return warnings about a missing folder, and about entries of the folder that a job does not read."""
+    """Return warnings if the folder of a stream is missing, or has entries that a job does not read."""
     path = _path_here(spec.path) if spec.format in SELF_DESCRIBING else None
     options = {key.lower() for key in spec.options}
     if path is not None and not os.path.exists(path) and not glob.has_magic(path):
@@ -209,7 +209,7 @@ def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
 def check_table_path(name: str, path: str) -> None:
     """Raise `InputError` if a static table's file is missing.
 
-    This function does not check URLs and patterns. The job checks them when it reads the table.
+    This function does not check URLs or patterns. The job checks them when it reads the table.
     """
     here = re.sub(_FILE, "", path)
     if not _SCHEME.match(here) and not glob.has_magic(here) and not os.path.exists(located(path)):

@@ -93,7 +93,7 @@ def _tell(checkpoint: Checkpoint, events: int, as_json: bool) -> None:
 
 
 def time_line(time: Mapping[str, Any]) -> str:
-    """Format a summary of the times of steps as one line.
+    """Summarise the times of steps in one line.
 
     >>> time_line({"steps": 20, "seconds": 0.25, "last": 0.3, "phases": {"fold": 0.2}, "interval": 1.0,
     ...     "rows_per_second": 1234.5, "watermark_lag": None, "behind": 9.68e6, "backlog": {"A": 3, "B": 0}})

@@ -30,7 +30,7 @@ MIGRATIONS = (
 
 
 def print_report(report: Report, place: str) -> None:
-    """Print the status of a job, whose checkpoint is at the path or URL `place`."""
+    """Print the status of the job whose checkpoint is at `place`, a path or a URL."""
     say(
         f"job {report.job or '-'} at {place}: step {report.step:,}, {counted(report.lanes, 'lane')}, "
         f"sharing {report.sharing}, {counted(report.state_rows, 'row')} in {counted(len(report.states), 'state')} "

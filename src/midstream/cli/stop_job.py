@@ -23,11 +23,12 @@ def stop(
     ] = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a running job after its next step. At its next start, the job continues from there.
+    """Stop a running job after its next step. At its next start, the job continues after this step.
 
-    The request is a command in the job's log, so it works across machines and on object stores. Without new rows, a job
-    on Spark stops without a further step. The output then lists the commands that wait for the next start. The request
-    does not stop a program that pushes rows into an engine. Such a program can check `Engine.stop_requested`.
+    The request is a command in the job's log, so it works across machines and on object stores. If there are no new
+    rows, a job on Spark stops without another step. The output then lists the commands that wait for the next start.
+    The request does not stop a program that pushes rows into an engine. Such a program can check
+    `Engine.stop_requested`.
     """
     from midstream.checkpoint.reader import Checkpoint
     from midstream.commands.stop import Stop

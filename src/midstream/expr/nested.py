@@ -76,7 +76,7 @@ def is_list(type: pa.DataType) -> bool:
 def _counted(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     (value,) = arguments
     if not is_list(value.type) and not is_.is_map(value.type):
-        raise wrong(f"a value of type {value.type} has no number of items", "only a list or a MAP has items")
+        raise wrong(f"a value of type {value.type} has no number of items", "give a list or a MAP")
     return INT64, arguments
 
 
@@ -84,8 +84,10 @@ def _contained(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     lists, value = arguments
     if not is_list(lists.type):
         raise wrong(f"a value of type {lists.type} is not a list", "give a list")
-    if "other" in (family(lists.type.value_type), family(value.type)):
-        raise wrong(f"a {lists.type} cannot contain a value of type {value.type}", "look for a value of a plain type")
+    item = family(lists.type.value_type)
+    if "other" in (item, family(value.type)):
+        remedy = "use a list of numbers, strings or times" if item == "other" else "search for a number, string or time"
+        raise wrong(f"a {lists.type} cannot contain a value of type {value.type}", remedy)
     return BOOLEAN, (lists, cast(plain(value), lists.type.value_type))
 
 

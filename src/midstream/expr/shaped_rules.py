@@ -73,7 +73,7 @@ def groups(rule: Rule) -> Rule:
     def checked(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         type, (text, expression, group) = rule(arguments)
         if not isinstance(group, Literal) or not isinstance(expression, Literal) or group.value is None:
-            raise wrong("the number of the group must be a constant", "write the number of the group")
+            raise wrong("the number of the group must be a constant", "write the number itself, such as 1")
         pattern.check_group(expression.value, group.value)
         return type, (text, expression, group)
 

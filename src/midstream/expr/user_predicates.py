@@ -100,7 +100,7 @@ class UserPredicate:
         given = plain(argument).type
         if given != type and common(given, type) != type:
             said = f"a {name(given)} where it takes a {name(type)}"
-            raise wrong(said, f"CAST the argument, or declare the predicate for other types than {self.describe()}")
+            raise wrong(said, f"CAST the argument, or declare {self.describe()} with other types")
 
     def _checked(self, found: Any, rows: int) -> pa.Array:
         if isinstance(found, pa.ChunkedArray):

@@ -24,7 +24,7 @@ def discover(package: ModuleType, base: Base[Contract], group: str) -> dict[str,
 
 
 def kinds(package: ModuleType, base: Base[Contract], group: str) -> dict[str, type[Contract]]:
-    """Find every class that fulfils a contract, in order of its `name`.
+    """Find every class that fulfils a contract, sorted by `name`.
 
     A class counts if it derives from `base`, has a `name` of its own, and has no abstract method. The search covers
     the modules of `package` and the entry points of `group` in installed distributions. An entry point in

@@ -40,7 +40,7 @@ class PlanError(MidstreamError):
 
 
 class InputError(MidstreamError):
-    """A stream is wrong, or a table that was pushed into a stream."""
+    """A stream, or a table that a program pushes into a stream, is wrong."""
 
 
 class StrategyError(MidstreamError):
@@ -84,9 +84,9 @@ class ReadError(CheckpointError):
 
 
 class WriteError(SinkError):
-    """midstream could not write results or state, for a reason outside the job. A later attempt may succeed.
+    """midstream could not write results or state, for a reason outside the job.
 
-    Such reasons are a full disk, a lost permission, or a server that does not answer.
+    Such reasons are a full disk, a lost permission, or a server that does not answer. A later attempt may succeed.
     """
 
 
@@ -99,18 +99,18 @@ PASSING = (ReadError, WriteError, OSError, MemoryError)
 
 
 class SparkError(MidstreamError):
-    """Spark has failed, or one of its workers, its JVM or its sources. The cause is the original exception."""
+    """Spark or a part of it has failed: a worker, the JVM or a source. `__cause__` is the original exception."""
 
 
 class InternalError(MidstreamError):
     """A step failed because of an internal fault, and midstream has undone all changes of the step.
 
-    The cause is the original exception; report the `place` of the error.
+    `__cause__` is the original exception. Report the error with its `place`.
     """
 
     @classmethod
     def of(cls, fault: Exception, place: str) -> Self:
-        """Build the error for a fault that happened at a place."""
+        """Build the error for an unexpected exception at a place."""
         frames = extract_tb(fault.__traceback__)
         code = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
         remedy = (
@@ -121,7 +121,7 @@ class InternalError(MidstreamError):
         return cls(said, place=", ".join(filter(None, (place, code))), remedy=remedy)
 
     def within(self, place: str) -> Self:
-        """Return a copy of the error whose place begins with an outer place."""
+        """Return a copy of the error, with `place` put before the error's own place."""
         return type(self)(self.message, place=f"{place}, {self.place}", remedy=self.remedy)
 
 

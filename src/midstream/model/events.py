@@ -21,7 +21,7 @@ class Event(Tagged, tag="event", group=COMMANDS):
 
 @dataclass(frozen=True)
 class StepDone(Event):
-    """A step is done: rows in and out, and the watermark of each stream after the step."""
+    """A step is done. `watermarks` has the watermark of each stream after the step."""
 
     rows_in: dict[str, int]
     rows_out: dict[str, int]
@@ -40,7 +40,7 @@ class StepDelayed(Event):
 
 @dataclass(frozen=True)
 class ChunksFetched(Event):
-    """The tasks of a step used the caches of their machines, with these hits and misses.
+    """The tasks of a step used the caches of their machines, with `hits` hits and `misses` misses.
 
     `cache_bytes` is the size of the fullest cache.
     """
@@ -77,7 +77,7 @@ class TimesDoubtful(Event):
 
 @dataclass(frozen=True)
 class ResultsRejected(Event):
-    """An expression failed for rows or results of a query. The query's dead-letter output has them."""
+    """An expression failed for rows or results of a query. They are in the query's dead-letter output."""
 
     query: str
     rows: int
@@ -117,11 +117,10 @@ class TableDropped(Event):
 class QueryAdded(Event):
     """A query was added, and joins every row that arrives from this step on.
 
-    `sees` says which earlier rows the query joins. "all" means every row that its windows cover. "new" means only
-    the rows since step `from_step`. If `from_step` is the query's first step, the query joins no earlier rows. A
-    number is an event time in microseconds, and the query joins the rows from this time on. From the event time
-    `exact_from` on, the answers are those of a query that has always run. If `exact_from` is None, this holds for
-    all answers.
+    `sees` says which earlier rows the query joins. "all" means every row that its windows cover. "new" means only the
+    rows since step `from_step`. If `from_step` is the query's first step, the query joins no earlier rows. A number
+    means only the rows from this event time (in microseconds) on. From the event time `exact_from` on, the answers are
+    those of a query that has always run. If `exact_from` is None, this holds for all answers.
     """
 
     query: str
@@ -162,7 +161,7 @@ class QueryDropped(Event):
 
 @dataclass(frozen=True)
 class QuerySpread(Event):
-    """The scheme `new` replaces `old`, and spreads a query over `nodes` nodes. The scheme `off` uses lanes instead."""
+    """A query changed from the spread `old` to `new`, with `nodes` nodes. The spread "off" means lanes."""
 
     query: str
     old: str
@@ -246,7 +245,7 @@ class ChainChanged(Event):
 
 @dataclass(frozen=True)
 class SharingChanged(Event):
-    """Queries share their joins by another scheme from this step on."""
+    """The sharing scheme changed from `old` to `new`, from this step on."""
 
     old: str
     new: str
@@ -266,10 +265,10 @@ class PlanReviewed(Event):
 
     `decision` is "stay", "suggest", "ask" or "switch". After "ask" the optimizer waits for `approve` or `reject`.
     `policy` and `reason` say which policy decided, and why. `plan` is the running plan. `chosen` is the plan that the
-    optimizer prefers to the running plan, or empty. `plans` lists the best plans. Each entry has the plan's cost
-    and the bounds of this cost, and says why the optimizer chose the plan or not. `switch` has the predicted cost of
-    the change. `answer` says how to approve. `figures` has statistics of the streams. It also has the real cost and the
-    predicted cost since the last review.
+    optimizer prefers to the running plan, or empty. `plans` lists the best plans. Each entry has the plan's cost, the
+    bounds of this cost, and the reason for or against the plan. `switch` has the predicted cost of the change. `answer`
+    says how to approve. `figures` has statistics of the streams. It also has the real cost and the predicted cost since
+    the last review.
     """
 
     query: str
@@ -293,7 +292,7 @@ class LanesReviewed(Event):
     `approve` or `reject`. `chosen` is the new number of lanes, or 0 if the number stays. `answer` says how to approve.
     `figures` has the duration of a step and the trigger's interval in seconds. The interval is None without a trigger.
     `figures` also has the number of workers, and the work of the busiest lane divided by the mean work of a lane. Two
-    costs are in nanoseconds: `work` is the cost of a step, and `state` is that of moving the state to other lanes.
+    costs are in nanoseconds: `work` is the cost of a step, and `state` is the cost of moving the state to other lanes.
     """
 
     decision: str

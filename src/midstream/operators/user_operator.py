@@ -31,11 +31,11 @@ class UserOperator(Protocol):
     The operator must be deterministic, and depend only on its options and its rows. It may remember a row until the
     time in the row's `_until`. The class attribute `remembers` extends this limit: it is a number of microseconds after
     the row's `_ts`. A migration can replace an operator only if the old operator keeps to this limit, because the new
-    operator sees no older rows.
+    operator sees only rows within the limit.
     """
 
     def feed(self, rows: pa.Table, watermark: int | None) -> pa.Table:
-        """Return the results of one step, in order, and in every step with the same columns.
+        """Return the results of one step, with the same columns in every step.
 
         `rows` has the query's answers of the step, ordered by time, with `_ts` and `_until`; it may be empty. No later
         row has a time before `watermark`, an event time in microseconds. `watermark` is None until every stream has
@@ -48,9 +48,9 @@ class UserOperator(Protocol):
         ...
 
     def restore(self, snapshot: Any) -> None:
-        """Restore the state that `snapshot` returned, on an operator with the same options.
+        """Restore the state that `snapshot` returned.
 
-        Tuples in the state have become lists.
+        midstream calls this on a new operator with the same options. Tuples in a JSON state come back as lists.
         """
         ...
 

@@ -112,7 +112,7 @@ class OpenCheckpoint:
         return plans_report(self.manifest(step), query, self._store)
 
     def savepoint(self, name: str, step: int | None = None) -> int:
-        """Keep a step, by default the newest, until you drop the savepoint. Return the step."""
+        """Keep a step (by default the newest) until you drop the savepoint. Return the number of the step."""
         manifest = self.manifest(step)
         if not manifest.job:
             raise CheckpointError("a saved engine has one step only", place=self.url, remedy="copy its folder instead")
@@ -165,10 +165,10 @@ class OpenCheckpoint:
         return ""
 
     def fork(self, step: Step, new: str | os.PathLike[str], sinks: Mapping[str, Any] | None = None) -> str:
-        """Start another job from a step of this job, in a checkpoint of its own. Return the new job's id.
+        """Make another job from a step of this job, in a new checkpoint. Return the new job's id.
 
         If both checkpoints are on one file system, they share chunks by hard links; otherwise midstream copies the
-        chunks. Results go below the new checkpoint, or into `sinks`, a mapping from queries to sinks. A sink has the
+        chunks. Results go below the new checkpoint, or into `sinks`, a mapping from queries to sinks. Each sink has a
         form that `job.query` takes. The new job does not inherit the sinks of the old job, not even those of queries
         that wait for their first step.
         """

@@ -50,7 +50,7 @@ class Staging:
         return file
 
     def synced_with(self, unsynced: Unsynced) -> Staging:
-        """Return a staging that syncs its files to the disk together with other files."""
+        """Return a staging whose files `unsynced` syncs to the disk later, together with other files."""
         return replace(self, storage=self.storage.synced_with(unsynced))
 
     def clear(self) -> None:
@@ -106,7 +106,7 @@ class StagedStep:
 
     @property
     def is_there(self) -> bool:
-        """Check whether all files are still there: they are there until `commit` has returned once."""
+        """Check whether all files are still there. They stay at least until the first call of `commit`."""
         return set(self.files) <= set(self.staging.storage.names())
 
     @property
@@ -122,7 +122,7 @@ class StagedStep:
     def follows(self, newest: Stamp | None, place: str) -> bool:
         """Return True if the step follows the newest step in the sink, and False if the sink already has the step.
 
-        Raises if the sink has a later step, or a step of another time line: rows would be lost or doubled.
+        Raises if the sink has a later step, or a step of another time line, because the sink would lose or double rows.
         """
         if newest in (self.stamp, Stamp("", "", self.step)):
             return False
@@ -145,7 +145,7 @@ class StagedStep:
         return pa.concat_tables([formats.read_back(self.staging.storage.read(file), file) for file in self.files])
 
     def frame(self) -> Any:
-        """Read the results for a function: as an Arrow table, or on Spark as a DataFrame."""
+        """Read the results in the form for a function: an Arrow table, or a DataFrame on Spark."""
         return self.table() if self.frames is None else self.frames(self)
 
 
@@ -192,7 +192,7 @@ class Sink(ABC):
 
     @property
     def target(self) -> str:
-        """The path or URL that only one query may write; empty if several queries may write to the sink."""
+        """The path or URL that only one query may write to; empty if several queries may write to the sink."""
         return ""
 
     def open(self) -> None:
@@ -203,7 +203,7 @@ class Sink(ABC):
         return
 
     def close(self) -> None:
-        """Close connections when the job ends. If the sink is used again, it connects again."""
+        """Close connections when the job ends. If midstream uses the sink again, the sink connects again."""
         return
 
     def check(self, columns: pa.Schema | None) -> None:
@@ -215,7 +215,7 @@ class Sink(ABC):
         return
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise a `SinkError` if results of these columns could never be written, because a table has other columns.
+        """Raise a `SinkError` if the table of the sink has other columns than the results.
 
         midstream calls this on the driver after `open`, before it runs a step of the query. If `write` refused a
         committed step, all steps after it would wait.
@@ -233,10 +233,10 @@ class Sink(ABC):
     def commit(self, staged: StagedStep) -> None:
         """Put a step's results in place, so that readers see all of them at once.
 
-        midstream calls this on the driver for each step with results, in order of the steps. The manifest of the step
-        is already published then. If the job dies during the call or soon after it, midstream repeats the call. Then
-        `staged.is_there` is false if the first call already removed the files. If `staged.is_there` is true, `write`
-        must find out what the first call has already written.
+        midstream calls this on the driver for each step with results, in order of the steps. By then, midstream has
+        published the manifest of the step. If the job dies during the call or soon after it, midstream repeats the
+        call. Then `staged.is_there` is false if the first call already removed the files. If `staged.is_there` is true,
+        `write` must find out what the first call has already written.
         """
         if staged.is_there:
             self.write(staged)

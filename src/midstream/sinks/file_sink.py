@@ -47,7 +47,7 @@ class FileSink(Sink):
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Make the sink of `path` and `format`.
 
-        Raises `SinkError` if `FORMATS` lacks the format, or if the place cannot keep files.
+        Raises `SinkError` if `FORMATS` lacks the format, or if `path` cannot keep files.
         """
         unknown = sorted(set(options) - {"path", "format"})
         if unknown or "path" not in options:
@@ -73,7 +73,7 @@ class FileSink(Sink):
         return self.path
 
     def open(self) -> None:
-        """Check, before the first step, that the folder can be written."""
+        """Check, before the first step, that midstream can write to the folder."""
         self._storage().prepare()
 
     def staging(self, scratch: Storage) -> Staging:
@@ -116,7 +116,7 @@ class FileSink(Sink):
     def files(
         self, steps: range, which: Callable[[Stamp], bool], *, one_by_one: bool = False
     ) -> Iterator[tuple[int, str]]:
-        """Yield the files of `steps` in order of the steps, each as its step and its name.
+        """Yield the step and the name of each file of `steps`, in order of the steps.
 
         A file counts only if `which` accepts its stamp. With `one_by_one` the method lists each step's folder
         separately; otherwise it lists the whole sink at once.

@@ -14,7 +14,7 @@ SinkFunction = Callable[[Any, int, str], Any]
 
 @dataclass(frozen=True)
 class FunctionSink(Sink):
-    """A function that takes the results, the step and the query, and is idempotent in step and query.
+    """A function that takes the results, the step and the query, and is idempotent for each step and query.
 
     The results are a DataFrame in a job on Spark, and an Arrow table in the embedded engine. A manifest cannot contain
     a function, so the program passes the function again at each start.

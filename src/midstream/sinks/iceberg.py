@@ -35,10 +35,9 @@ QUERY, JOB, EPOCH, STEP = "midstream.query", "midstream.job", "midstream.epoch",
 class IcebergSink(Sink):
     """Rows appended to a table of a catalog. If the table does not exist, the sink creates it.
 
-    `catalog` is the name of a catalog. The file `~/.pyiceberg.yaml` or the environment
-    (`PYICEBERG_CATALOG__DEFAULT__URI`) gives the catalog's address and credentials. `table` is `namespace.table` in
-    this catalog. A job that goes back to a step restores the table's snapshot of this step, if no other writer has
-    written since.
+    `catalog` names a catalog, whose address and credentials are in the file `~/.pyiceberg.yaml` or in the environment
+    (`PYICEBERG_CATALOG__DEFAULT__URI`). `table` is `namespace.table` in this catalog. A job that goes back to a step
+    restores the table's snapshot of this step, if no other writer has written since.
 
     >>> IcebergSink("sales.pairs").to_json()
     {'type': 'iceberg', 'table': 'sales.pairs', 'catalog': 'default'}

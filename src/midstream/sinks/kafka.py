@@ -50,8 +50,8 @@ class KafkaSink(Sink):
     `value` is "json" for JSON objects, or "avro" for records of Avro. Each Avro record names its schema in the schema
     registry, and the environment names the registry. A key of one column is a string, and a key of several columns is a
     JSON object. With `tombstones`, a row of a change log that leaves the answer becomes a message without a value. Only
-    one query may write a topic. The option `transactional_id` names the sink's transactions and the consumer group that
-    records steps; the default is `midstream.TOPIC`. The settings of logins and TLS come from the environment.
+    one query may write to a topic. The option `transactional_id` names the sink's transactions and the consumer group
+    that records steps; the default is `midstream.TOPIC`. The settings for the login and TLS come from the environment.
 
     >>> KafkaSink.of({"topic": "paid", "servers": "broker:9092", "key": "id"}).to_json()["key"]
     ['id']
@@ -78,7 +78,7 @@ class KafkaSink(Sink):
             raise SinkError(f"{self.topic!r} names no topic", place="sink", remedy='write topic = "paid"')
         if self.value not in _VALUES:
             remedy = f"use one of: {', '.join(_VALUES)}"
-            raise SinkError(f"messages cannot have values of {self.value!r}", place=self.target, remedy=remedy)
+            raise SinkError(f"unknown message format {self.value!r}", place=self.target, remedy=remedy)
         if self.tombstones and not self.key:
             raise SinkError(
                 "tombstones need a key", place=self.target, remedy='name the columns of the key: key = ["id"]'
@@ -98,7 +98,7 @@ class KafkaSink(Sink):
         return replace(super().staging(scratch), format=formats.ARROW)
 
     def open(self) -> None:
-        """Check that the topic exists. Only the first step fences other writers."""
+        """Check that the topic exists, but do not fence other writers yet: the first step does that."""
         with failures(self.target, SinkError):
             topics = self._clients.reader.list_topics(self.topic, timeout=ANSWER).topics
         error = topics[self.topic].error
@@ -156,7 +156,7 @@ class KafkaSink(Sink):
             return self._newest()
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise if the topic has later steps, because messages cannot be taken back."""
+        """Raise if the topic has later steps, because Kafka cannot take messages back."""
         newest = self.newest(name)
         if newest is not None and newest.step > step and given_up(newest):
             raise SinkError(

@@ -85,7 +85,7 @@ class MergedResults:
 
     @property
     def current(self) -> str:
-        """Return a folder of the newest files, for readers that do not read lists.
+        """Return a folder with the newest files, for programs that cannot read midstream's lists of files.
 
         An object store has no links, so there the folder has the files of all lists.
         """

@@ -271,7 +271,10 @@ class PostgresqlSink(Sink):
                 self._check_step_column(connection)
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise `SinkError` if the table lacks a column or has another type, or needs a value that the results lack."""
+        """Raise `SinkError` if the columns of the table do not fit the results.
+
+        The table may lack a column, have a column of another type, or need a value that the results lack.
+        """
         with self._transaction() as connection:
             if self._is_there(connection):
                 given = {field.name: column_type(field) for field in columns}
@@ -305,7 +308,7 @@ class PostgresqlSink(Sink):
             return self._newest(connection, name) if self._has_steps(connection) else None
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Run `forget_after` in a transaction and roll back, so that only an error has an effect."""
+        """Raise the error that `forget_after` would raise, but change nothing."""
         with self._transaction() as connection, connection.transaction(force_rollback=True):
             self._forget_after(connection, name, step, given_up)
 

@@ -58,24 +58,25 @@ class Job:
     `checkpoint` has the whole state of the job. It is a folder that every machine of the cluster reaches under this
     path, or the URL of an object store (`s3://`, `gs://`, `abfs://`). A job on a checkpoint continues where the last
     job stopped, even with other plans, lanes or queries. `lanes` is the number of partitions of the state. The default
-    is the number of tasks that Spark runs at once. `sharing` names the way in which queries of equal joins share work:
-    `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down` or `off`. With `off` every query has its own states.
+    is the number of tasks that Spark runs at once. `sharing` names the way in which queries with equal joins share
+    work: `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down` or `off`. With `off` every query has its own states.
 
-    The job publishes a step only when the step's files would survive a power failure. Without `durable` each step takes
-    some milliseconds less. But a power failure may then lose the last seconds, and a sink may lose or double rows.
+    With `durable` the job publishes a step only when the step's files would survive a power failure. Without `durable`
+    each step takes some milliseconds less. But a power failure may then lose the last seconds, and a sink may lose or
+    double rows.
 
     A step may fail for a reason outside the job, such as a full disk. Then the job repeats the step for the duration
     `patience`, and ends with the error after this time. `patience` is a string such as "1 hour", or microseconds.
 
-    `memory`, such as "4 GB", limits the memory of each Python process that joins. Mapped files do not count. A step
-    fails with an `InputError` if one of its tasks needs more memory. The chunks that a worker keeps take at most half
-    of the limit.
+    `memory`, such as "4 GB", limits the memory of each Python process that joins rows. Memory-mapped files do not
+    count. A step fails with an `InputError` if one of its tasks needs more memory. A worker uses at most half of the
+    limit for the chunks that it keeps.
 
     Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark that they missed. Rows that
-    midstream cannot read as declared go to `dead_letters/<stream>`, with the reason. Both outputs are Parquet files,
-    with a folder for each step and the columns that queries read. Dead letters also have all columns that arrived in
-    another type than declared. Rows that a query cannot evaluate go to `rejected/<query>`, with the reason and the
-    columns that the query reads.
+    midstream cannot read as declared go to `dead_letters/<stream>`, with the reason. Both outputs are Parquet files
+    with the columns that queries read, in one folder for each step. Dead letters also have each column that arrived
+    with a type other than the declared type. Rows that a query cannot evaluate go to `rejected/<query>`, with the
+    reason and the columns that the query reads.
     """
 
     def __init__(
@@ -126,12 +127,12 @@ class Job:
 
         `timestamp` names the column of event time. Durations are strings or microseconds. A row may be up to `lateness`
         older than the newest row of its stream; even older rows go to the late output. A stream without rows for
-        `idle_timeout` of event time does not delay other streams.
-        `schema` is an Arrow schema or SQL DDL text. It declares types that differ from those of the DataFrame, such as
-        BIGINT for a column of strings. A row with a value that does not fit its declared type is a dead letter. Without
-        `schema` the types are those of the DataFrame. An integer timestamp needs a `unit`: "s", "ms", "us" or "ns"
-        since 1970. A row is also a dead letter if it is more than `max_ahead` newer than every row of earlier steps.
-        The sink `dead_letters` gets a copy of the dead letters in the checkpoint.
+        `idle_timeout` of event time does not delay other streams. `schema` is an Arrow schema or SQL DDL text. It
+        declares types that differ from those of the DataFrame, such as BIGINT for a column of strings. A row with a
+        value that does not fit its declared type is a dead letter. Without `schema` the types are those of the
+        DataFrame. An integer timestamp needs a `unit`: "s", "ms", "us" or "ns" since 1970. A row is also a dead letter
+        if it is more than `max_ahead` newer than every row of earlier steps. The checkpoint keeps the dead letters, and
+        the sink `dead_letters` gets a copy.
         """
         declared = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit, max_ahead)
         if name in self._streams:
@@ -143,7 +144,7 @@ class Job:
         return self
 
     def table(self, name: str, rows: DataFrame | Rows) -> Job:
-        """Declare a static table of a batch DataFrame or other rows.
+        """Declare a static table from a batch DataFrame or other rows.
 
         The driver keeps the table in memory. Declare the table before the queries that read it. A query names the table
         in FROM, like a stream. A row of a stream joins the version of the table that is current when the row's step
@@ -173,13 +174,13 @@ class Job:
     ) -> Job:
         """Declare a query over declared streams. Without a sink the results go into the checkpoint.
 
-        Unless `history` is False, the query also finds partners among the rows that running queries of the same join
-        keep.
+        Running queries with the same join already keep rows. Unless `history` is False, the new query also joins these
+        rows.
 
         `operator`, such as `package.module:Class`, names a `UserOperator` that runs on top of the query. midstream
         makes the operator with `operator_options`. Every worker must be able to import the module. A `spread`, such as
-        `psp_d` or `auto`, runs the join on `nodes` nodes. The join may have any condition, but needs RANGE windows.
-        With `nodes="auto"` the cost model chooses the number of nodes.
+        `psp_d` or `auto`, runs the join on `nodes` nodes. A spread join may have any condition, but needs RANGE
+        windows. With `nodes="auto"` the cost model chooses the number of nodes.
         """
         above, over = operator_options or {}, spread_options or {}
         return self._declare(AddQuery(name, sql, plan, None, operator, above, history, spread, nodes, over), sink)

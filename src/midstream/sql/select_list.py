@@ -78,7 +78,7 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         raise LanguageError(
             "DISTINCT cannot be in a query with GROUP BY or an aggregate",
             place=spot,
-            remedy="groups always differ: leave DISTINCT out",
+            remedy="leave DISTINCT out, or select DISTINCT from a subquery that has the GROUP BY and the aggregates",
         )
     if found.every is None and not windows and not found.windowed and not timed:
         raise LanguageError(

@@ -136,7 +136,7 @@ def top_n_of(found: CqlText, tree: exp.Select) -> tuple[exp.Select, TopNClause |
             found.text,
             clause.this,
             "QUALIFY cannot be in a query with GROUP BY",
-            "rank the answers of a subquery that groups",
+            "move GROUP BY into a subquery, and rank the answers of the subquery",
         )
     window = asked.window
     rewritten = tree.copy()

@@ -28,7 +28,7 @@ BY_FORM, BY_TREE = "by_form", "by_tree"
 
 
 def check_operator(kind: type[OperatorForm], *, cases: int = 10, seed: int = 0) -> None:
-    """Check that a form gives the same answer as its tree, and that each state has the rows that its id names.
+    """Check that a form gives the answer of its tree, and that its states have the right rows.
 
     It runs `cases` random tests with the seeds `seed`, `seed + 1` and so on. It raises an `AssertionError` if a test
     fails, and the error names the seed. Plan notation must already know the form, from this package or from an entry
