@@ -292,7 +292,7 @@ class LanesReviewed(Event):
     `approve` or `reject`. `chosen` is the new number of lanes, or 0 if the number stays. `answer` says how to approve.
     `figures` has the duration of a step and the trigger's interval in seconds. The interval is None without a trigger.
     `figures` also has the number of workers, and the work of the busiest lane divided by the mean work of a lane. Two
-    costs are in nanoseconds: `work` is the cost of a step, and `state` is the cost of moving the state to other lanes.
+    costs are in nanoseconds: `work` for a step, and `state` for moving the state to other lanes.
     """
 
     decision: str

@@ -30,8 +30,8 @@ class UserOperator(Protocol):
 
     The operator must be deterministic, and depend only on its options and its rows. It may remember a row until the
     time in the row's `_until`. The class attribute `remembers` extends this limit: it is a number of microseconds after
-    the row's `_ts`. A migration can replace an operator only if the old operator keeps to this limit, because the new
-    operator sees only rows within the limit.
+    the row's `_ts`. A migration can replace only an operator that keeps to this limit. The new operator sees only the
+    rows within the limit.
     """
 
     def feed(self, rows: pa.Table, watermark: int | None) -> pa.Table:
