@@ -74,7 +74,7 @@ class CheckedJob:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """Record a `MidstreamError` from the `with` block as a fault at this place, unless it is already there."""
+        """Record a `MidstreamError` from the `with` block as a fault at this place, unless it is recorded already."""
         try:
             yield
         except MidstreamError as error:

@@ -77,7 +77,7 @@ class TimesDoubtful(Event):
 
 @dataclass(frozen=True)
 class ResultsRejected(Event):
-    """An expression failed for rows or results of a query. They are in the query's dead-letter output."""
+    """An expression failed for rows or results of a query. Both are in the query's dead-letter output."""
 
     query: str
     rows: int

@@ -112,7 +112,7 @@ class OpenCheckpoint:
         return plans_report(self.manifest(step), query, self._store)
 
     def savepoint(self, name: str, step: int | None = None) -> int:
-        """Keep a step (by default the newest) until you drop the savepoint. Return the number of the step."""
+        """Keep a step (by default the newest) as a savepoint, until you drop it. Return the number of the step."""
         manifest = self.manifest(step)
         if not manifest.job:
             raise CheckpointError("a saved engine has one step only", place=self.url, remedy="copy its folder instead")

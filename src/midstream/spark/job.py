@@ -58,8 +58,8 @@ class Job:
     `checkpoint` has the whole state of the job. It is a folder that every machine of the cluster reaches under this
     path, or the URL of an object store (`s3://`, `gs://`, `abfs://`). A job on a checkpoint continues where the last
     job stopped, even with other plans, lanes or queries. `lanes` is the number of partitions of the state. The default
-    is the number of tasks that Spark runs at once. `sharing` names the way in which queries with equal joins share
-    work: `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down` or `off`. With `off` every query has its own states.
+    is the number of tasks that Spark runs at once. `sharing` says how queries with equal joins share work: `auto`,
+    `mem_opt`, `cpu_opt`, `pull_up`, `push_down` or `off`. With `off` every query has its own states.
 
     With `durable` the job publishes a step only when the step's files would survive a power failure. Without `durable`
     each step takes some milliseconds less. But a power failure may then lose the last seconds, and a sink may lose or
