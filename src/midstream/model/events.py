@@ -77,7 +77,7 @@ class TimesDoubtful(Event):
 
 @dataclass(frozen=True)
 class ResultsRejected(Event):
-    """An expression failed for rows or results of a query. Both are in the query's dead-letter output."""
+    """An expression failed for rows or results of a query. The query's dead-letter output has these rows or results."""
 
     query: str
     rows: int
