@@ -112,7 +112,7 @@ def _bound(text: str) -> Any:
         ("regexp_extract(s, 'a', 3)", "has no group 3"),
         ("date_trunc('fortnight', ts)", "unknown unit 'fortnight'"),
         ("date_diff('week', ts, u)", "unknown unit 'week'"),
-        ("left(n, 2)", "from a INTEGER"),
+        ("left(n, 2)", "take a INTEGER"),
         ("info.ipp", "unknown field 'ipp'"),
         ("tags[0]", "the first item is 1"),
         ("tags[s]", "must be a whole number, not a value of type string"),

@@ -105,7 +105,7 @@ def test_a_constant_is_computed_once_and_a_wrong_call_is_refused_at_its_place() 
     with pytest.raises(ms.MidstreamError, match="must be 2, not 1") as refused:
         engine.add_query("r", "SELECT initials(s) AS x FROM A")
     assert "8" in refused.value.place
-    with pytest.raises(ms.MidstreamError, match="from a VARCHAR"):
+    with pytest.raises(ms.MidstreamError, match="take a VARCHAR"):
         engine.add_query("r", "SELECT initials(s, s) AS x FROM A")
 
 
