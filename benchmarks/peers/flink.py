@@ -30,7 +30,7 @@ PYTHON = "FLINK_PYTHON"
 THROWN = "rows a second if results are thrown away"
 PORT = 18_081
 TICK = 0.1
-SMALL = 1_000_000
+SMALL = 2_000_000
 """Rows up to which the join runs once more, and its results are thrown away."""
 
 W1 = """
