@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.serializers import CPickleSerializer
 
 import midstream as ms
 from midstream.commands.rescale import Rescale
@@ -52,4 +53,6 @@ def test_a_task_unpickles_what_its_own_lanes_hold(tmp_path: Path) -> None:
 
 def test_lanes_of_another_number_begin_with_what_all_hold(tmp_path: Path) -> None:
     plan = plan_step(manifest_of_four_lanes(), (Rescale(2),))
-    assert task(plan, tmp_path).opened(1).plan.manifest.lane_states == plan.manifest.lane_states
+    sent = task(plan, tmp_path)
+    assert sent.opened(1).plan.manifest.lane_states == plan.manifest.lane_states
+    assert [CPickleSerializer().loads(one) for one in sent.states[1:]] == [{}, {}], "what all need is sent once"

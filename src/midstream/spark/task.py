@@ -79,7 +79,8 @@ class StepTask:
     chunks of the rows that queries of a higher level read, by stream; None where the rows of the batch themselves come,
     of which those of the streams `read_above` are kept. Parcels' bodies go by `parcel_files`, if there are any. From
     the `progress` of streams before the step, and what the step has brought, lanes compute the watermarks after it.
-    `states` has for each partition what its lanes hold, as Spark serializes a task: no task reads what others hold.
+    `states` has what lanes hold, as Spark serializes a task: first what all partitions need, then for each partition
+    what its lanes alone need.
     """
 
     plan: StepPlan
@@ -107,20 +108,22 @@ class StepTask:
         return len(self.lanes)
 
     def packed(self) -> StepTask:
-        """Pack the states of lanes by the partitions that need them: of groups over nodes each partition needs all, and
-        of every group where the number of lanes changes.
+        """Pack the states of lanes by the partitions that need them.
+
+        All partitions need those of groups over nodes, and of every group where the number of lanes changes.
         """
         held, nodes = self.plan.manifest.lane_states, {self.groups[part.group] for part in self.spreads}
-        dealt, packed = self.plan.lanes_before != self.plan.manifest.shares, []
-        for lanes in self.lanes:
-            own = {LaneId(self.groups[group], lane) for group, lane in lanes}
-            needed = {lane: state for lane, state in held.items() if dealt or lane in own or lane.group in nodes}
-            packed.append(_SERIALIZER.dumps(needed))
-        return self._with_states({}, tuple(packed))
+        if self.plan.lanes_before != self.plan.manifest.shares:
+            nodes = {lane.group for lane in held}
+        everywhere = {lane: state for lane, state in held.items() if lane.group in nodes}
+        own = ([LaneId(self.groups[group], lane) for group, lane in lanes] for lanes in self.lanes)
+        alone = ({lane: held[lane] for lane in lanes if lane in held and lane not in everywhere} for lanes in own)
+        return self._with_states({}, tuple(map(_SERIALIZER.dumps, (everywhere, *alone))))
 
     def opened(self, partition: int) -> StepTask:
         """Return the task with the states that its partition needs."""
-        return self._with_states(_SERIALIZER.loads(self.states[partition]), ())
+        everywhere, alone = (_SERIALIZER.loads(self.states[at]) for at in (0, partition + 1))
+        return self._with_states(everywhere | alone, ())
 
     def _with_states(self, held: Mapping[LaneId, LaneState], packed: tuple[bytes, ...]) -> StepTask:
         plan = replace(self.plan, manifest=replace(self.plan.manifest, lane_states=held))
