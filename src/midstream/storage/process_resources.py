@@ -1,4 +1,4 @@
-"""What stores and sinks of one process share: threads that wait, clients of buckets, caches on disk, opened chunks."""
+"""Resources that stores and sinks of a process share: threads, clients of buckets, caches on disk, opened chunks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Made = TypeVar("Made")
 
 
 class ProcessResources:
-    """The owner of what a process needs once, however many engines it runs: it makes it when asked, and ends it.
+    """Make each resource once for a process, however many engines it runs, and end it.
 
     >>> resources = ProcessResources()
     >>> resources.once("a number", lambda: 1, close=lambda one: print("closed", one))
@@ -23,16 +23,17 @@ class ProcessResources:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._made: dict[Hashable, tuple[Any, Callable[[Any], object] | None]] = {}
 
     def once(self, what: Hashable, make: Callable[[], Made], close: Callable[[Made], object] | None = None) -> Made:
         """Return what `make` has made under this name; `close` ends it when it is forgotten."""
-        with self._lock:
-            if what not in self._made:
-                self._made[what] = make(), close
-            found: Made = self._made[what][0]
-            return found
+        known = self._made.get(what)
+        if known is None:
+            with self._lock:
+                known = self._made.get(what) or self._made.setdefault(what, (make(), close))
+        found: Made = known[0]
+        return found
 
     def forget(self, what: Hashable) -> None:
         """End what was made under a name, if anything was; it is made again when it is asked for."""
