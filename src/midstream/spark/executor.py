@@ -92,10 +92,6 @@ class SparkExecutor(Executor):
         self.cache, self.again = NOT_USED, False
 
     @override
-    def arrive(self, clock: StepClock) -> Mapping[str, Seen] | None:
-        return None
-
-    @override
     def run(self, level: int, clock: StepClock) -> LevelOutput:
         setting = self._setting
         if level == 0:

@@ -49,6 +49,7 @@ class Executor(Protocol):
 
         Returns: None if only the lanes see the rows; then those of level 0 find the marks after the step themselves.
         """
+        return None
 
     def run(self, level: int, clock: StepClock) -> LevelOutput:
         """Run the lanes of a level; called once for each level, in their order."""
