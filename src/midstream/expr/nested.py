@@ -43,7 +43,8 @@ def part_of(value: Expression, key: Expression) -> Expression:
     if is_.is_map(value.type):
         if "other" in (family(key.type), family(value.type.key_type)):
             raise wrong(
-                f"a value of type {value.type} cannot have a key of type {key.type}", "use a key of a plain type"
+                f"a value of type {value.type} cannot have a key of type {key.type}",
+                "use a number, string or time as the key",
             )
         return plain(Call(value.type.item_type, ENTRY, (value, cast(key, value.type.key_type))))
     if is_list(value.type):

@@ -64,7 +64,7 @@ def compares(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 
 def _comparable(arguments: Arguments) -> Arguments:
     if family(arguments[0].type) == "other":
-        raise wrong(f"values of type {name(arguments[0].type)} cannot be compared", "compare columns of plain types")
+        raise wrong(f"values of type {name(arguments[0].type)} cannot be compared", "compare numbers, strings or times")
     return arguments
 
 

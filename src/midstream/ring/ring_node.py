@@ -30,7 +30,7 @@ class NodeRows:
 
 
 class HopTally:
-    """What partial results compared and matched in a hop at a node; by the node of their first hop if they name it."""
+    """Pairs that partial results compared and matched in a hop at a node, by the node of their first hop if known."""
 
     def __init__(self, origins: int) -> None:
         self.compared = self.matched = 0

@@ -98,8 +98,8 @@ class Split:
         if self.read is not None:
             self.read.add(sum(one.rows for one in seen.values()))
         counts = {name: astuple(one) for name, one in seen.items()}
-        told = range(self.partitions if self.everywhere else 1)
-        parcels += [Parcel(to, ARRIVAL, SEEN, words=(partition, counts)) for to in told]
+        receivers = range(self.partitions if self.everywhere else 1)
+        parcels += [Parcel(to, ARRIVAL, SEEN, words=(partition, counts)) for to in receivers]
         leave_loaded_code_alone()
         return addressed(parcels, partition, ARRIVAL, self.partitions, self.files)
 

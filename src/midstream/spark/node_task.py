@@ -64,7 +64,7 @@ class Coming(NamedTuple):
 
 
 class Met(NamedTuple):
-    """What those that came to a node have found there, and the way by which it goes on."""
+    """Results of the partial results that came to a node, and the way by which the results go on."""
 
     way: int
     node: int

@@ -94,7 +94,7 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
             )
         condition = _both(condition, called("not", called("is_null", value)))
     if by is not None and family(by.type) in ("other", "null"):
-        raise LanguageError(f"values of type {name(by.type)} have no order", remedy="order by a value of a plain type")
+        raise LanguageError(f"values of type {name(by.type)} have no order", remedy="order by a number, string or time")
     if distinct and by is not None and value is not None and by.text() != value.text():
         raise LanguageError(
             "a list with DISTINCT can be ordered only by its own values", remedy="order the list by its values"
@@ -197,14 +197,17 @@ def result_type(call: AggregateCall) -> pa.DataType:
     if call.argument is None or call.function == "count":
         if call.distinct and call.argument is not None and family(call.argument.type) == "other":
             raise LanguageError(
-                f"values of type {name(call.argument.type)} cannot be compared", remedy="count values of a plain type"
+                f"values of type {name(call.argument.type)} cannot be compared",
+                remedy="count numbers, strings or times",
             )
         return INT64
     type = call.argument.type
     kind = family(type)
     if call.function in LISTS:
         if kind in ("other", "null"):
-            raise LanguageError(f"a list cannot have values of type {name(type)}", remedy="list values of a plain type")
+            raise LanguageError(
+                f"a list cannot have values of type {name(type)}", remedy="list numbers, strings or times"
+            )
         if call.function == "string_agg" and kind != "text":
             raise LanguageError(
                 f"STRING_AGG cannot take a {name(type)}", remedy="cast the value: STRING_AGG(CAST(x AS VARCHAR), ',')"

@@ -332,7 +332,7 @@ class Binder:
     def _cast(self, node: exp.Expr) -> Expression:
         value, type = plain(self.bind(node.this)), from_sql(node.args["to"])
         if "other" in (family(type), family(value.type)) and type != value.type:
-            raise LanguageError(f"cannot cast {value.type} to {type}", remedy="cast between plain types")
+            raise LanguageError(f"cannot cast {value.type} to {type}", remedy="cast between numbers, strings and times")
         tries, text = isinstance(node, exp.TryCast), family(value.type) in ("text", "null")
         if not tries and family(type) in NEVER_CAST.get(family(value.type), ()):
             raise LanguageError(

@@ -139,7 +139,7 @@ class _Grouping:
                     self.text,
                     node,
                     f"values of type {name(group.type)} cannot be grouped",
-                    "group by values of a plain type",
+                    "group by numbers, strings or times",
                 )
         return groups
 

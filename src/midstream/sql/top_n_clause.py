@@ -200,7 +200,7 @@ def partition_group(found: CqlText, binder: Binder, node: exp.Expr) -> Expressio
             found.text,
             node,
             f"values of type {name(group.type)} cannot be grouped",
-            "PARTITION BY values of a plain type",
+            "PARTITION BY numbers, strings or times",
         )
     return group
 
@@ -210,7 +210,7 @@ def order_key(found: CqlText, binder: Binder, node: exp.Expr) -> tuple[Expressio
     value = plain(binder.bind(node.this))
     if family(value.type) in ("other", "null"):
         raise error_at(
-            found.text, node, f"values of type {name(value.type)} have no order", "order by values of a plain type"
+            found.text, node, f"values of type {name(value.type)} have no order", "order by numbers, strings or times"
         )
     if node.args.get("nulls_first"):
         raise error_at(found.text, node, "ORDER BY cannot have NULLS FIRST", "leave NULLS FIRST out: NULL comes last")

@@ -14,7 +14,7 @@ Made = TypeVar("Made")
 
 
 SUFFIX = ".arrow"
-"""How the name of a chunk's file ends."""
+"""The end of the name of a chunk's file."""
 
 AT = "@"
 """In the name of a chunk that lies with others in a file: what is before it names the file, after it is its place."""

@@ -304,7 +304,7 @@ def _opened() -> _Opened:
 
 
 OPENED = "opened chunks"
-"""What the resources of a process have the chunks as that it has open."""
+"""The name of the opened chunks among the resources of a process."""
 
 
 def forget_opened(places: Iterable[str]) -> None:

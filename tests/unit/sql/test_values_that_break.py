@@ -124,7 +124,7 @@ def test_moments_are_written_as_duckdb_writes_them(text: str, moments: list[str]
         ("u & n", "cannot take a UBIGINT together with a signed integer"),
         ("list_contains(tags, pairs)", "search for a number, string or time"),
         ("list_contains(lists, 1)", "use a list of numbers, strings or times"),
-        ("attrs[tags]", "use a key of a plain type"),
+        ("attrs[tags]", "use a number, string or time as the key"),
         ("tags || s", "a value of type list"),
         ("concat_ws('-', tags)", "a value of type list"),
         ("get_json_object(s, '$..a')", "unknown function 'GET_JSON_OBJECT'"),

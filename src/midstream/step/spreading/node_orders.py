@@ -32,7 +32,7 @@ BETTER = 1.25
 
 
 class Visited(NamedTuple):
-    """What one partial result does at a source on average: the pairs compared, and those that match."""
+    """The average numbers of pairs that one partial result compares and matches at a source."""
 
     compared: float
     matched: float
