@@ -23,6 +23,7 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
     # One test per invariant, three crash points with real kills, one sharing, one rescale, one ring, one store. The
     # simulated drivers of tests/property carry the commit protocol.
     "tests/spark/": (
+        "test_blocks.py::test_answers_are_those_of_the_embedded_engine[by files]",
         "test_blocks.py::test_every_row_comes_to_its_lane_once",
         "test_blocks.py::test_what_all_tasks_saw_is_added_up",
         "test_blocks.py::test_what_tasks_read_by_themselves_comes_to_the_lanes[by blocks]",
@@ -45,6 +46,7 @@ VERIFY: Mapping[str, tuple[str, ...]] = {
         "test_sharing.py::test_queries_come_and_go[auto]",
         "test_spreads.py::test_queries_share_a_ring_while_one_comes_and_one_goes",
         "test_spreads.py::test_rows_that_come_back_from_nodes_are_met",
+        "test_states_of_tasks.py",
         "test_translate.py",
     ),
     # Whether random suites meet what they are for says only the count of most of their cases.
