@@ -1,8 +1,8 @@
 """What two worker processes bring an engine without Spark: `python -m benchmarks.workers [--rounds 3] [--quick]`.
 
 W1 (b) and W2 (b) on a checkpoint that is not `durable`, with results in Parquet files, by one lane in the engine's own
-process and by two workers, in turn, each in a process of its own. A time is that of the fastest step after the third, by
-the clock. Asked is 1.6 times as fast on two idle cores. Ends with 1 if the counts of results differ, or if what is
+process and by two workers, in turn, each in a process of its own. A time is that of the fastest step after the third,
+by the clock. Asked is 1.6 times as fast on two idle cores. Ends with 1 if the counts of results differ, or if what is
 asked is missed, except with `--quick`.
 """
 
