@@ -14,7 +14,7 @@ from midstream.optimizer.bounded import Bounded
 from midstream.optimizer.samples.expansion import Combined, Expansion
 from midstream.optimizer.samples.links import Link, link
 from midstream.optimizer.samples.strata import Strata
-from midstream.optimizer.samples.sum_product import Network
+from midstream.optimizer.samples.sum_product import Meetings, Network
 from midstream.plan.key_classes import KeyClass, key_classes
 
 Sources = frozenset[str]
@@ -22,6 +22,7 @@ Places = frozenset[int]
 """Predicates of a query, by where they stand in it."""
 
 MANY = 8  # of more sources than these one alone is taken away to estimate what the others let expect
+MOST_ROWS = 1 << 15  # so many rows at most are ordered by the times of their windows
 VAGUE = 0.25  # a variance of so many times the square of the estimate says nothing
 
 
@@ -80,6 +81,8 @@ class Samples:
         return replace(found, value=likely, low=min(found.low, likely), high=max(found.high, likely))
 
     def _counted(self, sources: Sources, conditions: Places) -> Bounded:
+        if self._meetings is not None and not conditions and sources <= self._meetings.living.keys():
+            return self._meetings.size(sources)
         simple = not self.windows and all(len(self.query.predicates[at].aliases()) == 2 for at in conditions)
         if simple and not any(one.doubles(sources) for one in self._classes):
             network = Network(self.strata, sources, [self._link(at) for at in sorted(conditions)])
@@ -165,6 +168,16 @@ class Samples:
     @cached_property
     def _classes(self) -> tuple[KeyClass, ...]:
         return key_classes(self.query)
+
+    @cached_property
+    def _meetings(self) -> Meetings | None:
+        # None where several classes tie sources, or rows are missing, or more of them live on clocks than are sorted.
+        clocks = sorted({clock for one in self.strata.sources.values() for clock in one.valid_from if self.windows})
+        rows = sum([len(one.weights) for one in self.strata.sources.values()])
+        if len(self._classes) != 1 or len(clocks) > 1 or (clocks and rows > MOST_ROWS) or not self.strata.is_whole:
+            return None
+        (keys,) = self.strata.keys.values()
+        return None if self._classes[0].doubles(keys.sources) else Meetings.of(self.strata, keys, *clocks)
 
     def _link(self, at: int) -> Link:
         if at not in self._links:

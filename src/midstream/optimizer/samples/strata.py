@@ -82,6 +82,13 @@ class Strata:
     sources: Mapping[str, SampledSource]
     keys: Mapping[str, SampledKeys]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether each row stands for itself alone."""
+        return all([bool((one.weights == 1).all()) for one in self.sources.values()]) and all(
+            [bool((one.factors == 1).all()) for one in self.keys.values()]
+        )
+
 
 def sums(places: Words, values: Numbers, count: int) -> Numbers:
     """Sum the values at each of `count` places."""

@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
+from midstream.model.window import Clock
 from midstream.optimizer.bounded import Bounded
+from midstream.optimizer.samples.drawn import Mask
 from midstream.optimizer.samples.links import Link
 from midstream.optimizer.samples.strata import Numbers, SampledKeys, SampledSource, Strata, sum_of_squares, sums
 
@@ -90,3 +94,51 @@ class Network:
                 (other,) = link.sources - {alias}
                 found = found * link.found_by(alias, self._rows(other, without=link))
         return found
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """Joins by one key class, of sources whose rows are all drawn: counted at moments, each of one key.
+
+    `living` has by source the rows that live then. Without windows each key is one moment. With them `begun` has the
+    moments at which a source's rows begin: a combination is counted where the last of its rows does.
+    """
+
+    living: Mapping[str, Numbers]
+    begun: Mapping[str, Mask] | None = None
+
+    @staticmethod
+    def of(strata: Strata, keys: SampledKeys, clock: Clock | None = None) -> Meetings:
+        """Count the rows of a class; of windows those of a clock matter, if any do."""
+        members, null = sorted(keys.sources), len(keys.factors) - 1  # NULL joins nothing.
+        sources = [strata.sources[alias] for alias in members]
+        if clock is None:
+            counts = [sums(one.places[keys.name], one.weights, null + 1)[:null] for one in sources]
+            return Meetings(dict(zip(members, counts, strict=True)))
+        places = np.concatenate([source.places[keys.name] for source in sources])
+        begins, ends = (
+            np.concatenate([lives[clock] for lives in found])
+            for found in ([source.valid_from for source in sources], [source.valid_to for source in sources])
+        )
+        some = np.flatnonzero((places < null) & (begins <= ends))
+        # Begins come before ends of the same time: a row still meets those that begin as it ends.
+        events = np.tile(places[some], 2), np.concatenate([begins[some], ends[some]]), np.repeat([0, 1], len(some))
+        order = np.lexsort(events[::-1])
+        rows = np.tile(np.repeat(np.arange(len(sources)), [len(s.weights) for s in sources])[some], 2)[order]
+        steps, begin = np.where(order < len(some), 1.0, -1.0), np.flatnonzero(order < len(some))
+        living, begun = dict[str, Numbers](), dict[str, Mask]()
+        for at, alias in enumerate(members):
+            begun[alias] = rows[begin] == at
+            # Where a row of the source itself begins it stands for that one.
+            living[alias] = np.where(begun[alias], 1.0, np.cumsum(np.where(rows == at, steps, 0.0))[begin])
+        return Meetings(living, begun)
+
+    def size(self, sources: frozenset[str]) -> Bounded:
+        """Count the combinations."""
+        first, *others = sorted(sources)
+        met = self.living[first].copy()
+        for alias in others:
+            met *= self.living[alias]
+        if self.begun is not None:
+            met = met[np.logical_or.reduce([self.begun[alias] for alias in sources])]
+        return Bounded.sampled(float(met.sum()), 0.0)

@@ -192,11 +192,31 @@ def test_rows_behind_which_a_stream_has_fallen_are_in_no_window_with_new_ones() 
     assert found.rows(frozenset("AB")).value == 11 + 12
 
 
+def test_where_streams_are_behind_rows_count_that_live_at_one_time() -> None:
+    """D has stopped: every set of streams of which all rows are drawn, with NULL and several rows at one time."""
+    made, random, data = engine("ABCD"), np.random.default_rng(5), {}
+    made.add_query("q", "SELECT A.k FROM A, B, C, D WHERE A.k = B.k AND B.k = C.k AND C.k = D.k WINDOW 10 SECONDS")
+    for name in "ABCD":
+        times = np.sort(random.integers(0, 8 if name == "D" else 40, 60)).tolist()
+        data[name] = table(times, k=[int(v) if v < 6 else None for v in random.integers(0, 7, 60)])
+    made.push(data)
+    found, tables = living(made, "q"), duckdb.connect()
+    assert found.windows
+    for name, one in data.items():
+        tables.register(name, one)
+    for subset in sets_of("ABCD"):
+        pairs = [*combinations(sorted(subset), 2)]
+        near = [f"{a}.k = {b}.k AND abs(epoch({a}.ts) - epoch({b}.ts)) <= 10" for a, b in pairs]
+        sql = f"SELECT count(*) FROM {', '.join(sorted(subset))} WHERE {' AND '.join(near) or 'TRUE'}"
+        (expected,) = tables.query(sql).fetchall()[0]
+        assert found.rows(subset).value == expected, sorted(subset)
+
+
 def test_where_a_stream_is_behind_no_more_pairs_are_made_than_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key has 200 rows of each stream: of 400,000 pairs 300,000 are in one window, which a part of them tells."""
     made, looked_at = engine("AB"), list[int]()
-    made.add_query("q", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 100 SECONDS")
-    some = {"k": [number % 10 for number in range(2000)]}
+    made.add_query("q", "SELECT A.k FROM A, B WHERE A.k = B.k AND A.j = B.j WINDOW 100 SECONDS")
+    some = {"k": [number % 10 for number in range(2000)], "j": [1] * 2000}
     made.push({"A": table([0.1 * number for number in range(2000)], **some), "B": table([50.0] * 2000, **some)})
 
     def counted(*sides: Any) -> Iterator[tuple[Any, Any]]:
