@@ -97,6 +97,15 @@ def test_what_cannot_be_changed_is_dropped_and_begun_anew(monkeypatch: pytest.Mo
     assert differences(running(declared(q=SQL)), new) == (DropQuery("q"), new.queries["q"])
 
 
+def test_a_query_by_itself_is_not_dropped_for_other_words_of_its_text() -> None:
+    count, job = "SELECT COUNT(*) AS n FROM A [RANGE 5 SECONDS] EVERY 1 SECOND", declared
+    before = running(job("off", q=count), sharing="off")
+    words = count.replace(" FROM", "\nFROM")
+    assert differences(before, job("off", q=words)) == (ChangeQuery("q", words),)
+    other = job("off", q=count.replace("5", "6"))
+    assert differences(before, other) == (DropQuery("q"), other.queries["q"])
+
+
 def test_a_text_that_a_command_changed_stays(changes: list[Command]) -> None:
     assert differences(with_sql(running(declared(q=SQL)), "q", WIDER), declared(q=SQL)) == ()
     assert changes == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from typing_extensions import override
@@ -52,10 +52,14 @@ class ChangeQuery(QueryText, StepCommand):
                 remedy="drop the query and add it again",
             )
         query = bind_to_run(draft.manifest, statement)
-        withdraw(draft, self.query, f"query {self.query} was changed")
-        draft.manifest = reworded(change(draft.manifest, self.query, query), self.query, query_of(before))
-        check_parts(draft.manifest, self.query)
-        draft.changed = draft.reworded = True
+        if not before.shares and query.digest() == before.query.digest():
+            # Only the words differ, so everything goes on, also where a text of another meaning would be refused.
+            draft.manifest = draft.manifest.with_query(self.query, replace(before, query=query))
+        else:
+            withdraw(draft, self.query, f"query {self.query} was changed")
+            draft.manifest = reworded(change(draft.manifest, self.query, query), self.query, query_of(before))
+            check_parts(draft.manifest, self.query)
+            draft.changed = draft.reworded = True
         entry = draft.entry(self.query)
         step, past = draft.manifest.step, (entry.sees, entry.exact_from, entry.from_step)
         draft.events.append(QueryChanged(step, self.query, self.sql, *past))

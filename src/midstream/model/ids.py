@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,11 @@ from functools import cached_property
 from typing_extensions import override
 
 from midstream.model.codec import Text
+
+
+def digest(text: str) -> str:
+    """Hash a text to twelve hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, order=True)

@@ -17,7 +17,7 @@ from midstream.model.codec import WRITTEN, Complete, EncodedOnce, OwnForm, Tagge
 from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.frozen import kept_with
-from midstream.model.ids import CounterKey, LaneId, StateId, StateKind
+from midstream.model.ids import CounterKey, LaneId, StateId, StateKind, digest
 from midstream.model.lane_choice import LaneOptimization
 from midstream.model.node_spread import NodeSpread
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
@@ -330,6 +330,10 @@ class BoundQuery(Tagged, EncodedOnce, tag="bound", brief=True):
     """
 
     text: str
+
+    def digest(self) -> str:
+        """Hash what the query means, whatever its text: queries of equal digests give equal answers."""
+        return kept_with(self, "_digest", lambda own: digest(json.dumps({**encode(own), "text": ""}, sort_keys=True)))
 
 
 @dataclass(frozen=True)

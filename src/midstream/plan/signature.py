@@ -7,17 +7,14 @@ predicates and the step since which rows count, so that it holds across queries.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 
 from midstream.expr.expression import Call, Column, Expression
-from midstream.logical.query import (
-    EquiPredicate,
-    Query,
-)
+from midstream.logical.query import EquiPredicate, Query
+from midstream.model.ids import digest
 from midstream.plan.key_classes import key_classes
 from midstream.plan.tree import Eddy, Form, Join, Leaf, MultiJoin, Plan
 
@@ -85,11 +82,6 @@ class Signature:
     def digest(self) -> str:
         """Hash the signature to twelve hexadecimal digits."""
         return digest(self.text())
-
-
-def digest(text: str) -> str:
-    """Hash a text to twelve hexadecimal digits."""
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def signature(query: Query, labels: Iterable[str], scope: str, needs: str | None = None) -> Signature:

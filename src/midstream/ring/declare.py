@@ -10,10 +10,10 @@ from typing import Any
 from midstream.expr.duration import parse_duration
 from midstream.logical.query import Query, query_of
 from midstream.model.errors import MidstreamError, PlanError, QueryError
+from midstream.model.ids import digest
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.node_spread import AUTO_NODES, NodeSpread
 from midstream.plan.notation import parse_plan
-from midstream.plan.signature import digest
 from midstream.plan.tree import MultiJoin, Plan
 from midstream.ring.deploy import begun_slices, deployment_of, windows_of
 from midstream.ring.deployment import MOST_NODES, always_carried

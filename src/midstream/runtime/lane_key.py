@@ -16,8 +16,9 @@ from midstream.expr.evaluate import evaluate
 from midstream.expr.expression import Expression
 from midstream.expr.functions import asks_user
 from midstream.logical.query import Query
+from midstream.model.ids import digest
 from midstream.plan.key_classes import key_classes
-from midstream.plan.signature import digest, relabel
+from midstream.plan.signature import relabel
 from midstream.state.base_state import TIME
 from midstream.state.keys import key_codes
 from midstream.state.xxhash import hash_words

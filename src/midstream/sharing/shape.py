@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from midstream.expr.expression import Expression
 from midstream.logical.query import Query
 from midstream.model.frozen import kept_with
+from midstream.model.ids import digest
 from midstream.model.window import Clock, Window, WindowKind
 from midstream.plan.notation import parse_plan
-from midstream.plan.signature import Signature, canonical, digest, relabel_plan, signature
+from midstream.plan.signature import Signature, canonical, relabel_plan, signature
 from midstream.state.lineage import filter_text
 
 SCOPE = "shared"

@@ -72,6 +72,8 @@ class Statement:
 
     def name(self, called: str) -> str:
         """The name of a part, which equal parts share that are called alike."""
+        # Parts are equal by text, not by the digest of what they mean: texts that mean the same today, one with a `*`,
+        # mean different things once a stream is declared with more columns.
         return f"{called.lower()}-{_digest(self.sql)}"
 
     @cached_property

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from midstream.expr.expression import Expression
+from midstream.model.ids import digest
 from midstream.model.sharing import ALWAYS, SourceFilter
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
-from midstream.plan.signature import digest
 from midstream.state.gather import all_of, greatest
 
 Words = npt.NDArray[np.int64]

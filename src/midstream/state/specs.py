@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Literal
 
 from midstream.expr.expression import Expression
-from midstream.model.ids import StateId, StateKind
+from midstream.model.ids import StateId, StateKind, digest
 from midstream.model.window import Clock, Window
-from midstream.plan.signature import Signature, digest
+from midstream.plan.signature import Signature
 from midstream.state.combinations import Heading
 from midstream.state.lineage import Lineage
 

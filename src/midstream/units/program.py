@@ -150,7 +150,7 @@ def _asked(entry: QueryEntry) -> str:
     # nothing of an entry but its counters changes.
     known: str | None = entry.__dict__.get(_ASKED)
     if known is None:
-        own = (entry.sql, entry.plan, entry.since, _text(entry.operator))
+        own = (entry.query.digest(), entry.plan, entry.since, _text(entry.operator))
         alone = "" if entry.nodes is None else entry.nodes.alone
         past = (entry.entered, entry.sees, entry.from_step, entry.exact_from)
         known = repr((*own, entry.chain, *past, entry.private, alone))

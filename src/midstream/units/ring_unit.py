@@ -9,11 +9,10 @@ from functools import cached_property
 from typing_extensions import override
 
 from midstream.logical.query import query_of
-from midstream.model.ids import StateId
+from midstream.model.ids import StateId, digest
 from midstream.model.manifest import Manifest
 from midstream.operators.binding import Binding
 from midstream.operators.project import ProjectOperator
-from midstream.plan.signature import digest
 from midstream.ring.shared_queries import RingQuery, SharedQueries
 from midstream.runtime.result_operator import ResultOperator
 from midstream.sharing.shape import Shape, canonical_plan, representative, shape_of

@@ -180,6 +180,18 @@ def test_change_query() -> None:
     assert draft.reworded, "what the base rows are kept for is settled after all commands"
 
 
+@pytest.mark.parametrize("sql", [ONE, COUNT])
+def test_other_words_of_equal_meaning_change_the_text_alone(sql: str) -> None:
+    before = drafted(AddQuery("q", sql), sharing="off").manifest
+    words = "  " + sql.lower().replace("a.k", "A.k").replace("from a", "from A")
+    draft = Draft(before)
+    apply(ChangeQuery("q", words), draft)
+    event, entry = draft.events[-1], draft.manifest.queries["q"]
+    assert isinstance(event, QueryChanged) and (event.sees, event.from_step) == (entry.sees, entry.from_step)
+    assert entry.sql == words and not draft.changed
+    assert entry == replace(before.queries["q"], query=entry.query)
+
+
 def test_drop_query_takes_its_migrations_along() -> None:
     draft = drafted(AddQuery("q", THREE), Migrate("q", "(A (B C))"), DropQuery("q"))
     assert (draft.manifest.queries, draft.migrations) == ({}, {})
