@@ -42,9 +42,12 @@ def check(
         say(f"{job_file}: no fault found in {read}")
         if found.unknown:
             say(
-                f"not looked into: {', '.join(found.unchecked) or 'no query'}, for the columns of "
-                f"{', '.join(found.unknown)} are known only when Spark reads them; a schema would tell"
+                f"not checked: {', '.join(found.unchecked) or 'no query'}, because only Spark can read the columns of "
+                f"{', '.join(found.unknown)}. To check them here, declare a schema"
             )
+    elif found.unchecked:
+        who = "it reads" if len(found.unchecked) == 1 else "they read"
+        say(f"not checked: {', '.join(found.unchecked)}. Mend the streams and queries that {who}, then check again")
     refuse(found, quiet=as_json)
 
 

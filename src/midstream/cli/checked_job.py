@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -28,17 +29,19 @@ from midstream.commands.base import taken
 from midstream.commands.rescale import check_lanes
 from midstream.embedded.folder_source import table_rows
 from midstream.embedded.processes import workers_of
-from midstream.logical.query import query_of
+from midstream.logical.query import Query, query_of
 from midstream.model.allowed import check_settings_of_spark
 from midstream.model.errors import LanguageError, MidstreamError
 from midstream.model.manifest import EMBEDDED, SPARK, Manifest, StaticTable
-from midstream.model.schema import StreamSchema
+from midstream.model.schema import StreamSchema, TableSchema
 from midstream.operators.user_operator import OperatorSpec
 from midstream.pipeline.calibration_file import with_unit_costs
 from midstream.pipeline.outputs import dropped_next
 from midstream.pipeline.reconcile import refuse_other_host, refuse_other_streams, with_streams
 from midstream.pipeline.static_tables import unread
+from midstream.plan.notation import read_plan
 from midstream.proposals.settings import declared_optimizer
+from midstream.ring.declare import AUTO
 from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sinks import as_sink
 from midstream.sql.job_file import JobFile
@@ -240,13 +243,47 @@ class _Check:
                 added = self.added(manifest, table, command)
                 manifest = added or manifest
                 missing |= {name} if added is None else set()
-            with self.at(table, "sink"):
-                if self.folders is not None:
-                    sink = new_sink(self.folders, manifest, name, query.sink)
-                    entry = manifest.queries.get(name)
-                    if sink is not None:
-                        plain = entry is not None and entry.operator is None
-                        sink.check(result_columns(query_of(entry), None) if plain and entry is not None else None)
+            self.sink(manifest, name, query.sink)
+
+    def sink(self, manifest: Manifest, name: str, declared: Mapping[str, Any] | None) -> None:
+        """Check the sink of a query. After a fault of an option, check the sink without this option."""
+        entry, option = manifest.queries.get(name), ""
+        columns = None if entry is None or entry.operator is not None else result_columns(query_of(entry), None)
+        while self.folders is not None:
+            before = len(self.found.faults)
+            with self.at(f"queries.{name}", "sink"):
+                sink = new_sink(self.folders, manifest, name, None if declared is None else dict(declared))
+                if sink is not None:
+                    sink.check(columns)
+            if len(self.found.faults) == before or declared is None:
+                return
+            message = self.found.faults[-1].message
+            if option and option in message:  # The sink needs the option that is left out.
+                self.found.faults.pop()
+                return
+            apart = {key: value for key, value in declared.items() if key not in ("type", "path")}
+            named = (key for key, value in apart.items() if repr(key) in message or repr(value) in message)
+            if not (option := next(named, "")):
+                return
+            declared = {key: value for key, value in declared.items() if key != option}
+
+    def spread(self, manifest: Manifest, table: str, bare: AddQuery, command: AddQuery) -> None:
+        """Check the number of nodes, the spread, and each option of the spread."""
+        if command.spread is not None:
+            before = len(self.found.faults)
+            with self.at(table, "spread"):
+                taken(manifest, bare.like(spread=AUTO))
+            if len(self.found.faults) > before:
+                return
+            with self.at(table, "nodes"):
+                taken(manifest, bare.like(spread=AUTO, nodes=command.nodes))
+            with self.at(table, "spread"):
+                taken(manifest, bare.like(spread=command.spread))
+            if len(self.found.faults) > before and "spread" in self.found.faults[-1].place:
+                return
+            for option, value in command.spread_options.items():
+                with self.at(table, "spread_options"):
+                    taken(manifest, bare.like(spread=command.spread, spread_options={option: value}))
 
     def optimizer(
         self, table: str, settings: Mapping[str, Any] | None, of: Callable[[dict[str, Any]], JobFile]
@@ -261,6 +298,12 @@ class _Check:
             with self.at(table, "" if table == "optimizer" else "optimizer"):
                 declared_optimizer(with_unit_costs(of(dict(settings))))
 
+    def add(self, key: str, table: str, faults: Sequence[MidstreamError]) -> None:
+        """Record faults of a key of a table, each with its place in the text of the key."""
+        for fault in faults:
+            place = f"{self.places.get(key) or self.places[table]}, {fault.place.removeprefix('plan, ')}"
+            self.found.faults.append(type(fault)(fault.message, place=place, remedy=fault.remedy))
+
     def added(self, manifest: Manifest, table: str, command: AddQuery) -> Manifest | None:
         """Add a query to the manifest, without what is wrong with its plan, operator and spread. None if its SQL is
         wrong."""
@@ -268,23 +311,23 @@ class _Check:
             return taken(manifest, command)
         except MidstreamError as error:
             found, before = error, len(self.found.faults)
-        for fault in faults_of(
-            command.sql, partial(parse_query, streams=manifest.streams, tables=manifest.table_schemas)
-        ):
-            place = f"{self.places.get(f'{table}.sql') or self.places[table]}, {fault.place}"
-            self.found.faults.append(LanguageError(fault.message, place=place, remedy=fault.remedy))
-        if len(self.found.faults) > before:
+        faults, query = faults_of(command.sql, manifest.streams, manifest.table_schemas)
+        self.add(f"{table}.sql", table, faults)
+        if query is not None and command.plan is not None:
+            self.add(f"{table}.plan", table, read_plan(command.plan, query)[1])
+        if faults:
             return None
         bare = command.without_operator().like(plan=None, spread=None, nodes=None, spread_options={})
         answer = None
         with self.at(table, "sql"):
             answer = taken(manifest, bare)
-        over = {"spread": command.spread, "nodes": command.nodes, "spread_options": command.spread_options}
         above = {"operator": command.operator, "operator_options": command.operator_options}
         parts: dict[str, dict[str, Any]] = {"plan": {"plan": command.plan}, "operator": above}
-        for key, part in {**parts, "spread": over}.items() if answer is not None else ():
-            with self.at(table, key):
-                taken(manifest, bare.like(**part))
+        if answer is not None:
+            for key, part in parts.items():
+                with self.at(table, key):
+                    taken(manifest, bare.like(**part))
+            self.spread(manifest, table, bare, command)
         if len(self.found.faults) == before:  # They are right each by itself, and not together.
             with self.at(table):
                 raise found
@@ -293,69 +336,140 @@ class _Check:
 
 _PLACE = re.compile(r"line (\d+), column (\d+)")
 _NAME = re.compile(r"""(?:"[^"]*"|[A-Za-z_]\w*)(?:\s*\.\s*(?:"[^"]*"|\w+))*|\d[\w.]*|'[^']*'""")
-_FOLLOWS = re.compile(r"is not SQL|EVERY|selects nothing|reads no")
+_FOLLOWS = re.compile(r"is not SQL|EVERY|selects nothing|reads no|'NULL'|take a null|neither in GROUP BY")
 """Faults that may come only from the NULL that takes the place of a faulty part."""
-_NO_WINDOW, _ANY_WINDOW = "has no window", " WINDOW 1 SECOND"
-_MOST_FAULTS = 32
+_NO_WINDOW = "has no window"
+_LACKING = {_NO_WINDOW: " WINDOW 1 SECOND", "need EVERY": " EVERY 1 SECOND"}
+"""What to write at the end of a text that lacks a clause."""
+_PART = re.compile(
+    r"""(?P<text>'[^']*')|(?P<open>[(\[])|(?P<close>[)\]])
+    |,|\b(?:SELECT|FROM|WHERE|ON|AND|OR|BY|HAVING|WINDOW|EVERY|THEN|ELSE|WHEN)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What begins an item of a list, a condition or a clause."""
+_CLAUSE = re.compile(r"\b(?:ORDER\s+BY|LIMIT|OFFSET|HAVING|WINDOW|EVERY|UNION|EXCEPT)\b|[()]|$", re.IGNORECASE)
+_LEFT_OUT = re.compile(r"(ORDER BY|LIMIT|OFFSET) is not part of the language")
+_UNKNOWN_STREAM = re.compile(r"unknown stream '(.*)'")
+_STREAM_REMAINS = re.compile(r"unknown (?:stream|function|type)|unknown column '[^']*\.|cannot (?:take|be compared)")
+"""Faults that do not come from the stream that takes the place of an unknown one."""
+_ALIAS = re.compile(
+    r"""\s+(?:AS\s+)?(?!(?:WHERE|JOIN|ON|WINDOW|LEFT|GROUP|USING|INNER|FULL|RIGHT|CROSS|EVERY)\b)(\w+)""", re.I
+)
+_MOST_FAULTS = 64
+
+Span = tuple[int, int]
+"""Where a part of a text begins, and where the text goes on after it."""
 
 
-def faults_of(sql: str, bind: Callable[[str], object]) -> list[LanguageError]:
+def faults_of(
+    sql: str, streams: Mapping[str, StreamSchema], tables: Mapping[str, TableSchema] = MappingProxyType({})
+) -> tuple[list[LanguageError], Query | None]:
     """Find every fault in a query's SQL.
 
-    The function replaces each faulty name or call with NULL, and parses the SQL again. It leaves out errors that only
+    The function replaces each faulty name, call or clause, and parses the SQL again. It leaves out errors that only
     follow from an earlier fault.
 
-    >>> from midstream.sql.parse import parse_query
+    Returns: the faults, and the query without its faulty parts. The query is None if some fault cannot be replaced.
+
     >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
-    >>> found = faults_of("SELECT kk, foo(k) FROM A WHERE vv > 3", lambda text: parse_query(text, {"A": A}))
+    >>> found, _ = faults_of("SELECT kk, foo(k) FROM A WHERE vv > 3", {"A": A})
     >>> [(one.message, one.place) for one in found if "column" in one.message]
     [("unknown column 'vv'", 'line 1, column 32'), ("unknown column 'kk'", 'line 1, column 8')]
     """
-    found, masked, windows = list[LanguageError](), list[tuple[int, int]](), ""
+    found, repairs, added = list[LanguageError](), dict[Span, str](), list[str]()
     for _ in range(_MOST_FAULTS):
-        text, end = "", 0
-        for begin, after in sorted(masked):
-            text, end = f"{text}{sql[end:begin]}NULL", after
-        text += sql[end:]
+        text = _repaired(sql, repairs)
         try:
-            bind(text + windows)
+            return found, parse_query(text + "".join(added), streams, tables=tables)
         except LanguageError as error:
             at = _offset(text, error.place)
-            at = None if at is None else _unmasked(at, masked)
+            at = None if at is None else _before_repairs(at, repairs)
             if error.message.startswith("unknown type") and at is not None:
                 at = _call_around(sql, at)
-            span = None if at is None else _span(sql, at)
-            if span is None or at is None:
-                return found or [error]
-            if not (found and _is_known(error.message, sql, span, found, masked)):
+            made = {} if at is None else _repairs_of(error.message, sql, at, streams)
+            if not made or at is None:
+                return found or [error], None
+            span = next(iter(made))
+            if not (found and _is_known(error.message, sql, span, found, repairs)):
                 found.append(LanguageError(error.message, place=place_at(sql, at), remedy=error.remedy))
-            if error.message.endswith(_NO_WINDOW) and not windows:
-                windows = _ANY_WINDOW
-            elif span in masked or error.message.endswith(_NO_WINDOW):
-                return found
+            clause = next((by for end, by in _LACKING.items() if error.message.endswith(end)), None)
+            if clause in added or (clause is None and span in repairs):
+                return found, None
+            elif clause is not None:
+                added = sorted([*added, clause], reverse=True)  # WINDOW before EVERY
             else:
-                masked = [span, *(one for one in masked if one[1] <= span[0] or span[1] <= one[0])]
+                apart = {old: by for old, by in repairs.items() if not any(_overlap(old, one) for one in made)}
+                repairs = {**apart, **made}
         except MidstreamError:
-            return found
-        else:
-            return found
-    return found
+            return found, None
+    return found, None
 
 
-def _is_known(
-    message: str, sql: str, span: tuple[int, int], found: Sequence[LanguageError], masked: Sequence[tuple[int, int]]
-) -> bool:
-    """Return whether a fault follows from what was taken for NULL before, or was found."""
-    if _FOLLOWS.search(message) or message.endswith(_NO_WINDOW):
+def _repairs_of(message: str, sql: str, at: int, streams: Mapping[str, StreamSchema]) -> dict[Span, str]:
+    """Choose what takes the place of a faulty part, which comes first. Empty if nothing can."""
+    if "has an unknown unit" in message and (unit := re.compile(r"\d+\s*\w+").match(sql, at)):
+        return {unit.span(): "1 HOUR"}
+    if left_out := _LEFT_OUT.match(message):
+        clauses = re.compile(left_out[1].replace(" ", r"\s+"), re.IGNORECASE).finditer(sql, 0, at + len(left_out[1]))
+        begin = max((one.start() for one in clauses), default=None)
+        clause = None if begin is None else _CLAUSE.search(sql, max(at, begin + len(left_out[1])))
+        return {} if begin is None or clause is None else {(begin, clause.start()): ""}
+    span = _span(sql, at)
+    if span is None:
+        return {}
+    if not (unknown := _UNKNOWN_STREAM.match(message)):
+        return {span: "NULL"}
+    if not streams:
+        return {}
+    alias = _ALIAS.match(sql, span[1])
+    name = alias[1] if alias else unknown[1]
+    columns = re.finditer(rf"\b{re.escape(name)}\s*\.\s*\w+", sql, re.IGNORECASE)
+    apart = {one.span(): "NULL" for one in columns if not _overlap(one.span(), span)}
+    return {span: f'"{next(iter(streams))}"{"" if alias else f" {sql[slice(*span)]}"}', **apart}
+
+
+def _repaired(sql: str, repairs: Mapping[Span, str]) -> str:
+    text, end = "", 0
+    for (begin, after), by in sorted(repairs.items()):
+        text, end = f"{text}{sql[end:begin]}{by}", after
+    return text + sql[end:]
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def _is_known(message: str, sql: str, span: Span, found: Sequence[LanguageError], repairs: Mapping[Span, str]) -> bool:
+    """Return whether a fault was found before, or follows from a repair."""
+    if ("NULL" in repairs.values() and _FOLLOWS.search(message)) or message.endswith(_NO_WINDOW):
         return True
-    if any(span[0] <= begin and after <= span[1] for begin, after in masked):
+    if any(span[0] <= begin and after <= span[1] for begin, after in repairs):
+        return True
+    is_other_stream = any(by not in ("NULL", "1 HOUR", "") for by in repairs.values())
+    if is_other_stream and not _STREAM_REMAINS.search(message):
         return True
     if not message.startswith("unknown column"):
-        return any(one.message == message for one in found)
+        part = _part_around(sql, span[0])
+        places = [_offset(sql, one.place) for one in found if one.message == message]
+        is_of_part = message.startswith("'") or "unknown unit" in message
+        return any(at is None or not is_of_part or _part_around(sql, at) == part for at in places)
     # A column that a subquery selects is unknown outside, too, once it is NULL.
     name = sql[slice(*span)].rpartition(".")[2]
-    inner = [begin for begin, after in masked if sql[begin:after].rpartition(".")[2] == name]
+    inner = [begin for begin, after in repairs if sql[begin:after].rpartition(".")[2] == name]
     return any(_subqueries(sql, begin) > _subqueries(sql, span[0]) for begin in inner)
+
+
+def _part_around(sql: str, at: int) -> int:
+    """Find where the list item, condition or clause begins that a place is in."""
+    parts = [0]
+    for token in _PART.finditer(sql, 0, at + 1):
+        if token["close"]:
+            parts = parts[:-1] or [0]
+        elif token["open"]:
+            parts.append(token.end())
+        elif not token["text"] and token.end() <= at:
+            parts[-1] = token.end()
+    return parts[-1]
 
 
 def _subqueries(sql: str, at: int) -> int:
@@ -388,16 +502,16 @@ def _offset(text: str, place: str) -> int | None:
     return sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column - 1
 
 
-def _unmasked(at: int, masked: Sequence[tuple[int, int]]) -> int:
-    """Return the place in a text of one in that with NULLs."""
-    for begin, after in sorted(masked):
+def _before_repairs(at: int, repairs: Mapping[Span, str]) -> int:
+    """Return the place in a text of a place in its repaired text."""
+    for (begin, after), by in sorted(repairs.items()):
         if at < begin:
             break
-        at = begin if at < begin + len("NULL") else at + after - begin - len("NULL")
+        at = begin if at < begin + len(by) else at + after - begin - len(by)
     return at
 
 
-def _span(sql: str, at: int) -> tuple[int, int] | None:
+def _span(sql: str, at: int) -> Span | None:
     """Find where the name, number, text or call at a place begins and ends; None where there is none."""
     name = _NAME.match(sql, at)
     if name is None or name[0].upper() in ("SELECT", "FROM", "WITH"):

@@ -49,11 +49,30 @@ def parse_plan(text: object, query: Query) -> Plan:
     >>> parse_plan("(A (B C))", query).notation()
     '(A (B C))'
     """
+    plan, faults = read_plan(text, query)
+    if faults or plan is None:
+        raise faults[0]
+    return plan
+
+
+def read_plan(text: object, query: Query) -> tuple[Plan | None, list[PlanError]]:
+    """Parse the notation of a plan as far as possible.
+
+    Returns: the plan, and all its faults in the order of the text. The plan is None where the parser had to stop.
+
+    >>> from midstream.logical.query import Source
+    >>> query = Query("", tuple(Source(a, a, None) for a in "ABC"), (), (), ())
+    >>> [fault.message for fault in read_plan("((A X) (B A))", query)[1]]
+    ["unknown source 'X'", 'A is named twice']
+    """
     if not isinstance(text, str):
-        raise PlanError(
-            f"{text!r} is not a plan", place="plan", remedy=f"write a string: {default_plan(query).notation()!r}"
-        )
-    return _Notation(text, query).run()
+        remedy = f"write a string: {default_plan(query).notation()!r}"
+        return None, [PlanError(f"{text!r} is not a plan", place="plan", remedy=remedy)]
+    notation = _Notation(text, query)
+    try:
+        return notation.run(), notation.faults
+    except PlanError as error:
+        return None, [*notation.faults, error]
 
 
 def word_before(notation: str) -> str:
@@ -94,6 +113,8 @@ class _Notation:
         self.text, self.query, self.at = text, query, 0
         self.tokens = [(m[1], m.start(1)) for m in _TOKEN.finditer(text)]
         self.seen: dict[str, int] = {}
+        self.faults: list[PlanError] = []
+        self.has_other_names = False
 
     def run(self) -> Plan:
         if not self.tokens:
@@ -110,10 +131,10 @@ class _Notation:
         if self.at < len(self.tokens):
             raise self.error(f"the plan does not end at {self.peek()!r}", self.tokens[self.at][1])
         missing = [a for a in self.query.aliases if a not in self.seen]
-        if missing:
+        if missing and not self.has_other_names:  # A wrong name may stand for a missing one.
             raise self.error(f"the plan misses {', '.join(missing)}", len(self.text), "name every source exactly once")
         top = self.query.on_top
-        if top is not None and top.begins_with is not None:
+        if top is not None and top.begins_with is not None and not self.faults:
             self.check_difference(plan, top.begins_with)
         return plan
 
@@ -143,6 +164,10 @@ class _Notation:
     def error(self, message: str, offset: int, remedy: str = _REMEDY) -> PlanError:
         return PlanError(message, place=f"plan, {place(self.text, offset)}", remedy=remedy)
 
+    def note(self, message: str, offset: int, remedy: str) -> None:
+        """Record a fault behind which the parser can go on."""
+        self.faults.append(self.error(message, offset, remedy))
+
     def source(self) -> tuple[str, int]:
         token, offset = self.take()
         if token in "()[]:|,":
@@ -150,14 +175,18 @@ class _Notation:
         name = token[1:-1].replace('""', '"') if token.startswith('"') else token
         found = find_name(name, self.query.aliases)
         if len(found) != 1:
-            raise self.error(f"unknown source {name!r}", offset, suggest(name, self.query.aliases))
+            self.note(f"unknown source {name!r}", offset, suggest(name, self.query.aliases))
+            self.has_other_names = True
+            return "", offset
         return found[0], offset
 
     def once(self) -> str:
         alias, offset = self.source()
         if alias in self.seen:
-            raise self.error(f"{alias} is named twice", offset, "name every source exactly once")
-        self.seen[alias] = offset
+            self.note(f"{alias} is named twice", offset, "name every source exactly once")
+            self.has_other_names = True
+        if alias:
+            self.seen[alias] = offset
         return alias
 
     def tree(self) -> Plan:
@@ -189,7 +218,7 @@ class _Notation:
         self.take(":")
         name, offset = self.take()
         if name.lower() not in Eddy.policies:
-            raise self.error(f"an eddy cannot route by {name!r}", offset, f"write {_POLICIES}")
+            self.note(f"an eddy cannot route by {name!r}", offset, f"write {_POLICIES}")
         return name.lower()
 
     def form(self, name: str) -> Plan:
@@ -212,13 +241,13 @@ class _Notation:
             order: list[str] = []
             while self.peek() not in ("|", "]", ""):
                 other, offset = self.source()
-                if other == alias or other in order:
-                    raise self.error(f"{other} is probed twice by {alias}", offset, "name every other source once")
+                if other and (other == alias or other in order):
+                    self.note(f"{other} is probed twice by {alias}", offset, "name every other source once")
                 order.append(other)
             missing = [a for a in self.query.aliases if a != alias and a not in order]
-            if missing:
-                offset = self.seen[alias]
-                raise self.error(f"{alias} does not probe {', '.join(missing)}", offset, "name every other source once")
+            if alias and missing and "" not in order:
+                message = f"{alias} does not probe {', '.join(missing)}"
+                self.note(message, self.seen[alias], "name every other source once")
             orders.append((alias, tuple(order)))
             if self.take("|" if self.peek() == "|" else "]")[0] == "]":
                 return MultiJoin(tuple(orders))

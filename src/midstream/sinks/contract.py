@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
@@ -182,8 +183,17 @@ class Sink(ABC):
         try:
             return cls(**options)
         except TypeError as error:
+            known = {name: one for name, one in signature(cls).parameters.items() if one.kind is not one.VAR_POSITIONAL}
+            open_ended = any(one.kind is one.VAR_KEYWORD for one in known.values())
+            unknown = [f"it has no option {name!r}" for name in options if name not in known and not open_ended]
+            needed = (
+                name for name, one in known.items() if one.default is one.empty and one.kind is not one.VAR_KEYWORD
+            )
+            missing = [f"it needs the option {name!r}" for name in needed if name not in options]
             raise SinkError(
-                f"the sink {cls.name!r} cannot be made: {error}", place="sink", remedy="correct its options"
+                f"the sink {cls.name!r} cannot be made: {(*unknown, *missing, error)[0]}",
+                place="sink",
+                remedy=f"correct its options, which are {', '.join(known)}",
             ) from error
 
     def to_json(self) -> dict[str, Any]:

@@ -38,13 +38,23 @@ def parse_ddl(text: str) -> pa.Schema:
     >>> parse_ddl("ts TIMESTAMP, s STRUCT<at: TIMESTAMP>, u TIMESTAMP_LTZ").types
     [TimestampType(timestamp[us]), StructType(struct<at: timestamp[us]>), TimestampType(timestamp[us, tz=UTC])]
     """
-    errors: list[LanguageError] = []
-    for dialect in ("duckdb", _Spark):
-        try:
-            return _schema(text, dialect)
-        except LanguageError as error:
-            errors.append(error)
-    raise errors[0]
+    columns, faults = read_ddl(text)
+    if faults:
+        raise faults[0]
+    return columns
+
+
+def read_ddl(text: str) -> tuple[pa.Schema, list[LanguageError]]:
+    """Read a list of columns in SQL as far as possible.
+
+    Returns: the columns, and all faults. A column whose type has a fault has the type null.
+
+    >>> columns, faults = read_ddl("k BIGNT, ts TIMESTAMP, v DUBLE")
+    >>> columns.names, [fault.place for fault in faults]
+    (['k', 'ts', 'v'], ['line 1, column 1', 'line 1, column 24'])
+    """
+    read = _read(text, "duckdb")
+    return read if not read[1] else min(read, _read(text, _Spark), key=lambda one: (not one[0].names, len(one[1])))
 
 
 def columns_of(schema: pa.Schema | str) -> pa.Schema:
@@ -56,32 +66,35 @@ def columns_of(schema: pa.Schema | str) -> pa.Schema:
     return parse_ddl(schema)
 
 
-def _schema(text: str, dialect: str | type[Spark]) -> pa.Schema:
-    """The schema, if the text is one in the words of a dialect."""
+def _read(text: str, dialect: str | type[Spark]) -> tuple[pa.Schema, list[LanguageError]]:
+    """Read the columns in the words of a dialect; return them with the faults."""
     try:
         tree = sqlglot.parse_one(f"{_HEAD}{text}\n)", read=dialect)
     except SqlglotError as error:
         details = (getattr(error, "errors", None) or [{}])[0]
         spot = _place(details.get("line", 1), details.get("col", 1))
-        raise LanguageError(f"the schema {text!r} cannot be read", place=spot, remedy=_REMEDY) from error
+        return pa.schema([]), [LanguageError(f"the schema {text!r} cannot be read", place=spot, remedy=_REMEDY)]
     columns = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
     if not columns or not all(isinstance(column, exp.ColumnDef) and column.args.get("kind") for column in columns):
-        raise LanguageError(f"the schema {text!r} is not a list of columns", place=_place(1, 0), remedy=_REMEDY)
+        message = f"the schema {text!r} is not a list of columns"
+        return pa.schema([]), [LanguageError(message, place=_place(1, 0), remedy=_REMEDY)]
     fields: list[pa.Field] = []
+    faults: list[LanguageError] = []
     for column in columns:
         line, number = (int(word) for word in place_of(f"{_HEAD}{text}", column)[5:].split(", column "))
         spot = _place(line, number)
         if column.name.lower() in {field.name.lower() for field in fields}:
-            raise LanguageError(
-                f"column {column.name!r} is declared twice", place=spot, remedy="rename one of the columns"
-            )
+            message = f"column {column.name!r} is declared twice"
+            faults.append(LanguageError(message, place=spot, remedy="rename one of the columns"))
+            continue
         try:
             kind = column.args["kind"]
             is_uuid = kind.this == exp.DType.UUID
             fields.append(uuid_field(column.name) if is_uuid else pa.field(column.name, from_sql(kind)))
         except LanguageError as error:
-            raise LanguageError(error.message, place=spot, remedy=error.remedy) from error
-    return pa.schema(fields)
+            faults.append(LanguageError(error.message, place=spot, remedy=error.remedy))
+            fields.append(pa.field(column.name, pa.null()))
+    return pa.schema(fields), faults
 
 
 def _place(line: int, column: int) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from midstream.model.command import OperatorOptions, OperatorPath, Part, Prompt, inputs_of, operator_value
 from midstream.model.errors import InputError
 from midstream.model.words import suggest
-from midstream.sql.ddl import parse_ddl
+from midstream.sql.ddl import read_ddl
 from midstream.sql.parts import QueryText
 from midstream.sql.toml_file import TomlTable
 
@@ -174,8 +174,9 @@ def source_spec(table: TomlTable) -> SourceSpec:
     if value is not None:
         _check_value(table, value, kind, schema)
     if schema is not None:
-        declared = table.within("schema", lambda: parse_ddl(schema))
-        columns = () if declared is None else declared.names
+        declared, faults = read_ddl(schema)
+        table.note("schema", faults)
+        columns = declared.names
         unknown = [name for name in columns if name.startswith("kafka_") and name not in KAFKA_COLUMNS]
         if value is not None and unknown:
             remedy = suggest(unknown[0], KAFKA_COLUMNS)
@@ -196,7 +197,7 @@ def table_spec(table: TomlTable) -> TableSpec:
     options = table.get("options", dict, "a table", {})
     table.close()
     if schema is not None:
-        table.within("schema", lambda: parse_ddl(schema))
+        table.note("schema", read_ddl(schema)[1])
     return TableSpec(kind, table.path_of(path), schema, _texts(options))
 
 

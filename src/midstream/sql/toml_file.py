@@ -5,7 +5,7 @@ from __future__ import annotations
 import os.path
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -159,10 +159,15 @@ class TomlTable:
         try:
             return read()
         except LanguageError as error:
-            place = self.place(key) + (f", {error.place}" if error.place else "")
-            fault = LanguageError(error.message, place=place, remedy=error.remedy)
-            self.text.faults.append(((*self.path, key), fault))
+            self.note(key, [error])
             return None
+
+    def note(self, key: str, faults: Iterable[LanguageError]) -> None:
+        """Record faults within the value of a key, with the place of the key before each place."""
+        for fault in faults:
+            place = self.place(key) + (f", {fault.place}" if fault.place else "")
+            located = LanguageError(fault.message, place=place, remedy=fault.remedy)
+            self.text.faults.append(((*self.path, key), located))
 
     def close(self, whole: bool = True) -> None:
         """Note keys that nobody has asked for, and required ones that are missing if this is the `whole` table.
