@@ -26,6 +26,19 @@ def policy_file(root: Path) -> Path:
     return root / "policy"
 
 
+def conditions_file(root: Path) -> Path:
+    """Where a test names conditions on A, which a chart orders: then A and B are joined, which have one plan."""
+    return root / "conditions"
+
+
+def query_and_plan(root: Path) -> tuple[str, str]:
+    """Return the query that the folder asks for, and its first plan."""
+    if not conditions_file(root).exists():
+        return query("ABC", window=3), BAD
+    where = conditions_file(root).read_text()
+    return query("AB", window=3).replace(" WINDOW", f" AND {where} WINDOW"), "(A B)"
+
+
 def settings(root: Path) -> dict[str, Any]:
     """Return the settings of the policy that the folder names, or else of `adaptive` with two plans to choose from."""
     if not policy_file(root).exists():
@@ -38,7 +51,7 @@ def the_engine(root: Path) -> ms.Engine:
     engine = ms.Engine(checkpoint=root / "checkpoint")
     for name in "ABC":
         engine.create_stream(name, COLUMNS, timestamp="ts")
-    engine.add_query("q", query("ABC", window=3), BAD, ms.sinks.files(root / "answers"))
+    engine.add_query("q", *query_and_plan(root), ms.sinks.files(root / "answers"))
     return engine
 
 

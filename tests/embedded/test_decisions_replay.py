@@ -11,7 +11,7 @@ import pytest
 from midstream.checkpoint.reader import Checkpoint
 from midstream.pipeline.crash_points import POINTS
 from tests.embedded import decide_lanes_engine
-from tests.embedded.decide_engine import answers, main
+from tests.embedded.decide_engine import answers, conditions_file, main, policy_file
 from tests.embedded.test_kills import newest, run_and_kill
 
 LOOP = ("plan_reviewed", "migration_begun", "migration_progressed", "migration_ended")
@@ -40,6 +40,25 @@ def test_it_decides_the_same_wherever_it_is_killed(tmp_path: Path) -> None:
     main(killed)
     assert json.dumps(decisions(killed)) == json.dumps(expected)
     assert answers(killed / "answers") == answers(undisturbed / "answers")
+
+
+@pytest.mark.timeout(300)
+def test_conditions_are_put_in_the_same_order_wherever_it_is_killed(tmp_path: Path) -> None:
+    """At each point of the step that puts them in another order."""
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    for root in (undisturbed, killed):
+        root.mkdir()
+        policy_file(root).write_text("sel_lambda_chart estimates=om")
+        conditions_file(root).write_text("A.k < 9 AND A.k < 2")
+    main(undisturbed)
+    expected = decisions(undisturbed)
+    decided = next(event["step"] for event in expected if event.get("decision") == "switch")
+    for point in POINTS[: POINTS.index("after_manifest") + 1]:
+        run_and_kill(killed, f"{point}:{decided}", "tests.embedded.decide_engine")
+    main(killed)
+    assert json.dumps(decisions(killed)) == json.dumps(expected)
+    assert newest(killed).operators == newest(undisturbed).operators
+    assert answers(killed / "answers") == answers(undisturbed / "answers") != []
 
 
 @pytest.mark.timeout(300)

@@ -1,6 +1,6 @@
 """Queries of one or two streams: every order of their selections, columns and streams counts equal work.
 
-OM's chart of a single stream (OM §4.4.1) orders selections and projection. Here each batch has its own order.
+Without a chart policy each batch has its own order of conditions; `test_selection_chart.py` has the charts.
 """
 
 from __future__ import annotations
@@ -19,10 +19,6 @@ from midstream.expr.expression import Expression
 from midstream.expr.kernels.datum import Mask
 from midstream.logical.query import query_of
 from midstream.model.counters import Counters
-from midstream.model.errors import MidstreamError
-from midstream.optimizer.charts.chart_policy import ChartPolicy
-from midstream.optimizer.policies.lambda_chart import LambdaChart
-from midstream.optimizer.policies.sel_lambda_chart import SelLambdaChart
 
 SELECTIONS = ("A.x < 2", "A.y < 50", "A.name LIKE 'a%'")
 """A fiftieth, a half and a third of the rows pass; the last one takes longest."""
@@ -113,10 +109,3 @@ def test_every_order_of_conditions_leaves_the_rows_that_all_of_them_leave(count:
         found.add(evaluate.all_hold(order, batch).tobytes())
     each = [evaluate.holds(one, lambda c: batch.column(c.name), count) for one in order]
     assert found == {np.logical_and.reduce(each).tobytes()}
-
-
-@pytest.mark.parametrize("policy", [LambdaChart(), SelLambdaChart()])
-@pytest.mark.parametrize("streams", ["A", "AB"])
-def test_a_chart_of_such_a_query_is_refused_with_the_reason(streams: str, policy: ChartPolicy) -> None:
-    with pytest.raises(MidstreamError, match="fewer than three streams, and so has one plan"):
-        engine_of(streams).optimize("q", policy.name, "auto")

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from midstream.optimizer.policies.policy_contract import policies
 from midstream.spark.session import local_session
-from tests.embedded.decide_engine import BAD, settings
-from tests.optimizer.drifting import BAD_FIRST, COLUMNS, query, rows
+from tests.embedded.decide_engine import query_and_plan, settings
+from tests.optimizer.drifting import BAD_FIRST, COLUMNS, rows
 from tests.oracle.spec import StreamSpec
 from tests.spark.drive import SHORT_LIVED, Place, finish, job
 
@@ -28,7 +28,8 @@ def feed(root: Path) -> None:
 def the_job(spark: SparkSession, root: Path) -> ms.Job:
     """The job, the same whenever it is started."""
     streams = [StreamSpec(name, COLUMNS, "ts") for name in "ABC"]
-    made = job(spark, Place(root), streams, {"q": query("ABC", window=3)}, {"q": BAD}, lanes=1)
+    text, plan = query_and_plan(root)
+    made = job(spark, Place(root), streams, {"q": text}, {"q": plan}, lanes=1)
     given = settings(root)
     known = policies()[given.get("policy", "adaptive")].options
     options = {name: given.pop(name) for name in known if name in given}

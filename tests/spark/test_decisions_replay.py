@@ -12,7 +12,7 @@ from midstream.optimizer.cost.units import PLAN_OBJECTIVES
 from midstream.optimizer.policies.policy_contract import policies
 from midstream.pipeline.crash_points import POINTS
 from tests.embedded import decide_lanes_engine
-from tests.embedded.decide_engine import answers, main, policy_file
+from tests.embedded.decide_engine import answers, conditions_file, main, policy_file
 from tests.embedded.test_decisions_replay import LANES, decisions
 from tests.spark import decide_lanes_job
 from tests.spark.decide_job import STEPS, feed, the_job
@@ -73,6 +73,38 @@ def test_every_policy_decides_the_same_wherever_it_is_killed(
     assert decisions(killed) == expected
     assert {event["policy"] for event in expected if event["event"] == "plan_reviewed"} == {policy.split()[0]}
     assert answers(Place(killed).answers("q")) == answers(undisturbed / "answers") != []
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("policy", CHARTS)
+def test_conditions_are_put_in_the_same_order_wherever_it_is_killed(
+    spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path, policy: str
+) -> None:
+    """Conditions are evaluated as many times as embedded: Spark leaves out no row before they count it."""
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    for root in (undisturbed, killed):
+        root.mkdir()
+        policy_file(root).write_text(policy)
+        conditions_file(root).write_text("A.k < 9 AND A.k < 2")
+    main(undisturbed, STEPS)
+    expected = decisions(undisturbed)
+    decided = next(event for event in expected if event.get("decision") == "switch")
+    assert (decided["plan"], decided["chosen"]) == ("A: 1 2", "A: 2 1")
+    feed(killed)
+    for point, later in KILLS:
+        drivers.kill("tests.spark.decide_job", killed, f"{point}:{decided['step'] + later}")
+    finish(the_job(spark, killed))
+    assert decisions(killed) == expected
+    assert evaluated(killed) == evaluated(undisturbed)
+    assert answers(Place(killed).answers("q")) == answers(undisturbed / "answers") != []
+
+
+def evaluated(root: Path) -> dict[str, int]:
+    """How many times each condition was evaluated."""
+    operators = Place(root).manifest().operators
+    found = {key: one.predicates for key, one in operators.items() if key.operator.kind == "condition"}
+    assert len(found) == 2
+    return found
 
 
 @pytest.mark.timeout(600)

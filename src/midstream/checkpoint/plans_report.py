@@ -14,6 +14,7 @@ from midstream.model.html import html_fields, html_table
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import OptimizerSettings, Proposal
 from midstream.model.words import counted
+from midstream.optimizer.charts.selection_chart import orders_text
 from midstream.proposals.plan_group import plan_group, query_time, without_choice
 from midstream.review.carry_out import decide, figures, table
 from midstream.review.review import Reviewing
@@ -74,6 +75,8 @@ def plans_report(manifest: Manifest, query: str, store: ChunkStore) -> PlansRepo
     why_none = without_choice(manifest, one.lead)
     if not why_none and (now is None or manifest.queries[one.lead].since > manifest.step):
         why_none = "nothing is known of its streams yet"
+    if why_none and (order := manifest.queries[one.lead].order):
+        why_none += f"; the conditions of its streams are evaluated in the order {orders_text(order)}"
     if why_none:
         return replace(known_already, why_none=why_none)
     reviewing = Reviewing(manifest, one, now or 0, store)

@@ -211,16 +211,30 @@ def all_hold(conditions: Iterable[Expression], batch: pa.RecordBatch) -> Mask:
     """
     mask, large = np.ones(batch.num_rows, np.bool_), batch.num_rows >= LARGE
     for condition in _in_order(conditions, batch) if large else sorted(conditions, key=asks_user):
-        if asks_user(condition) or (large and _reads_strings(condition)):
+        if asks_user(condition) or (large and reads_strings(condition)):
             _keep_only(condition, batch, mask)
         else:
             mask &= _in_batch(condition, batch)
     return mask
 
 
+def hold_in_order(conditions: Iterable[Expression], batch: pa.RecordBatch) -> tuple[Mask, list[int]]:
+    """Evaluate each condition on the rows that all conditions before it leave.
+
+    Returns: where every condition is true, and for each condition the rows that it was evaluated for.
+    """
+    mask, evaluated = np.ones(batch.num_rows, np.bool_), list[int]()
+    for condition in conditions:
+        left = int(np.count_nonzero(mask))
+        evaluated.append(left)
+        if left:
+            _keep_only(condition, batch, mask)
+    return mask, evaluated
+
+
 def _in_order(conditions: Iterable[Expression], batch: pa.RecordBatch) -> list[Expression]:
     given = list(conditions)
-    asked, strings = ([one for one in given if test(one)] for test in (asks_user, _reads_strings))
+    asked, strings = ([one for one in given if test(one)] for test in (asks_user, reads_strings))
     strings = [one for one in strings if one not in asked]
     if len(strings) > 1:
         sample = batch.slice(0, SAMPLED)
@@ -228,7 +242,8 @@ def _in_order(conditions: Iterable[Expression], batch: pa.RecordBatch) -> list[E
     return [*(one for one in given if one not in asked and one not in strings), *strings, *asked]
 
 
-def _reads_strings(condition: Expression) -> bool:
+def reads_strings(condition: Expression) -> bool:
+    """Return whether a condition reads a column that is neither a number nor a time."""
     return not all(pa.types.is_primitive(column.type) for column in condition.columns())
 
 

@@ -373,7 +373,8 @@ class QueryEntry(EncodedOnce):
     each stream the text of what its rows are spread over lanes by; `nodes` is there where the query is spread over
     nodes, which are the lanes of a group of its own. It `rejects`
     rows or results for which something cannot be evaluated; `rejected` counts them. A `part` of others, such as a
-    subquery that aggregates, is there as long as one of them reads its answers.
+    subquery that aggregates, is there as long as one of them reads its answers. `order` has by alias the numbers of
+    the source's conditions in the order of their evaluation; without it each batch has its own order.
     """
 
     query: BoundQuery
@@ -396,6 +397,7 @@ class QueryEntry(EncodedOnce):
     rejects: bool = False
     rejected: int = 0
     part: bool = False
+    order: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def sql(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from midstream.expr.expression import Expression
@@ -26,7 +26,7 @@ class Binding:
     lane's input that feeds it. `keeps` says that base rows are kept where no join needs them, `sums_up` that an
     aggregate needs them in their own step only. Where the query stands
     for several that share states, `lineages` has for each source how long its rows live and `demands` what each query
-    reads; `columns` is by label then.
+    reads; `columns` is by label then. `orders` has for some sources the order in which conditions are evaluated.
     """
 
     query: Query
@@ -37,6 +37,7 @@ class Binding:
     sums_up: bool = field(default=False, kw_only=True)
     lineages: Mapping[str, Lineage] = field(default_factory=dict)
     demands: tuple[Demands, ...] = ()
+    orders: Mapping[str, tuple[int, ...]] = field(default_factory=dict, kw_only=True)
 
     def signature(self, labels: Iterable[str]) -> Signature:
         """The signature of the state over these sources."""
@@ -108,4 +109,7 @@ def compile_source(binding: Binding, label: str) -> SourceOperator:
     """The operator of one source."""
     rows = binding.rows()
     conditions = tuple(e for alias, e in binding.query.selections if alias in (label, ""))
-    return SourceOperator(rows[label].signature, rows, rows[label], conditions)
+    made = SourceOperator(rows[label].signature, rows, rows[label], conditions)
+    order = binding.orders.get(label, ())
+    # An order of other conditions is left over from before the query changed, and goes at the next review.
+    return replace(made, order=order) if order and len(order) == len(made.tested) else made

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.expr.evaluate import all_hold
+from midstream.expr.evaluate import all_hold, hold_in_order
 from midstream.expr.expression import Expression, conjunction
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
@@ -29,10 +29,15 @@ from midstream.state.specs import RowsSpec, StateSpec
 
 @dataclass(frozen=True)
 class SourceOperator(Operator):
-    """Selects the step's rows of a stream, numbers them and keeps them as base rows."""
+    """Selects the step's rows of a stream, numbers them and keeps them as base rows.
+
+    With an `order` of the conditions, by their numbers, each is evaluated on the rows that those before it leave, and
+    counts these rows under an id of its own.
+    """
 
     spec: RowsSpec
     selection: tuple[Expression, ...]
+    order: tuple[int, ...] = ()
 
     rests: ClassVar[bool] = True
 
@@ -59,10 +64,30 @@ class SourceOperator(Operator):
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
         return ()
 
+    @override
+    @cached_property
+    def counted(self) -> tuple[OperatorId, ...]:
+        return (self.id, *(self.conditions if self.order else ()))
+
+    @cached_property
+    def conditions(self) -> tuple[OperatorId, ...]:
+        """The ids under which conditions count the rows that they are evaluated for, if they have an order."""
+        return tuple(OperatorId("condition", f"{self.spec.id} {one.text()}") for one in self.tested)
+
+    @cached_property
+    def tested(self) -> tuple[Expression, ...]:
+        """The conditions that each row is tested by; none where rows are kept for several filters."""
+        lineage = self.spec.lineage
+        if lineage is None:
+            return self.selection
+        return lineage.conditions_of(lineage.filters[0]) if len(lineage.filters) == 1 else ()
+
     @property
     def filters(self) -> int:
-        """How many filters each row is tested by."""
+        """How many filters each row is tested by; none where conditions count by themselves."""
         lineage = self.spec.lineage
+        if self.order:
+            return 0
         return int(bool(self.selection)) if lineage is None else sum(bool(f.conjuncts) for f in lineage.filters)
 
     @override
@@ -71,24 +96,32 @@ class SourceOperator(Operator):
         if not arrived.num_rows:
             lane.count(self.id, Counters())
             return lane.base(self.spec).append_nothing(self._kept_of_nothing(arrived))
-        delta = lane.base(self.spec).append(self._kept(arrived, lane.clock.step))
+        delta = lane.base(self.spec).append(self._kept(arrived, lane.clock.step, lane))
         tested = arrived.num_rows * self.filters
         lane.count(self.id, Counters(rows_in=arrived.num_rows, predicates=tested, rows_out=len(delta)))
         return delta
 
-    def _kept(self, arrived: pa.RecordBatch, step: int) -> pa.RecordBatch:
+    def _kept(self, arrived: pa.RecordBatch, step: int, lane: Lane | None = None) -> pa.RecordBatch:
         """What is kept of rows that arrived."""
         names, lineage = tuple(arrived.schema.names), self.spec.lineage
         if (columns := self._known_columns.get(names)) is None:
             columns = self._known_columns[names] = KeptColumns.of(names, self.spec)
         kept = arrived if columns.places is None else arrived.select(columns.places)
+        mask = self._selected(arrived, lane) if lane is not None and self.order else None
         if lineage is None:
-            mask = all_hold(self.selection, arrived) if self.selection and arrived.num_rows else None
+            if mask is None and self.selection and arrived.num_rows:
+                mask = all_hold(self.selection, arrived)
         else:
-            marks, mask = _marks(arrived, lineage)
+            marks, mask = _marks(arrived, lineage, mask)
             kept = kept.add_column(columns.marks_at, _MARKS, marks)
             kept = kept.add_column(columns.step_at, _STEP, _repeated(step, arrived.num_rows))
         return kept if mask is None or mask.all() else kept.filter(pa.array(mask))
+
+    def _selected(self, arrived: pa.RecordBatch, lane: Lane) -> npt.NDArray[np.bool_]:
+        mask, evaluated = hold_in_order([self.tested[number] for number in self.order], arrived)
+        for number, rows in zip(self.order, evaluated, strict=True):
+            lane.count(self.conditions[number], Counters(predicates=rows))
+        return mask
 
     @cached_property
     def _known_columns(self) -> dict[tuple[str, ...], KeptColumns]:
@@ -155,9 +188,11 @@ class KeptColumns:
 _MARKS, _STEP = pa.field(LINEAGE, pa.int64()), pa.field(ARRIVED, pa.int64())
 
 
-def _marks(arrived: pa.RecordBatch, lineage: Lineage) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+def _marks(
+    arrived: pa.RecordBatch, lineage: Lineage, passing: npt.NDArray[np.bool_] | None
+) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
     """The lineage of each row, and which rows pass some query's filter, None for all: each filter is evaluated once a
-    row (Wang §7.4.1).
+    row (Wang §7.4.1). Where it is known which rows are `passing`, there is one filter.
     """
     always = 0
     for one in lineage.filters:
@@ -167,7 +202,8 @@ def _marks(arrived: pa.RecordBatch, lineage: Lineage) -> tuple[pa.Array, npt.NDA
         return _repeated(always, arrived.num_rows), None
     words = np.full(arrived.num_rows, always, np.int64)
     for one in tested:
-        words |= np.where(all_hold(lineage.conditions_of(one), arrived), one.mask, 0)
+        held = all_hold(lineage.conditions_of(one), arrived) if passing is None else passing
+        words |= np.where(held, one.mask, 0)
     return column_of(words), words != 0
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from midstream.expr.functions import asks_user
 from midstream.logical.query import Query, query_of
 from midstream.migration.strategy_contract import discovered
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import MODES, Optimization, OptimizerSettings
+from midstream.optimizer.charts.chart_policy import ChartPolicy
+from midstream.optimizer.policies.policy_contract import policies
 from midstream.plan.decompose import same_shape
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
@@ -172,6 +175,32 @@ def groups_with_choice(manifest: Manifest) -> Sequence[tuple[str, ...]]:
     if known is not None:
         known.choosing.append(found)
     return found
+
+
+def has_conditions_to_order(manifest: Manifest, query: str) -> bool:
+    """Return whether a chart can order the conditions of a query: over one or two streams, with rows of its own."""
+    entry = manifest.queries[query]
+    bound = query_of(entry)
+    if len(bound.sources) > 2 or entry.nodes is not None or (entry.shares and len(members(manifest, entry.chain)) > 1):
+        return False
+    own = [alias for alias, one in bound.selections if not asks_user(one)]
+    return any(own.count(source.alias) + own.count("") > 1 for source in bound.sources)
+
+
+def queries_with_conditions(manifest: Manifest) -> Sequence[str]:
+    """List the queries whose conditions a chart can order, or has ordered; found once for a program."""
+    known = known_arrangement(manifest)
+    if known is not None and known.ordering:
+        return known.ordering[0]
+    found = [name for name, one in manifest.queries.items() if one.order or has_conditions_to_order(manifest, name)]
+    if known is not None:
+        known.ordering.append(found)
+    return found
+
+
+def is_chart_policy(name: str) -> bool:
+    """Return whether a policy decides by charts."""
+    return isinstance(policies().get(name), ChartPolicy)
 
 
 def query_time(manifest: Manifest, query: str) -> int | None:

@@ -20,7 +20,7 @@ from midstream.optimizer.policies.policy_contract import Policy, policy
 from midstream.plan.decompose import same_shape
 from midstream.plan.notation import default_plan, parse_plan
 from midstream.plan.tree import Plan
-from midstream.proposals.plan_group import without_choice
+from midstream.proposals.plan_group import has_conditions_to_order, is_chart_policy, without_choice
 from midstream.sharing.shape import canonical_plan, own_plan
 from midstream.sql.job_file import JobFile
 
@@ -121,6 +121,14 @@ def check_allowed(manifest: Manifest, query: str, settings: OptimizerSettings) -
         return
     place = f"query {query}"
     reason = without_choice(manifest, query)
+    if reason and has_conditions_to_order(manifest, query) and is_chart_policy(settings.policy):
+        if settings.mode != "auto":
+            raise _wrong(
+                f"in mode {settings.mode} policy {settings.policy} cannot order the conditions of query {query!r}",
+                place,
+                "set the mode of the query to auto: an order of conditions changes without a migration",
+            )
+        return
     if reason:
         raise _wrong(
             f"there is nothing to choose for query {query!r}: {reason}", place, "set the mode of the query to off"
@@ -172,8 +180,10 @@ def _order(alias: str, aliases: Sequence[str]) -> str:
 def reworded(manifest: Manifest, query: str, before: Query) -> Manifest:
     """Rewrite what is kept for the optimizer of a query whose text was `before`: its plans have the new aliases.
 
-    What the policy remembers is of the old window and filters, and is forgotten.
+    What the policy remembers is of the old window and filters, and is forgotten, as is the order of conditions.
     """
+    if manifest.queries[query].order:
+        manifest = manifest.with_query(query, replace(manifest.queries[query], order={}))
     kept, now = manifest.optimizations.get(query), query_of(manifest.queries[query])
     if kept is None:
         return manifest

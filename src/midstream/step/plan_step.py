@@ -19,6 +19,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread
 from midstream.review.carry_out import forget_paces, review
 from midstream.review.lane_review import review_lanes
+from midstream.review.selection_review import review_selections
 from midstream.ring.lengthening import evened, lengthened
 from midstream.ring.ring_members import spread_queries
 from midstream.runtime.lane_key import is_single
@@ -144,6 +145,7 @@ def plan_step(
         draft.manifest = forget_paces(draft.manifest)
     if chunks is not None:
         draft = review(draft, chunks)
+        review_selections(draft)
         review_lanes(draft, manifest.lanes)
     current = timed(with_shares(draft.manifest, timing), manifest.shares, timing)
     if draft.reworded:

@@ -24,7 +24,8 @@ class Arrangement:
     each chain the pushed streams that it reads. `programs` has the programs of groups that were compiled, and `counted`
     the streams whose arrivals count, once that is known; `choosing` has the queries that move together, of those that
     have more than one plan, `joined` how many streams these join in all, and `inner_joins` by query the counters of
-    each inner join of its plan. `silent` has what is admitted of each stream that brings no row.
+    each inner join of its plan; `ordering` has the queries whose conditions a chart can order. `silent` has what is
+    admitted of each stream that brings no row.
     """
 
     groups: tuple[str, ...]
@@ -36,6 +37,7 @@ class Arrangement:
     programs: dict[str, Program] = field(default_factory=dict)
     counted: list[tuple[str, ...]] = field(default_factory=list)
     choosing: list[Sequence[tuple[str, ...]]] = field(default_factory=list)
+    ordering: list[Sequence[str]] = field(default_factory=list)
     joined: list[int] = field(default_factory=list)
     inner_joins: dict[str, tuple[tuple[CounterKey, ...], ...]] = field(default_factory=dict)
     silent: dict[str, Admitted] = field(default_factory=dict)

@@ -61,9 +61,9 @@ class ChainUnit(Unit):
 
     @override
     def selections(self) -> Iterator[Selection]:
-        for lineage in self.answers.lineages.values():
+        for label, lineage in self.answers.lineages.items():
             for one in lineage.filters:
-                yield Selection(lineage.stream, lineage.conditions_of(one))
+                yield Selection(lineage.stream, lineage.conditions_of(one), label in self.binding.orders)
 
     @override
     def parse(self, notation: str) -> Plan:
@@ -161,7 +161,13 @@ def _chain_unit(
     kept = {label: columns[source] for label, source in chain.sources.items()}
     demands = {member: _demands(manifest, member) for member in shapes}
     inputs = {stream: stream for stream in query.children}
-    binding = Binding(query, SCOPE, kept, inputs, False, lineages, tuple(demands.values()))
+    orders = {
+        label: order
+        for member, shape in shapes.items()
+        for alias, order in manifest.queries[member].order.items()
+        if len(shapes) == 1 and len(lineages[label := shape.names[alias]].filters) == 1
+    }
+    binding = Binding(query, SCOPE, kept, inputs, False, lineages, tuple(demands.values()), orders=orders)
     rows = binding.rows()
     members = tuple(_member(manifest, member, shape, demands[member], rows) for member, shape in shapes.items())
     chosen = scheme(manifest.sharing)

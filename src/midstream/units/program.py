@@ -133,7 +133,8 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[str, ...]) -> tuple[U
         operator = _text(entry.operator)
         sums_up = not operator and has_partial_sums(query)
         inputs = _inputs(name, query)
-        binding = Binding(query, scopes[name], columns, inputs, keeps=bool(operator), sums_up=sums_up)
+        orders = {names[alias]: order for alias, order in entry.order.items()}
+        binding = Binding(query, scopes[name], columns, inputs, keeps=bool(operator), sums_up=sums_up, orders=orders)
         shown = {label: alias for alias, label in names.items()}
         result = replace(
             _operated(f"{name}.{entry.since}", binding, operator)
@@ -153,7 +154,7 @@ def _asked(entry: QueryEntry) -> str:
         own = (entry.query.digest(), entry.plan, entry.since, _text(entry.operator))
         alone = "" if entry.nodes is None else entry.nodes.alone
         past = (entry.entered, entry.sees, entry.from_step, entry.exact_from)
-        known = repr((*own, entry.chain, *past, entry.private, alone))
+        known = repr((*own, entry.chain, *past, entry.private, alone, sorted(entry.order.items())))
         entry.__dict__[_ASKED] = known
     return known
 

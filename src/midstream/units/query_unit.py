@@ -60,7 +60,8 @@ class QueryUnit(Unit):
     def selections(self) -> Iterator[Selection]:
         for source in self.user.sources:
             own = tuple(e for alias, e in self.user.selections if alias == source.alias)
-            yield Selection(source.stream, own, self.ordered)
+            # An order of conditions counts every row that they are evaluated for.
+            yield Selection(source.stream, own, self.ordered or self.labels[source.alias] in self.binding.orders)
 
     @override
     def parse(self, notation: str) -> Plan:

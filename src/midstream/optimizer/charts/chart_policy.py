@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from typing_extensions import override
 
 from midstream.model.codec import decode, encode
 from midstream.optimizer.charts.chart import PARTITIONS, Axis, Chart, ChartCourse, Numbers, Points, make_chart
-from midstream.optimizer.charts.rates import CostAtRates, OmAtRates, left_deep_order_of
+from midstream.optimizer.charts.rates import OmAtRates, left_deep_order_of
 from midstream.optimizer.cost.om import OmWeights
 from midstream.optimizer.cost.units import comparable
 from midstream.optimizer.decayed_mean import DECAY, ROUNDS, DecayedMean
@@ -27,9 +27,6 @@ AROUND = 4.0
 LEFT_DEEP_UP_TO = 4
 """Of so many sources all left-deep plans are candidates, as in the paper; of more those that are weighed anyway."""
 
-
-Costs = CostAtRates | OmAtRates
-AtRates = Callable[[Sequence[str]], CostAtRates]
 
 OM = "om"
 """Estimates or costs as the paper has them."""
@@ -121,11 +118,9 @@ class ChartPolicy(Policy):
 
     @override
     def decide(self, review: Review) -> Decision:
-        observed = self.points(review)
-        if review.at_rates is None or not review.alternatives or not all(all(point) for point in observed):
+        observed, weighing = self.points(review), self.weighing(review)
+        if weighing is None or not review.alternatives or not all(all(point) for point in observed):
             return Decision(None, "nothing is known of the streams, or there is no other plan", review.memory)
-        weights = OmWeights(self.option(review, "w_r"), self.option(review, "w_m"))
-        weighing = _Weighing(review, review.at_rates, weights if self.word(review, "cost") == OM else None)
         if not weighing.plans:
             return Decision(None, "no plan that is allowed is left-deep, and OM weighs no other", review.memory)
         memory = self._watched(review, decode(ChartMemory, review.memory), observed)
@@ -146,6 +141,18 @@ class ChartPolicy(Policy):
             return Decision(None, f"it runs by the plan of its region; {counted}", kept)
         return Decision(chosen, f"the plan of the region that the streams are in; {counted}", kept)
 
+    def weighing(self, review: Review) -> Weighing | None:
+        """Return what the plans that may be chosen cost; None where that is not known."""
+        if review.at_rates is None:
+            return None
+        plans = sorted({review.running.plan, *(one.plan for one in review.alternatives)})
+        if self.word(review, "cost") != OM:
+            return Weighing(review, plans, review.at_rates(plans), own=True)
+        found = zip(plans, map(left_deep_order_of, review.at_rates(plans).plans), strict=True)
+        orders = {plan: order for plan, order in found if order is not None}
+        weights = OmWeights(self.option(review, "w_r"), self.option(review, "w_m"))
+        return Weighing(review, list(orders), OmAtRates.of([*orders.values()], Estimate(review.statistics), weights))
+
     def _watched(self, review: Review, memory: ChartMemory, observed: Sequence[Sequence[float]]) -> ChartMemory:
         if self.word(review, "estimates") != OM:
             return replace(memory, watched=())
@@ -163,7 +170,7 @@ class ChartPolicy(Policy):
 
     def _chosen(
         self, review: Review, memory: ChartMemory, points: Sequence[Sequence[float]],
-        observed: Sequence[Sequence[float]], weighing: _Weighing,
+        observed: Sequence[Sequence[float]], weighing: Weighing,
     ) -> str | None:  # fmt: skip
         # None where a chart has a plan for the region that may not be run now.
         ruling = _ruling(memory, points)
@@ -179,7 +186,7 @@ class ChartPolicy(Policy):
 
     def _made(
         self, review: Review, points: Sequence[Sequence[float]], observed: Sequence[Sequence[float]],
-        weighing: _Weighing,
+        weighing: Weighing,
     ) -> ChartMemory:  # fmt: skip
         k = max(int(self.option(review, "partitions")), 1)
         widest = [[max(pair) for pair in zip(*both, strict=True)] for both in zip(points, observed, strict=True)]
@@ -190,48 +197,36 @@ class ChartPolicy(Policy):
         return ChartMemory(charts, tuple(ChartCourse() for _ in charts))
 
 
+class Costs(Protocol):
+    """What plans cost at other rates and selectivities."""
+
+    def values(self, rates: Mapping[str, Numbers], selectivities: Mapping[str, Numbers]) -> Numbers:
+        """Compute what each plan costs, a row for each point, by factors of what is observed."""
+        ...
+
+
 @dataclass(frozen=True)
-class _Weighing:
-    """What plans cost, by the engine's costs or, with weights, by OM's functions."""
+class Weighing:
+    """What the plans that may be chosen cost anywhere; `own` where that is what the review shows for the present."""
 
     review: Review
-    at_rates: AtRates
-    om: OmWeights | None
-
-    @cached_property
-    def plans(self) -> list[str]:
-        """The plans that may be chosen."""
-        return self._all if self.om is None else list(self._left_deep)
-
-    @cached_property
-    def function(self) -> Costs:
-        """What they cost anywhere."""
-        if self.om is None:
-            return self.at_rates(self._all)
-        return OmAtRates.of(list(self._left_deep.values()), Estimate(self.review.statistics), self.om)
+    plans: Sequence[str]
+    function: Costs
+    own: bool = False
 
     @cached_property
     def best(self) -> str:
         """The best plan for what is observed."""
-        if self.om is None:
+        if self.own:
             return min((self.review.running, *self.review.alternatives), key=lambda one: (one.cost, one.plan)).plan
         return self.plans[int(comparable(self.function.values({}, {})[0]).argmin())]
 
     def at(self, axes: Sequence[Axis], point: Sequence[float], now: Sequence[float]) -> dict[str, float]:
         """Compute what each plan costs at a point of a chart, where the streams are at another one now."""
-        if self.om is None and tuple(point) == tuple(now):
+        if self.own and tuple(point) == tuple(now):
             return {one.plan: one.cost for one in (self.review.running, *self.review.alternatives)}
         costs = comparable(_CostAtPoints(self.function, axes, now)(np.array([point])))[0]
         return dict(zip(self.plans, costs.tolist(), strict=True))
-
-    @cached_property
-    def _all(self) -> list[str]:
-        return sorted({self.review.running.plan, *(one.plan for one in self.review.alternatives)})
-
-    @cached_property
-    def _left_deep(self) -> dict[str, tuple[str, ...]]:
-        orders = zip(self._all, map(left_deep_order_of, self.at_rates(self._all).plans), strict=True)
-        return {plan: order for plan, order in orders if order is not None}
 
 
 class _CostAtPoints:
