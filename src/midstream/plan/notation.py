@@ -11,11 +11,13 @@ from importlib.util import find_spec
 
 from midstream.logical.query import Query
 from midstream.model.errors import PlanError
+from midstream.model.frozen import kept_with, make_room
 from midstream.model.words import suggest
 from midstream.plan.tree import Eddy, Form, Join, Leaf, MultiJoin, Plan
 from midstream.sql.place import place
 from midstream.sql.scope import find_name
 
+PARSED = 64  # so many plans are remembered with a query
 _TOKEN = re.compile(r"\s*([()\[\]:|,]|\"(?:[^\"]|\"\")+\"|[^\s()\[\]:|,\"]+)")
 _CALL = re.compile(r"\s*([^\s()\[\]:|,\"]+)\s*[(:]")
 _REMEDY = (
@@ -49,10 +51,14 @@ def parse_plan(text: object, query: Query) -> Plan:
     >>> parse_plan("(A (B C))", query).notation()
     '(A (B C))'
     """
-    plan, faults = read_plan(text, query)
-    if faults or plan is None:
-        raise faults[0]
-    return plan
+    parsed = kept_with(query, "_parsed", lambda _: dict[object, Plan]())  # A review asks for some plans many times.
+    if not isinstance(text, str) or text not in parsed:
+        plan, faults = read_plan(text, query)
+        if faults or plan is None:
+            raise faults[0]
+        make_room(parsed, PARSED)
+        parsed[text] = plan
+    return parsed[text]
 
 
 def read_plan(text: object, query: Query) -> tuple[Plan | None, list[PlanError]]:

@@ -38,9 +38,11 @@ class Plan:
 
     def walk(self) -> Iterator[Plan]:
         """Walk this plan and everything below it, children first."""
-        for child in self.children():
-            yield from child.walk()
-        yield self
+        found, waiting = list[Plan](), [self]
+        while waiting:
+            found.append(waiting.pop())
+            waiting += found[-1].children()
+        return reversed(found)
 
     def notation(self) -> str:
         """Format the plan in plan notation; `plan.notation.parse_plan` reads it back."""
@@ -105,9 +107,13 @@ class Join(Plan):
     def aliases(self) -> tuple[str, ...]:
         return self._aliases
 
+    @cached_property
+    def _notation(self) -> str:
+        return f"({self.left.notation()} {self.right.notation()})"
+
     @override
     def notation(self) -> str:
-        return f"({self.left.notation()} {self.right.notation()})"
+        return self._notation
 
 
 @dataclass(frozen=True)

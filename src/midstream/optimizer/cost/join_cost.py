@@ -9,7 +9,7 @@ from typing import NamedTuple
 from midstream.optimizer.cost.sizes import Sizes
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.statistics import Sources
-from midstream.plan.tree import Common, Form, Join, Leaf, MultiJoin, Plan
+from midstream.plan.tree import Common, Join, Leaf, MultiJoin, Plan
 
 
 class WorkShare(NamedTuple):
@@ -50,26 +50,31 @@ class JoinMade(NamedTuple):
     inner: bool = False
 
 
-def joins_made(plan: Plan, kept: frozenset[Sources], whole: Sources, routed: bool) -> Iterator[JoinMade]:
-    """Enumerate the joins of a plan, children first, except those whose states other queries keep."""
-    match plan:
-        case _ if kept and frozenset(plan.aliases()) in kept:
-            return
-        case Join(left, right):
-            yield from joins_made(left, kept, whole, routed)
-            yield from joins_made(right, kept, whole, routed)
-            sides = frozenset(left.aliases()), frozenset(right.aliases())
-            yield JoinMade(*sides, inner=sides[0] | sides[1] != whole)
-        case Form(_, tree):
-            yield from joins_made(tree, kept, whole, routed)
-        case Leaf() | Common() | MultiJoin():
-            bases = (frozenset({alias}) for alias in plan.aliases())
-            yield from (JoinMade(base) for base in bases if base not in kept)
-            for start, order in plan.orders if isinstance(plan, MultiJoin) else ():
-                here = frozenset({start})
-                for alias in order:
-                    yield JoinMade(here, frozenset({alias}), start, routed)
-                    here |= {alias}
+def joins_made(plan: Plan, kept: frozenset[Sources], routed: bool) -> list[JoinMade]:
+    """List the joins of a plan, children first, except those whose states other queries keep."""
+    whole, found, waiting = len(plan.aliases()), list[JoinMade](), [plan]
+    while waiting:
+        here = waiting.pop()
+        if kept and frozenset(here.aliases()) in kept:
+            continue
+        match here:
+            case Join(left, right):
+                sides = frozenset(left.aliases()), frozenset(right.aliases())
+                found.append(JoinMade(*sides, inner=len(sides[0]) + len(sides[1]) < whole))
+            case Leaf() | Common() | MultiJoin():
+                found += reversed([*_bases_and_hops(here, kept, routed)])
+        waiting += here.children()
+    return found[::-1]
+
+
+def _bases_and_hops(plan: Plan, kept: frozenset[Sources], routed: bool) -> Iterator[JoinMade]:
+    bases = (frozenset({alias}) for alias in plan.aliases())
+    yield from (JoinMade(base) for base in bases if base not in kept)
+    for start, order in plan.orders if isinstance(plan, MultiJoin) else ():
+        here = frozenset({start})
+        for alias in order:
+            yield JoinMade(here, frozenset({alias}), start, routed)
+            here |= {alias}
 
 
 @dataclass(frozen=True)

@@ -90,8 +90,7 @@ class PlansWeighed:
 
     def made(self, plan: Plan) -> list[JoinMade]:
         """List what a plan joins, children first."""
-        whole, routed = frozenset(plan.aliases()), isinstance(plan, Eddy)
-        return list(joins_made(_learnt(plan, self.sizes), self.kept, whole, routed))
+        return joins_made(_learnt(plan, self.sizes), self.kept, routed=isinstance(plan, Eddy))
 
     def _added(self, made: Sequence[JoinMade], bound: Bound) -> tuple[float, float, float]:
         known, costs = self._known.setdefault(bound, {}), JoinCosts(self.model.units, self.sizes.by(bound))

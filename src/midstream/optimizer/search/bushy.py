@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
@@ -29,14 +30,8 @@ def cheapest_trees(subsets: Subsets, cost: CostModel, count: int, kept: frozense
     return [plan for _, plan in islice(_Forest(subsets, cost, kept).trees(subsets.full), count)]
 
 
-@dataclass(order=True)
-class _Candidate:
-    """A split of a set, with the so-many-th tree of either side."""
-
-    value: float
-    left: int
-    place_left: int
-    place_right: int
+_Candidate = tuple[float, int, int, int]
+"""A split of a set: its value, its left side, and the so-many-th tree of either side."""
 
 
 @dataclass
@@ -104,13 +99,12 @@ class _Forest:
         found, waiting = self._found[mask], self._open[mask]
         # A tree that another query runs already is taken as it is: others would not be free.
         while len(found) <= place and waiting and not (self._free[mask] and found):
-            candidate = heapq.heappop(waiting)
-            one = self._tree(candidate.left, candidate.place_left)
-            other = self._tree(mask ^ candidate.left, candidate.place_right)
+            value, left, place_left, place_right = heapq.heappop(waiting)
+            one, other = self._tree(left, place_left), self._tree(mask ^ left, place_right)
             assert one is not None and other is not None
-            found.append((0.0 if self._free[mask] else candidate.value, Join(one[1], other[1])))
-            self._offer(mask, candidate.left, candidate.place_left + 1, candidate.place_right)
-            self._offer(mask, candidate.left, candidate.place_left, candidate.place_right + 1)
+            found.append((0.0 if self._free[mask] else value, Join(one[1], other[1])))
+            self._offer(mask, left, place_left + 1, place_right)
+            self._offer(mask, left, place_left, place_right + 1)
         return found[place] if place < len(found) else None
 
     def _begin(self, mask: int) -> None:
@@ -119,10 +113,12 @@ class _Forest:
         left, right = lefts[0][possible], rights[0][possible]
         joins = self._joining(left, right)
         values = self._best[left] + self._best[right] + joins
-        candidates = [_Candidate(float(values[i]), int(left[i]), 0, 0) for i in np.flatnonzero(np.isfinite(values))]
+        candidates = [
+            (value, at, 0, 0) for value, at in zip(values.tolist(), left.tolist(), strict=True) if isfinite(value)
+        ]
         heapq.heapify(candidates)
         self._found[mask], self._open[mask] = [], candidates
-        self._met[mask] = {(candidate.left, 0, 0) for candidate in candidates}
+        self._met[mask] = {candidate[1:] for candidate in candidates}
         self._join_of[mask] = dict(zip(left.tolist(), joins.tolist(), strict=True))
 
     def _offer(self, mask: int, left: int, place_left: int, place_right: int) -> None:
@@ -132,4 +128,4 @@ class _Forest:
         one, other = self._tree(left, place_left), self._tree(mask ^ left, place_right)
         if one is not None and other is not None:
             value = one[0] + other[0] + self._join_of[mask][left]
-            heapq.heappush(self._open[mask], _Candidate(value, left, place_left, place_right))
+            heapq.heappush(self._open[mask], (value, left, place_left, place_right))
