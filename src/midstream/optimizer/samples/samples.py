@@ -81,7 +81,7 @@ class Samples:
         return replace(found, value=likely, low=min(found.low, likely), high=max(found.high, likely))
 
     def _counted(self, sources: Sources, conditions: Places) -> Bounded:
-        if self._meetings is not None and not conditions and sources <= self._meetings.living.keys():
+        if self._meetings is not None and not conditions and sources.issubset(self._meetings.members):
             return self._meetings.size(sources)
         simple = not self.windows and all(len(self.query.predicates[at].aliases()) == 2 for at in conditions)
         if simple and not any(one.doubles(sources) for one in self._classes):

@@ -15,7 +15,7 @@ import numpy as np
 
 from midstream.model.window import Clock
 from midstream.optimizer.bounded import Bounded
-from midstream.optimizer.samples.drawn import Mask
+from midstream.optimizer.samples.drawn import Words
 from midstream.optimizer.samples.links import Link
 from midstream.optimizer.samples.strata import Numbers, SampledKeys, SampledSource, Strata, sum_of_squares, sums
 
@@ -100,12 +100,15 @@ class Network:
 class Meetings:
     """Joins by one key class, of sources whose rows are all drawn: counted at moments, each of one key.
 
-    `living` has by source the rows that live then. Without windows each key is one moment. With them `begun` has the
-    moments at which a source's rows begin: a combination is counted where the last of its rows does.
+    Without windows each key is one moment. With them the events of a class are in order of key and time: `rows` has the
+    place among `members` of the source whose row begins (`steps` 1) or has ended (-1). A moment is where a row begins,
+    and a combination is counted where the last of its rows does.
     """
 
-    living: Mapping[str, Numbers]
-    begun: Mapping[str, Mask] | None = None
+    members: Sequence[str]
+    living: dict[str, Numbers]
+    rows: Words
+    steps: Numbers
 
     @staticmethod
     def of(strata: Strata, keys: SampledKeys, clock: Clock | None = None) -> Meetings:
@@ -114,7 +117,7 @@ class Meetings:
         sources = [strata.sources[alias] for alias in members]
         if clock is None:
             counts = [sums(one.places[keys.name], one.weights, null + 1)[:null] for one in sources]
-            return Meetings(dict(zip(members, counts, strict=True)))
+            return Meetings(members, dict(zip(members, counts, strict=True)), np.zeros(0, np.int64), np.zeros(0))
         places = np.concatenate([source.places[keys.name] for source in sources])
         begins, ends = (
             np.concatenate([lives[clock] for lives in found])
@@ -124,21 +127,32 @@ class Meetings:
         # Begins come before ends of the same time: a row still meets those that begin as it ends.
         events = np.tile(places[some], 2), np.concatenate([begins[some], ends[some]]), np.repeat([0, 1], len(some))
         order = np.lexsort(events[::-1])
-        rows = np.tile(np.repeat(np.arange(len(sources)), [len(s.weights) for s in sources])[some], 2)[order]
-        steps, begin = np.where(order < len(some), 1.0, -1.0), np.flatnonzero(order < len(some))
-        living, begun = dict[str, Numbers](), dict[str, Mask]()
-        for at, alias in enumerate(members):
-            begun[alias] = rows[begin] == at
-            # Where a row of the source itself begins it stands for that one.
-            living[alias] = np.where(begun[alias], 1.0, np.cumsum(np.where(rows == at, steps, 0.0))[begin])
-        return Meetings(living, begun)
+        rows = np.repeat(np.arange(len(sources)), [len(source.weights) for source in sources])
+        return Meetings(members, {}, np.tile(rows[some], 2)[order], np.where(order < len(some), 1.0, -1.0))
 
     def size(self, sources: frozenset[str]) -> Bounded:
         """Count the combinations."""
         first, *others = sorted(sources)
-        met = self.living[first].copy()
+        at, met = np.arange(len(self._living(first))), self._living(first)
         for alias in others:
-            met *= self.living[alias]
-        if self.begun is not None:
-            met = met[np.logical_or.reduce([self.begun[alias] for alias in sources])]
+            met = met * self._living(alias)[at]
+            some = np.flatnonzero(met)
+            at, met = at[some], met[some]
+        if len(self._begun):
+            met = met[np.array([alias in sources for alias in self.members])[self._begun[at]]]
         return Bounded.sampled(float(met.sum()), 0.0)
+
+    @cached_property
+    def _begins(self) -> Words:
+        return np.flatnonzero(self.steps > 0)
+
+    @cached_property
+    def _begun(self) -> Words:
+        return self.rows[self._begins]
+
+    def _living(self, alias: str) -> Numbers:
+        # The rows of a source by moment. Where a row of the source itself begins it stands for that one.
+        if alias not in self.living:
+            own = self.rows == self.members.index(alias)
+            self.living[alias] = np.where(own[self._begins], 1.0, np.cumsum(self.steps * own)[self._begins])
+        return self.living[alias]
