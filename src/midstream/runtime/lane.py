@@ -7,9 +7,8 @@ operators and strategies own what happens within one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, StateListing
 from midstream.model.window import Clock
 from midstream.runtime.checks import are_on, check_run, require
+from midstream.runtime.dirty_set import DirtySet, RestingStates
 from midstream.runtime.piece_writer import Pour
 from midstream.runtime.watermark import StepClock
 from midstream.state.base_state import BaseState
@@ -34,39 +34,6 @@ from midstream.state.lineage import LINEAGE, Lineage
 from midstream.state.rows import BaseRows, RowRun, one_batch
 from midstream.state.sorted_run import FoundCodes, SortedRun, before_relived, purge_run
 from midstream.state.specs import RowsSpec, StateSpec
-
-
-@dataclass(frozen=True)
-class RestingStates:
-    """What of a plan may rest in a step that brings it nothing.
-
-    `specs` are those of its states; `lineages` has the digest of the lineage of each that can be listed as before, as
-    long as none of its rows dies, without being read; `nothing` is what operators and states then count.
-    """
-
-    specs: Mapping[StateId, StateSpec | RowsSpec]
-    lineages: Mapping[StateId, str]
-    nothing: Mapping[OperatorId, Counters]
-
-    def as_before(
-        self,
-        listings: Mapping[StateId, StateListing],
-        bounds: Mapping[StateId, Mapping[Clock, int]],
-        changed: Collection[StateId],
-    ) -> dict[StateId, StateListing]:
-        """Collect the listings of states that have not `changed` in a step, and of which no row has died."""
-        found = {}
-        for id, lineage in self.lineages.items():
-            if id in changed or id not in listings or listings[id].lineage != lineage:
-                continue
-            ends, own = listings[id].ends, bounds[id]
-            for clock in own:
-                if clock in ends and ends[clock] < own[clock]:
-                    break
-            else:
-                found[id] = listings[id]
-        return found
-
 
 ASKED_FROM = 1 << 20
 """A step asks before it makes so many bytes at a time."""
@@ -116,10 +83,8 @@ class Lane:
         self._rows = sum([rows.num_rows for rows in inputs.values()])
         self._dying = self.pace.dying_in(self._rows)
         self._finished, self._checked = False, are_on()
-        self.rests = False
-        """Whether operators that are brought nothing leave their states alone; from phase *prepare* on."""
-        self.silent: Set[str] = frozenset()
-        """Where operators may rest, the inputs without rows."""
+        self.dirty = DirtySet(state, inputs)
+        """What the step touches."""
 
     # --- open
 
@@ -135,6 +100,7 @@ class Lane:
         """Give operators one more input, of which `before` rows arrived in earlier steps; in phase *open*."""
         self._check(self._bounds is None, "inputs are fed before the lane is bound")
         self._inputs[name], self._arrived[name] = rows, before
+        self.dirty.feed(name, rows)
 
     def queued(self, id: StateId, arrived: pa.RecordBatch) -> pa.RecordBatch:
         """Read the rows that wait in a queue, followed by those that arrived; in phase *open*."""
@@ -152,17 +118,14 @@ class Lane:
         chunks = (store_chunk(self._store, self._prefix + id, rows),) if rows.num_rows else ()
         self._queues[id] = StateListing(chunks, rows.num_rows, taken)
 
-    def bound(self, bounds: Mapping[StateId, Mapping[Clock, int]], *, rests: bool = False) -> None:
+    def bound(self, bounds: Mapping[StateId, Mapping[Clock, int]]) -> None:
         """Set for each state and clock the least end of lifetime that still matters; ends phase *open*.
 
-        A state that is not named keeps every row. Where the lane `rests`, states that no row reaches are not read, and
-        `finish` must be given what may rest.
+        A state that is not named keeps every row.
         """
         self._check(self._bounds is None, "a lane is bound once")
         self._check(not self._bases and not self._joins, "states are loaded after the lane is bound")
-        self._bounds, self.rests = bounds, rests
-        if rests:
-            self.silent = {name for name, rows in self._inputs.items() if not rows.num_rows}
+        self._bounds = bounds
 
     def bounds(self, id: StateId) -> Mapping[Clock, int]:
         """Return the bounds of a state, by clock; from phase *prepare* on."""
@@ -371,24 +334,20 @@ class Lane:
         """Return the rows of a source; before the step's own have been appended, the old ones."""
         base = self.base(spec)
         if base.rows is None:
-            if spec.lineage is None and not self.rests:
+            if spec.lineage is None and not self.dirty.rests:
                 return BaseRows(base.old, base.nothing())
             # A column may be new in this step; and none may be stored yet.
             return BaseRows(base.old, RowRun(base.next_row, self._inputs[spec.input].slice(0, 0)))
         return base.rows
 
-    def finish(
-        self, needed: Set[StateId], boxes: Mapping[str, Mapping[str, object]], resting: Sequence[RestingStates] = ()
-    ) -> LaneState:
-        """Store and list what is needed; everything else is unlisted. Ends the step.
-
-        Of what is `resting` the states to which nothing was done are listed as before.
-        """
+    def finish(self, needed: Set[StateId], boxes: Mapping[str, Mapping[str, object]]) -> LaneState:
+        """Store and list what is needed, or was left out; everything else is unlisted. Ends the step."""
         self._check(not self._finished, "a lane is finished once")
         states = {k: v for k, v in self._queues.items() if k in needed} if self._queues else {}
         for name in needed & (self._tables.keys() | {k for k in self._before.states if k.is_table}):
             states[name] = self._finish_table(name, self._prefix + name)
-        changed, nothing = self._changed() if resting else set(), dict[OperatorId, Counters]()
+        resting, nothing = self.dirty.resting, dict[OperatorId, Counters]()
+        changed = self._changed() if resting else set()
         for part in resting:
             states.update(self._as_before(part, changed))
             nothing.update(part.nothing)
@@ -402,8 +361,7 @@ class Lane:
             if name in needed and name not in states:
                 states[name] = self._finish_join(join, name, rewriting)
         self._finished = True
-        in_order = {name: states[name] for name in self._before.states if name in states} if resting else {}
-        return LaneState({**in_order, **states}, dict(boxes))
+        return self.dirty.together(states, boxes)
 
     def _changed(self) -> set[StateId]:
         bases = {id for id, base in self._bases.items() if base.rows is not None and base.rows.new.batch.num_rows}

@@ -158,7 +158,7 @@ class Operator(ABC):
 
         An operator that another plan has advanced already does not ask its children, whose states must yet go on.
         """
-        if lane.rests:
+        if lane.dirty.rests:
             return self._driven(lane)
         for operator in self.inputs():
             operator.drive(lane)
@@ -166,7 +166,7 @@ class Operator(ABC):
 
     def _driven(self, lane: Lane) -> Combinations:
         # No migration is under way here: an operator that is brought nothing need not be asked.
-        deltas, silent = lane.deltas, lane.silent
+        deltas, silent = lane.deltas, lane.dirty.silent
         for operator, source, children in self._in_turn:
             if source in silent:
                 deltas[operator.id] = operator.nothing

@@ -14,7 +14,7 @@ from midstream.model.counters import Counters
 from midstream.model.errors import cause_of, located
 from midstream.model.events import Event
 from midstream.model.ids import LaneId, OperatorId, StateId
-from midstream.model.manifest import LaneState, StateListing
+from midstream.model.manifest import LaneState
 from midstream.model.window import Clock
 from midstream.plan.signature import Signature
 from midstream.runtime.lane import Lane
@@ -67,12 +67,13 @@ def lane_step(
     that can be. Raises `CheckpointError` where base rows are missing or damaged.
     """
     lane = Lane(name, state, inputs, clock, store)
-    asleep = at_rest(program, state, inputs, clock)
+    asleep = at_rest(program, lane, state.boxes)
     awake = [unit for unit in program.units if unit.name not in asleep]
     steps = [UnitStep(unit, program.migrations.get(unit.name, ()), state, lane) for unit in awake]
     _for_each(steps, UnitStep.open)
-    resting = [] if program.changed or program.migrations else [part for step in steps if (part := step.resting())]
-    lane.bound(state_bounds(steps), rests=len(resting) == len(steps))
+    if not program.changed and not program.migrations:
+        lane.dirty.rest([step.resting() for step in steps])
+    lane.bound(state_bounds(steps))
     _for_each(steps, UnitStep.recover)
     _for_each(steps, UnitStep.begin)
     _for_each(steps, lambda step: step.ensure(changed=program.changed))
@@ -88,9 +89,8 @@ def lane_step(
     outcomes = _for_each(steps, UnitStep.settle)
     needed = set[StateId]().union(*(outcome.needed for outcome in outcomes))
     boxes = {outcome.unit.name: outcome.box.snapshot() for outcome in outcomes}
-    after = lane.finish(needed, boxes, resting if lane.rests else ())
     return LaneOutput(
-        with_resting(state, after, asleep),
+        lane.finish(needed, boxes),
         results,
         lane.counters,
         {outcome.unit.name: outcome.operators() for outcome in outcomes}
@@ -161,44 +161,23 @@ class _Readers:
 # A query whose streams bring nothing, and which holds nothing, costs a step no more than a look. What it would do is
 # known: its states stay as they are listed, its answer is the empty one of before. Whether others share its states does
 # not matter, because all that it could read are as empty as they are.
-def at_rest(
-    program: Program, state: LaneState, inputs: Mapping[str, pa.RecordBatch], clock: StepClock
-) -> dict[str, Requirements]:
-    """Find the units of a lane that do nothing in a step, by name, with what they require."""
-    if program.changed:
-        return {}
-    silent = {name for name, rows in inputs.items() if not rows.num_rows}
-    holding = {id for id, listing in state.states.items() if listing.chunks}
-    listed, found = state.states.keys(), dict[str, Requirements]()
-    for unit in program.units:
-        if not unit.nothing or unit.name in program.migrations or unit.since == clock.step:
+def at_rest(program: Program, lane: Lane, boxes: Mapping[str, Mapping[str, Any]]) -> dict[str, Requirements]:
+    """Leave out the units of a lane that do nothing in a step; return what they require, by name."""
+    found, dirty = dict[str, Requirements](), lane.dirty
+    for unit in () if program.changed else program.units:
+        if not unit.nothing or unit.name in program.migrations or unit.since == lane.clock.step:
             continue
-        if silent.issuperset(unit.streams):
-            required = _by_itself(unit, state)
-            if required is not None and listed >= required.states and not holding & required.states:
+        if dirty.silent.issuperset(unit.streams):
+            required = _by_itself(unit, boxes.get(unit.name))
+            if required is not None and dirty.is_empty(required.states):
                 found[unit.name] = required
+                dirty.leave_out(unit.name, required.states)
     return found
 
 
-def _by_itself(unit: Unit, state: LaneState) -> Requirements | None:
+def _by_itself(unit: Unit, snapshot: Mapping[str, Any] | None) -> Requirements | None:
     # None where the unit is on its way to another plan.
-    box, snapshot = unit.box(unit.plan), state.boxes.get(unit.name)
+    box = unit.box(unit.plan)
     if snapshot is None or snapshot["box"] != "plan" or snapshot["plan"] != box.notation:
         return None
     return unit.requirements(box)
-
-
-def with_resting(before: LaneState, after: LaneState, resting: Mapping[str, Requirements]) -> LaneState:
-    """Add what the units at rest hold to the state of a lane after a step. Return the state before where all of them
-    rest."""
-    if not resting:
-        return after
-    kept = {id for required in resting.values() for id in required.states}
-    if before.boxes.keys() == resting.keys() and before.states.keys() == kept:
-        return before
-    states: dict[StateId, StateListing] = {
-        id: after.states.get(id, listing) for id, listing in before.states.items() if id in kept or id in after.states
-    }
-    boxes = {name: after.boxes.get(name, box) for name, box in before.boxes.items()
-             if name in resting or name in after.boxes}  # fmt: skip
-    return LaneState({**states, **after.states}, {**boxes, **after.boxes})

@@ -22,7 +22,8 @@ from midstream.operators.ensure import states_of
 from midstream.operators.source import SourceOperator
 from midstream.plan.tree import Plan
 from midstream.runtime.box import Box, PlanBox
-from midstream.runtime.lane import Lane, RestingStates
+from midstream.runtime.dirty_set import RestingStates
+from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer

@@ -16,7 +16,8 @@ from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.ensure import ensure, states_of
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.dead_letters import together
-from midstream.runtime.lane import Lane, RestingStates
+from midstream.runtime.dirty_set import RestingStates
+from midstream.runtime.lane import Lane
 from midstream.runtime.piece_writer import AgeRuns, PieceWriter, Pour
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING
@@ -148,7 +149,7 @@ class UnitStep:
 
         One that is computed again emits an event, unless this step needs new states anyway (`changed`).
         """
-        resting = self.resting() if self.lane.rests else None
+        resting = self.resting() if self.lane.dirty.rests else None
         if resting is not None and not self.lane.unread(resting.specs):
             return
         kept = zip(self.box.results, self.unit.kept, strict=False)
