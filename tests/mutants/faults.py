@@ -169,6 +169,14 @@ FAULTS = (
         "in a large batch a condition on strings is decided by another row",
         ("tests/optimizer/test_few_streams.py::test_every_order_of_conditions_leaves_the_rows_that_all_of_them_leave",),
     ),
+    Fault(
+        "conditions-count-all-rows",
+        "expr/evaluate.py",
+        "        evaluated.append(left)\n",
+        "        evaluated.append(batch.num_rows)\n",
+        "each condition seems to be evaluated for every row, so its selectivity is another one's",
+        ("tests/optimizer/test_selection_chart.py",),
+    ),
     # --- ring
     Fault(
         "ring-skips-one-meeting",

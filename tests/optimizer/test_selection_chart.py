@@ -161,6 +161,7 @@ def test_each_stream_of_two_has_a_chart_of_its_own() -> None:
     charts = engine.manifest.optimizations["q"].memory["charts"]
     assert [[axis["source"] for axis in chart["axes"]][-1] for chart in charts] == ["A", "B"]
     assert "in the order A: 1 2; B: 2 1" in engine.plans("q").why_none
+    assert "fidelity 100%" in str(engine.explain("q", analyze=True))
 
 
 def test_an_order_goes_with_the_policy_that_made_it() -> None:

@@ -155,7 +155,7 @@ def _is_worth_it(value: dict[str, Any]) -> bool:
 def _optimizer(value: dict[str, Any], *, analyzed: bool) -> str:
     # The foreseen cost of the plan is shown next to the real one.
     said = f"{value['mode']}, {value['policy']}, in step {value['reviewed_in']}: {value['decision']}, {value['reason']}"
-    if not analyzed:
+    if not analyzed or value["foreseen"] is None:
         return said
     real = "unknown" if value["real"] is None else f"{value['real'] / 1e6:.3g} ms"
     return f"{said}; work a second: foreseen {value['foreseen'] / 1e6:.3g} ms, real {real}"
