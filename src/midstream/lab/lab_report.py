@@ -135,10 +135,9 @@ its numbers and the reason. Then come all figures, by paper, with all their clai
 """
 
 QUICK = """\
-Without `--quick` a figure has its full size. In the documentation these figures have it: HybMig's §2.3 and Figs.
-15 to 18, JISC's Figs. 7 to 9, 11 and 12, Wang's Figs. 11.3, 12.7, 15.1 and 16.1, §13.2.1, §14.1 and §15.2, and Zhu's
-Fig. 9. HybMig's Figs. 17 and 18 take 7 and 6 minutes of processor time, and each of the others at most 3. Wang's
-Figs. 6.4 to 6.7 have the same verdicts at full size, but their data are too large for these pages.
+Without `--quick` a figure has its full size. In the documentation most figures have it. These do not yet: HybMig's
+Figs. 19 and 22, JISC's Theorem 1, §4.7, §6.3 and Fig. 10, OM's Figs. 3 and 4, Wang's Figs. 8.1 to 8.3 and 16.2 to
+16.7, and Zhu's Fig. 12. HybMig's Figs. 17 and 18 take 7 and 6 minutes of processor time, each of the others at most 3.
 """
 """What a page of `--quick` says of figures at full size."""
 

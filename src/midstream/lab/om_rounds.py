@@ -150,6 +150,8 @@ Q1 = OmQuery("Q1", SINGLE_PLANS, ("selectivity", "rate"), single_costs, single_p
 Q2 = OmQuery("Q2", JOIN_PLANS, ("rate", "rate", "rate"), join_costs, join_plan)
 
 PAPER, WEIGHED = "OM chart", "OM chart, contested regions weighed anew"
+INFORMED = "OM chart, rates known"
+"""The chart looked up at what is observed in the round itself: what it misses is its granularity's alone."""
 RAND, RATE, ADAPTIVE = "RAND", "RATE", "adaptive, undamped"
 AHEAD, BOUND = "adaptive, undamped, looking ahead", "bound: all before the round is known"
 CONTESTANTS = (PAPER, WEIGHED, ADAPTIVE, AHEAD, BOUND, RATE, RAND)
@@ -235,6 +237,8 @@ class Rounds:
             return [self.query.heuristic(self.observed[0].tolist(), self.weights)] * rounds
         if contestant == PAPER:
             return [None] * rounds
+        if contestant == INFORMED:
+            return [chart.plan(chart.region(point)) for point in self.observed.tolist()]
         if contestant == ADAPTIVE:
             return list(self._adapted(self.estimated))
         if contestant == AHEAD:

@@ -56,12 +56,16 @@ class Prices:
 
 @dataclass(frozen=True)
 class PlanSwitch:
-    """A migration to ask for, at a second of virtual time."""
+    """A migration to ask for, at a second of virtual time.
+
+    With `drained` it first waits until the rows that have arrived by then are processed (Zhu §4.1.3).
+    """
 
     at: float
     plan: str
     strategy: str = "moving_state"
     options: Mapping[str, Any] = field(default_factory=dict)
+    drained: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class Processor:
         for number in range(ceil(until / self.tick - 1e-9)):
             taken, upto = number * self.tick, min((number + 1) * self.tick, until)
             now = max(now, upto)
-            while waiting and waiting[0].at <= now:
+            while waiting and waiting[0].at <= (taken if waiting[0].drained else now):
                 switch = waiting.pop(0)
                 engine.migrate(QUERY, switch.plan, switch.strategy, **switch.options)
                 now = step(taken, taken)

@@ -104,15 +104,18 @@ def stage(setting: ZhuSetting, strategy: str, speed: float, seed: int, steps: in
     return processor.play(setting.workload(seed), OLD, until, [switch], settle=True).stage
 
 
+DRAINED = "moving_state, drained"
+"""Moving state as in Algorithm 2: the old plan processes the accumulated tuples first."""
+
+
 @lru_cache(maxsize=4)
-def four_cases(setting: ZhuSetting, speed: float, tick: float, until: float) -> Mapping[str, Trace]:
-    """Run the cases of §6.3: new plan only, old plan only, and both strategies, begun at `MIGRATED`."""
+def all_cases(setting: ZhuSetting, speed: float, tick: float, until: float) -> Mapping[str, Trace]:
+    """Run the cases of §6.3: new plan only, old plan only, and both strategies, begun at `MIGRATED`; and `DRAINED`."""
     processor, workload = Processor(speed, tick), setting.workload()
     never = {"new": processor.play(workload, NEW, until), "old": processor.play(workload, OLD, until)}
-    return never | {
-        strategy: processor.play(workload, OLD, until, [PlanSwitch(MIGRATED, NEW, strategy, options)])
-        for strategy, options in OPTIONS.items()
-    }
+    switches = {strategy: PlanSwitch(MIGRATED, NEW, strategy, options) for strategy, options in OPTIONS.items()}
+    switches[DRAINED] = PlanSwitch(MIGRATED, NEW, "moving_state", drained=True)
+    return never | {case: processor.play(workload, OLD, until, [switch]) for case, switch in switches.items()}
 
 
 MIGRATED = 10.0

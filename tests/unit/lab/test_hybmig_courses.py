@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from midstream.lab.figure import Claim
 from midstream.lab.figures import hybmig_22, hybmig_courses
 from midstream.lab.figures.hybmig_22 import HybMig22
 from midstream.lab.figures.hybmig_courses import HybMig15, HybMig16
@@ -88,24 +90,35 @@ def test_work_is_spread_over_the_time_a_step_takes() -> None:
     assert done.tolist() == [0.0, 5.0, 10.0, 10.0, 16.0]
 
 
-def boxes(**lengths: float) -> pa.Table:
+def boxes(busy: Mapping[str, float], **lengths: float) -> pa.Table:
+    """Make the figure's data; `busy` results of a case come together, at the end of the busy processor's run."""
     found = {"old": 0.0, "gms": 0.1, "gpt": 1.0, "ghm": 0.2, **lengths}
-    rows = [
-        {
-            "case": case,
-            hybmig_22.TIME: t,
-            hybmig_22.RATE: 0.0 if case == "gms" and t < 0.1 else 1.0,
-            hybmig_22.CPU: 10.0,
-            hybmig_22.DURATION: length,
-        }
-        for case, length in found.items()
-        for t in TIMES
-    ]
+    rows = []
+    for (case, length), tag in product(found.items(), ("", hybmig_22.BUSY)):
+        late = busy.get(case, 0.0) if tag else 0.0
+        for place, t in enumerate(TIMES):
+            rate = late + 1 if place == len(TIMES) - 1 else 1.0 if place >= late else 0.0
+            rows.append(
+                {
+                    "case": case + tag,
+                    hybmig_22.TIME: t,
+                    hybmig_22.RATE: 0.0 if case == "gms" and t < 0.1 else rate,
+                    hybmig_22.CPU: 10.0,
+                    hybmig_22.DURATION: length,
+                }
+            )
     return table(rows)
 
 
-def test_figure_22() -> None:
-    """A median a second says nothing of rates."""
-    untested = [hybmig_22.SIMILAR, hybmig_22.NO_BURST]
-    assert [v.claim for v in HybMig22().judge(boxes()) if not v.holds] == untested
-    assert [v.claim for v in HybMig22().judge(boxes(ghm=0.9)) if not v.holds] == [*untested, hybmig_22.EARLIER]
+@pytest.mark.parametrize(
+    ("busy", "lengths", "failing"),
+    [
+        ({}, {}, []),
+        ({}, {"ghm": 0.9}, [hybmig_22.EARLIER]),
+        ({"ghm": 3.0}, {}, [hybmig_22.SIMILAR]),
+        ({"gpt": 2.0}, {}, [hybmig_22.NO_BURST]),
+        ({"gpt": 1.0, "ghm": 2.0}, {}, []),
+    ],
+)
+def test_figure_22(busy: Mapping[str, float], lengths: Mapping[str, float], failing: list[Claim]) -> None:
+    assert [v.claim for v in HybMig22().judge(boxes(busy, **lengths)) if not v.holds] == failing

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from midstream.lab.om_rounds import ADAPTIVE, AHEAD, BOUND, Q1, Q2, OmQuery, Rounds, foreseen
+from midstream.lab.figures.om_three_way import CASES, DEC, RANDOM, REGIONS, URND, Om04B
+from midstream.lab.om_figures import CASE, FIDELITY
+from midstream.lab.om_rounds import ADAPTIVE, AHEAD, BOUND, INFORMED, Q1, Q2, OmQuery, Rounds, foreseen
 from midstream.lab.om_streams import Traffic, _filtered, real_joined, real_single, urnd
+from midstream.lab.tidy import table
 
 ROUNDS = 300
 
@@ -23,6 +26,19 @@ def test_who_knows_more_runs_the_best_plan_more_often(rounds: Rounds) -> None:
     chart = rounds.chart(2)
     by_means, ahead, bound = (rounds.course(case, chart)[0].fidelity for case in (ADAPTIVE, AHEAD, BOUND))
     assert by_means < ahead < bound < 1
+
+
+def test_a_chart_that_knows_the_rates_misses_only_where_it_is_coarse(rounds: Rounds) -> None:
+    coarse, fine = (rounds.course(INFORMED, rounds.chart(k))[0].fidelity for k in (2, 30))
+    assert coarse < fine and fine > 0.9
+
+
+@pytest.mark.parametrize(("beyond", "holds"), [(0.87, True), (0.92, False)])
+def test_the_saturation_point_of_figure_4b(beyond: float, holds: bool) -> None:
+    known = {2: 0.6, 5: 0.8, 8: 0.86, 10: beyond}
+    data = table({CASE: kind + tag, "k": k, FIDELITY: fidelity, REGIONS: k**3}
+                 for kind in (DEC, URND) for tag in CASES.values() for k, fidelity in known.items())  # fmt: skip
+    assert [v.holds for v in Om04B().judge(data) if v.claim == RANDOM] == [holds]
 
 
 def test_without_damping_adaptive_runs_the_plan_that_is_expected_to_be_the_cheapest(rounds: Rounds) -> None:
@@ -101,7 +117,7 @@ def test_what_is_drawn_for_itself_in_each_round_nobody_foresees() -> None:
 
 def test_the_bound_needs_rounds_whose_drawing_is_known() -> None:
     known = real_joined(ROUNDS, 0.21, seed=1)
-    with pytest.raises(ValueError, match="drawn"):
+    with pytest.raises(ValueError, match="draw them again"):
         _ = Rounds(Q2, Traffic(known.rates, known.selectivity)).surest
 
 

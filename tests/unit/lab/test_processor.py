@@ -88,6 +88,14 @@ def test_a_switch_has_a_step_of_its_own() -> None:
     assert len(trace.steps) == 41
 
 
+def test_a_drained_switch_waits_for_the_rows_that_have_arrived() -> None:
+    at_once, drained = (play(1_000, (PlanSwitch(2.0, NEW, drained=wait),)) for wait in (False, True))
+    before = [max(s.upto for s in run.steps if s.end <= run.stage.began) for run in (at_once, drained)]
+    assert before[0] < 2.0 and before[1] == pytest.approx(2.0)
+    assert drained.stage.began > at_once.stage.began
+    assert drained.total("results") == at_once.total("results")
+
+
 def test_a_run_may_settle_with_its_migrations() -> None:
     switches = (PlanSwitch(1.0, NEW, "parallel_track"), PlanSwitch(2.5, OLD, "parallel_track"))
     whole = Processor(1e9, 0.1).play(WORK, OLD, 6.0, switches)

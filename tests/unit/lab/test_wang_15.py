@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pyarrow as pa
 import pytest
 
 from midstream.lab.drawing import PANEL
-from midstream.lab.figure import Judgement
 from midstream.lab.figures import wang_11_03 as by_keys
 from midstream.lab.figures import wang_15_01 as figure
 from midstream.lab.ring_figures import CASE
@@ -73,28 +73,38 @@ def test_a_row_is_sent_to_its_homes_and_a_partial_result_to_where_it_is_not_yet(
     assert hops.sent > sum(int((ts >= W).sum()) for ts in STREAMS.times.values())
 
 
-GOOD = {"one_lane": (1.0, 9, 0, 4.0, 1), "atr": (1.67, 10, 0, 3.5, 2), "ctr": (2.0, 9, 5, 1.3, 3),
-        "psp": (1.0, 9, 0, 1.2, 5), "psp_d": (1.0, 9, 0, 1.2, 4)}  # fmt: skip
+GOOD = {"one_lane": (1.0, 9, 0, 4.0, 1), "atr": (1.67, 9, 0, 3.5, 2), "ctr": (2.0, 9, 0, 2.6, 3),
+        "psp": (1.0, 9, 0, 1.2, 5), "psp_d": (1.0, 9, 0, 1.2, 4), figure.SHORT: (2.0, 12, 3, 1.4, 9)}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("name", "row", "expected"),
+    ("name", "row", "slaves", "expected"),
     [
-        ("atr", GOOD["atr"], (True, True)),
-        ("atr", (2.0, 9, 1, 2.0, 3), (False, False)),
-        ("psp_d", (1.1, 9, 1, 1.9, 3), (False, False)),
-        ("ctr", (1.9, 9, 0, 2.0, 6), (False, False)),
+        ("atr", GOOD["atr"], 1.7, (True, True, True, True, True)),
+        ("atr", (2.0, 9, 1, 1.9, 3), 1.0, (False, False, False, False, False)),
+        ("psp_d", (1.1, 9, 1, 2.1, 3), 1.7, (False, True, False, False, False)),
+        ("ctr", (1.9, 9, 0, 3.9, 6), 1.7, (False, True, True, True, False)),
+        (figure.SHORT, (2.0, 12, 0, 2.1, 9), 1.7, (True, True, False, False, True)),
     ],
 )
 def test_the_claims_of_the_table(
-    name: str, row: tuple[float, int, int, float, int], expected: tuple[bool, ...]
+    name: str, row: tuple[float, int, int, float, int], slaves: float, expected: tuple[bool, ...]
 ) -> None:
-    """Memory and network; extra CPU, duplicates and balance are not put to the test."""
+    """Memory, extra CPU, duplicates, balance and network."""
     names = (figure.KEPT, figure.PAIRS, figure.TWICE, figure.BUSIEST, figure.SENT)
-    data = table({CASE: case, **dict(zip(names, found, strict=True))} for case, found in {**GOOD, name: row}.items())
-    memory, *untested, network = figure.Wang1501().judge(data)
-    assert (memory.holds, network.holds) == expected
-    assert {verdict.finding for verdict in untested} == {Judgement.UNTESTED}
+    data = table(
+        {CASE: case, **dict(zip(names, found, strict=True)), figure.SLAVES: slaves}
+        for case, found in {**GOOD, name: row}.items()
+    )
+    assert tuple(verdict.holds for verdict in figure.Wang1501().judge(data)) == expected
+
+
+def test_nodes_of_a_pair_of_slaves() -> None:
+    """One lane holds every pair once; ATR's nodes hold fewer pairs more than once the longer segments are."""
+    lane, atr = (spreadings()[name] for name in ("one_lane", "atr"))
+    longer = [replace(DEPLOYMENT, segment=times * W) for times in (1, 2, 20)]
+    found = [figure.nodes_of_a_pair(atr, STREAMS, deployment, W) for deployment in longer]
+    assert figure.nodes_of_a_pair(lane, STREAMS, DEPLOYMENT, W) == 1 <= found[2] < found[1] < found[0] <= 3
 
 
 def keyed(lanes: tuple[int, int, int, int], hops: tuple[int, int, int, int]) -> pa.Table:

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 
 from midstream.lab.drawing import PANEL
-from midstream.lab.figure import Judgement
 from midstream.lab.figures.ring_over_time import FULLEST, OFF, RELOCATED, SMOOTHED, STEADY, TIME, Wang1606, Wang1607
-from midstream.lab.figures.ring_rivals import ATR, PSP, Wang1604, Wang1605
+from midstream.lab.figures.ring_rivals import ATR, PSP, SEGMENTS, WHOLE, Wang1604, Wang1605, kept_whole
 from midstream.lab.figures.wang_14_01 import BUSIEST, CASES, Wang1401
 from midstream.lab.figures.wang_14_01 import STEPS as BURST_STEPS
 from midstream.lab.ring_figures import CASE, NODES, RESPONSE, ROWS
+from midstream.lab.ring_settings import RATE, WAYS, WINDOW
 from midstream.lab.tidy import table
 
 
@@ -25,15 +25,24 @@ def over_nodes(found: dict[str, list[tuple[float, float]]]) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    ("curve", "expected"),
+    ("curve", "whole", "expected"),
     [
-        ([(2.0, 100.0), (2.0, 150.0)], True),
-        ([(2.0, 100.0), (1.8, 150.0)], False),
+        ([(2.0, 100.0), (2.0, 100.0)], (300, 500), (True, True)),
+        ([(2.0, 100.0), (1.8, 150.0)], (300, 300), (False, False)),
     ],
 )
-def test_atr_is_no_faster(curve: list[tuple[float, float]], expected: bool) -> None:
-    faster, growing = Wang1604().judge(over_nodes({"segments of 10 s": curve}))
-    assert (faster.holds, growing.finding) == (expected, Judgement.UNTESTED)
+def test_atr_is_no_faster_and_grows_where_segments_are_kept_whole(
+    curve: list[tuple[float, float]], whole: tuple[int, int], expected: tuple[bool, bool]
+) -> None:
+    data = over_nodes({"segments of 10 s": curve}).append_column(WHOLE, pa.array(whole))
+    assert tuple(verdict.holds for verdict in Wang1604().judge(data)) == expected
+
+
+@pytest.mark.parametrize("segment", SEGMENTS)
+def test_segments_kept_whole_have_the_rows_of_the_formula(segment: float) -> None:
+    for nodes in (4, 19):
+        foreseen = RATE * nodes * (segment + (WAYS - 1) * (segment + 2 * WINDOW))
+        assert kept_whole(nodes, segment) == pytest.approx(foreseen, rel=0.05)
 
 
 ONE, TWO = "ctr, 1 copy", "ctr, 2 copies"

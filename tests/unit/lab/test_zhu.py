@@ -41,17 +41,11 @@ def test_when_two_lines_have_joined() -> None:
     seconds = np.arange(8.0, 16.0)
 
     def course(*counts: int) -> Course:
-        return Course(seconds, np.array(counts, float), seconds, seconds, 0.0, 0.0, 0.0)
+        return Course(seconds, np.array(counts, float), seconds, 0.0, 0.0, 0.0)
 
     other = course(1, 1, 1, 1, 1, 1, 1, 1)
     assert joins(course(9, 9, 9, 1, 2, 1, 1, 1), other) == 13
     assert joins(course(1, 1, 1, 1, 1, 1, 1, 2), other) == float("inf")
-
-
-def test_when_a_queue_was_worked_off() -> None:
-    seconds = np.arange(8.0, 14.0)
-    course = Course(seconds, seconds, np.array([99, 50, 99, 50, 9, 0.0]), seconds, 0.0, 0.0, 0.0)
-    assert course.caught_up(20) == 11 and course.caught_up(500) == 10
 
 
 def test_lemma_2_2_purges_within_twice_the_window() -> None:

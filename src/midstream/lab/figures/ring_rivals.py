@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import PANEL
 from midstream.lab.figure import Claim, Scale, Verdict
-from midstream.lab.ring_figures import CASE, RESPONSE, ROWS, OverNodes, by_panel, curves, lengths, listed, observed
+from midstream.lab.ring_figures import CASE, RESPONSE, ROWS, Curves, OverNodes, by_panel, curves, lengths, observed
 from midstream.lab.ring_routed import MICROSECONDS
-from midstream.lab.ring_settings import LENGTHS, SETTING, WINDOW, draws, merged, routed, run
+from midstream.lab.ring_settings import LENGTHS, RATE, SETTING, WAYS, WINDOW, draws, merged, routed, run
 from midstream.lab.tidy import cases
 
 SOURCE = "Wang §16.4, Fig. 16.4"
@@ -23,6 +24,20 @@ GROWING = Claim("The state of ATR increases steadily with the number of nodes.",
 
 SELECTIVITY, PANELS, SEGMENTS = 0.1, ("small join", "middle join"), (10, 20, 30, 40, 50)
 NOISE = 0.05
+WHOLE = "rows, segments kept whole"
+
+
+def kept_whole(nodes: int, segment: float) -> int:
+    """Count the rows at ATR's nodes when a segment ends, if a node drops one only as its next one begins (§15.1)."""
+    random, copies = np.random.default_rng(nodes), 0
+    # So late that every node has had a segment with a window of rows before it.
+    end = nodes * segment + WINDOW
+    for stream in range(WAYS):
+        times = random.uniform(0.0, end, random.poisson(RATE * end))
+        wider = WINDOW if stream else 0.0
+        for begin in end - segment * np.arange(1, nodes + 1):
+            copies += int(((times >= begin - wider) & (times < begin + segment + wider)).sum())
+    return copies
 
 
 class Wang1604(OverNodes):
@@ -36,7 +51,8 @@ class Wang1604(OverNodes):
         "ATR tuple at a time on a virtual cluster, selectivity 0.1, the middle stream of the chain as master, segments "
         "of 10 to 50 s. A node of its own sends the rows. " + SETTING + "Quick: the rows of 1.5 s of each of 4 draws, "
         "otherwise of 10 s; the draws begin a quarter of 50 s apart, for segments lie at fixed times. Rows that no "
-        "window reaches any more are dropped."
+        "window reaches any more are dropped. The data also count the rows of nodes that keep each segment until their "
+        "next one begins, as the formula of §15.1 does."
     )
 
     @override
@@ -46,11 +62,12 @@ class Wang1604(OverNodes):
             for seconds in SEGMENTS:
                 for nodes in LENGTHS:
                     counts = routed("atr", join, nodes, drawn, segment=round(seconds * MICROSECONDS))
-                    yield observed(join, f"segments of {seconds} s", nodes, counts)
+                    found = observed(join, f"segments of {seconds} s", nodes, counts)
+                    yield {**found, WHOLE: kept_whole(nodes, seconds)}
 
     @override
     def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
-        names, responses, states = cases(data, CASE), curves(data, RESPONSE), curves(data, ROWS)
+        names, responses, states, whole = cases(data, CASE), *(curves(data, name) for name in (RESPONSE, ROWS, WHOLE))
         faster = {at: 1 - float(curve.min() / curve[0]) for at, curve in responses.items()}
         span = lengths(data, next(iter(states)))
         panel = next(iter(states))[0]
@@ -60,18 +77,18 @@ class Wang1604(OverNodes):
                 f"from {span[0]} nodes on, at most {max(faster.values()):.0%} less",
                 "several nodes hold what joins a row, and share its work",
             ),
-            GROWING.untested(
-                f"{span[0]} to {span[-1]} nodes: rows on average "
-                + listed((f"{name} {low}", high) for name in names
-                         for low, high in [_ends(float(states[panel, name][0]), float(states[panel, name][-1]))]),
-                "a row is copied to the nodes of the segments that its window meets, however many nodes there are; the "
-                "formula of §15.1 has each node keep its segment whole until its next one comes",
+            GROWING.judged(
+                all(bool((np.diff(whole[panel, name]) > 0).all()) for name in names),
+                f"{span[0]} to {span[-1]} nodes: rows where a node keeps its segment until its next one begins, as in "
+                f"§15.1's formula, {_ends(names, whole, panel)}; where it drops what no window reaches any more "
+                f"{_ends(names, states, panel)}",
+                "a row is copied to the nodes of the segments that its window meets, however many nodes there are",
             ),
-        )  # fmt: skip
+        )
 
 
-def _ends(first: float, last: float) -> tuple[str, float]:
-    return f"{first:.0f} to", last
+def _ends(names: list[str], states: Curves, panel: str) -> str:
+    return ", ".join(f"{states[panel, name][0]:,.0f} to {states[panel, name][-1]:,.0f} ({name})" for name in names)
 
 
 SOURCE_16_05 = "Wang §16.4, Fig. 16.5"

@@ -20,7 +20,7 @@ from midstream.lab.costs.two_queries import (
 )
 from midstream.lab.figure import Claim, Scale, Verdict
 from midstream.lab.tidy import column, table
-from midstream.lab.wang_settings import FAST, S_JOIN, SLOW, WIDE, Map, middles, percent
+from midstream.lab.wang_settings import FAST, MIDDLES, S_JOIN, SLOW, WIDE, Map, percent
 
 CASES = {f"S_join = {s_join:g}": s_join for s_join in S_JOIN}
 AT_SLOW, AT_FAST = f"at {SLOW:.0f} rows a second", f"at {FAST:.0f} rows a second"
@@ -61,8 +61,8 @@ class CpuOfTwo(Map):
                 AT_FAST: self._in_full(FAST, rho, s_sigma, s_join),
             }
             for case, s_join in CASES.items()
-            for rho in middles(scale)
-            for s_sigma in (*middles(scale), 1.0)
+            for rho in MIDDLES
+            for s_sigma in (*MIDDLES, 1.0)
         )
 
     def _in_full(self, rate: float, rho: float, s_sigma: float, s_join: float) -> float:
@@ -136,8 +136,8 @@ class Wang0508(Map):
     def measure(self, scale: Scale) -> pa.Table:
         rows = []
         for case, rival in RIVALS.items():
-            for rho in middles(scale):
-                for s_sigma in (*middles(scale), 1.0):
+            for rho in MIDDLES:
+                for s_sigma in (*MIDDLES, 1.0):
                     q = TwoQueries(lambda_=1, w_1=rho, w_2=1, s_sigma=s_sigma, s_join=0.1)
                     saved = 1 - state_slice(q).c_m / rival(q).c_m
                     rows.append({"case": case, self.x: rho, self.y: s_sigma, self.saved: saved})
