@@ -196,7 +196,7 @@ METRICS = (
     Metric(
         "midstream_queries_without_series",
         GAUGE,
-        "Queries without series, because 1,000 older queries have them.",
+        "Queries that have no series: only the 1,000 oldest queries have series.",
         (),
         _whole(lambda r: max(0, len(r.asked) - MOST_QUERIES)),
     ),
