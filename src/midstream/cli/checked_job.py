@@ -20,6 +20,7 @@ from midstream.cli.source_columns import (
     folder_warnings,
     header_warnings,
     lateness_warnings,
+    row_warnings,
     source_columns,
     source_parts,
 )
@@ -34,8 +35,10 @@ from midstream.model.allowed import check_settings_of_spark
 from midstream.model.errors import LanguageError, MidstreamError
 from midstream.model.manifest import EMBEDDED, SPARK, Manifest, StaticTable
 from midstream.model.schema import StreamSchema, TableSchema
+from midstream.model.words import counted, some
 from midstream.operators.user_operator import OperatorSpec
 from midstream.pipeline.calibration_file import with_unit_costs
+from midstream.pipeline.doctor.logs import changed_files
 from midstream.pipeline.outputs import dropped_next
 from midstream.pipeline.reconcile import refuse_other_host, refuse_other_streams, with_streams
 from midstream.pipeline.static_tables import unread
@@ -150,6 +153,12 @@ class _Check:
             refuse_other_host(self.newest, EMBEDDED if self.embedded else SPARK, self.folders.root)
             if self.newest is not None and not self.unread:
                 refuse_other_streams(self.newest.pushed_streams, self.job.streams, self.folders.root)
+            changed: dict[str, list[str]] = {}
+            for stream, file, step in changed_files(self.folders, self.newest) if self.newest is not None else ():
+                changed.setdefault(stream, []).append(f"{file} (step {step})")
+            for stream, files in changed.items():
+                told = f"{counted(len(files), 'file')} again that changed after a step read it: {some(files)}"
+                self.found.warnings.append(f"stream {stream} does not read {told}. Write new rows to a new file")
 
     def streams(self) -> dict[str, StreamSchema]:
         """Return the streams whose columns can be known here."""
@@ -164,20 +173,21 @@ class _Check:
                 columns = source_columns(name, spec, known, self.embedded)
                 if spec.dead_letters is not None:
                     as_sink(spec.dead_letters, "").check(None)
-                for warnings_of in (folder_warnings, lateness_warnings, header_warnings):
+                for warnings_of in (folder_warnings, lateness_warnings):
                     self.found.warnings += warnings_of(name, spec)
                 if columns is None:
                     self.found.unknown.append(name)
-                else:
-                    streams[name] = StreamSchema(
-                        name,
-                        columns,
-                        spec.timestamp,
-                        spec.lateness,
-                        spec.idle_timeout,
-                        spec.unit,
-                        max_ahead=spec.max_ahead,
-                    ).in_unit()
+                    continue
+                streams[name] = StreamSchema(
+                    name,
+                    columns,
+                    spec.timestamp,
+                    spec.lateness,
+                    spec.idle_timeout,
+                    spec.unit,
+                    max_ahead=spec.max_ahead,
+                ).in_unit()
+                self.found.warnings += header_warnings(name, spec) or row_warnings(name, spec, streams[name])
         return streams
 
     def parts_of_stream(self, table: str, name: str, spec: SourceSpec) -> bool:

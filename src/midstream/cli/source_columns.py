@@ -11,12 +11,15 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from midstream.admission.reading import read_rows
 from midstream.cli.spark_job import SELF_DESCRIBING, check_spec
+from midstream.embedded.file_formats import BadFile, file_rows
 from midstream.embedded.file_source import MOST_FILES, FileSource
 from midstream.embedded.folder_source import FolderSource, broken_links, passed_over
 from midstream.embedded.sources import source_kind, source_of
 from midstream.model.allowed import check_source
-from midstream.model.errors import InputError
+from midstream.model.errors import InputError, MidstreamError
+from midstream.model.schema import StreamSchema
 from midstream.model.words import counted, some
 from midstream.sql.ddl import parse_ddl
 from midstream.sql.job_specs import SourceSpec
@@ -149,6 +152,49 @@ def header_warnings(name: str, spec: SourceSpec) -> list[str]:
                     'Where files begin with names, say options = { header = "true" }'
                 ]
     return []
+
+
+_FIRST_FILES = 16
+_FIRST_BYTES = 1 << 16
+_DECIMAL_COMMA = re.compile(r"column .*: cannot read '-?[\d.]+,\d+' as")
+_NO_ISO_TIME = re.compile(r"column .*: cannot read .* as (timestamp|date)")
+
+
+def row_warnings(name: str, spec: SourceSpec, stream: StreamSchema) -> list[str]:
+    """Return warnings if a job cannot read some of the first CSV or JSON files of a stream, or first rows of them."""
+    path = _path_here(spec.path) if spec.format in ("csv", "json") else None
+    if path is None or not os.path.exists(path):
+        return []
+    within = f"{glob.escape(path)}/[!_.]*" if os.path.isdir(path) else glob.escape(path)
+    files = [file for file in sorted(glob.glob(within)) if file.endswith(f".{spec.format}") and os.path.isfile(file)]
+    found = dict[str, str]()
+    for file in files[:_FIRST_FILES]:
+        # What only Spark can read, or cannot be read now, is a matter of the step that reads it.
+        with suppress(OSError, MidstreamError):
+            source = FolderSource.of(name, replace(spec, path=path), stream.columns)
+            with open(file, "rb") as opened:
+                data = opened.read(_FIRST_BYTES)
+            if len(data) == _FIRST_BYTES:
+                data = data[: data.rfind(b"\n") + 1]
+            try:
+                rows = file_rows(pa.py_buffer(data), file, spec.format, source.columns, source.options)
+            except BadFile as error:
+                if spec.on_bad_file == "stop":
+                    found.setdefault("file", f"stream {name} stops at {file}: {error.message}")
+                continue
+            read = rows.select(source.columns.names).combine_chunks().to_batches()
+            reasons = read_rows(stream, read[0]).reasons if read else {}
+            if reasons:
+                # An open quote explains the values that are missing in the lines around it.
+                first = next((one for one in reasons.values() if "quote" in one), reasons[min(reasons)])
+                hint = ""
+                if _DECIMAL_COMMA.match(first):
+                    hint = ". Declare a VARCHAR, and convert it in SQL: CAST(REPLACE(x, ',', '.') AS DOUBLE)"
+                elif spec.format == "csv" and _NO_ISO_TIME.match(first):
+                    hint = '. Say how times are written, such as options = { timestampFormat = "dd/MM/yyyy HH:mm:ss" }'
+                rows_told = f"{len(reasons)} of the first {counted(len(read[0]), 'row')} of {file}"
+                found.setdefault("rows", f"stream {name} makes dead letters of {rows_told}: {first}{hint}")
+    return list(found.values())
 
 
 def folder_warnings(name: str, spec: SourceSpec) -> list[str]:

@@ -59,7 +59,7 @@ class BadFile(InputError):
 def file_columns(data: pa.Buffer, place: str, format: str, options: Options) -> pa.Schema:
     """Find the columns of a file: the types of texts are what all values look like.
 
-    Those of a CSV file are found by its header.
+    Those of a CSV file are found by its header. An empty CSV or JSON file has no columns.
     """
     with _named(place):
         data = _decompressed(data, place, format)
@@ -67,9 +67,13 @@ def file_columns(data: pa.Buffer, place: str, format: str, options: Options) -> 
             return _apart(pyarrow.parquet.read_schema(pa.BufferReader(data)).remove_metadata())
         if format == "orc":
             return _apart(_declarable(pyarrow.orc.ORCFile(pa.BufferReader(data)).schema))
+        if not bytes(data).strip():
+            return pa.schema([])
         if format == "csv":
-            parse = pyarrow.csv.ParseOptions(delimiter=_delimiter(options))
-            return _declarable(_in_blocks(data, lambda size: _typed_csv(data, size, parse)).schema)
+            parse = pyarrow.csv.ParseOptions(
+                delimiter=_delimiter(options), newlines_in_values=options.get("multiline", "false").lower() == "true"
+            )
+            return _declarable(_with_times(_in_blocks(data, lambda size: _typed_csv(data, size, parse)), options))
         return _apart(_declarable(_in_blocks(data, lambda size: _typed_json(data, size)).schema))
 
 
@@ -119,6 +123,21 @@ def _decompressed(data: pa.Buffer, place: str, format: str) -> pa.Buffer:
     if mark := next((mark for mark in _OTHER_MARKS if begin.startswith(mark)), None):
         raise _NotReadable(f"it is written in {_OTHER_MARKS[mark]}, and only UTF-8 is read")
     return data
+
+
+def _with_times(rows: pa.Table, options: Options) -> pa.Schema:
+    """Return the columns of a CSV file. Strings in the pattern of an option are times or days."""
+    columns = rows.schema
+    for option, kind in (("timestampformat", pa.timestamp("us")), ("dateformat", pa.date32())):
+        found = time_pattern(options.get(option, ""))
+        if found is None:
+            continue
+        is_zoned = pt.is_timestamp(kind) and re.search("[XZ]", options[option])
+        for at, field in enumerate(columns):
+            values = rows.column(at)
+            if pt.is_string(field.type) and pc.all(pc.match_substring_regex(values, found[0])).as_py():
+                columns = columns.set(at, pa.field(field.name, pa.timestamp("us", "UTC") if is_zoned else kind))
+    return columns
 
 
 def _declarable(columns: pa.Schema) -> pa.Schema:

@@ -39,6 +39,8 @@ from midstream.storage.storage_contract import Storage
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a partition whose column is NULL."""
 
+_DECLARE = 'declare the columns: schema = "k BIGINT, ts TIMESTAMP"'
+
 _OPTIONS = {"csv": {"header", "sep", "delimiter", "nullvalue", "timestampformat", "dateformat", "multiline"}}
 
 
@@ -178,12 +180,6 @@ class FolderSource(FileSource):
 
     def _columns_of_files(self, place: str) -> pa.Schema:
         files = self.waiting(())
-        if not files:
-            raise InputError(
-                "the columns cannot be read, because the folder has no files yet",
-                place=place,
-                remedy='declare the columns: schema = "k BIGINT, ts TIMESTAMP"',
-            )
         partitions: dict[str, list[str]] = {}
         for file in files:
             for name, value in self._partition(file).items():
@@ -191,12 +187,19 @@ class FolderSource(FileSource):
         for file in files:
             try:
                 found = file_columns(_content(file), file, self.format, self.options)
+                if not found.names:
+                    continue  # It is empty.
                 own = [field for field in found if field.name not in partitions]
                 return pa.schema([*own, *((name, _type_of(values)) for name, values in partitions.items())])
-            except BadFile:
-                if not self.skips or file == files[-1]:
+            except BadFile as error:
+                if self.skips and file != files[-1]:
+                    continue
+                if self.format == "parquet":
                     raise
-        raise AssertionError(files)
+                remedy = f"{error.remedy}; or {_DECLARE}"
+                raise BadFile(error.message, place=error.place, remedy=remedy) from error
+        files_there = "all its files are empty" if files else "the folder has no files yet"
+        raise InputError(f"the columns cannot be read, because {files_there}", place=place, remedy=_DECLARE)
 
 
 def _type_of(values: Sequence[str]) -> pa.DataType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -324,6 +325,86 @@ def test_every_fault_of_a_schema(folder: Path, capsys: pytest.CaptureFixture[str
         ("unknown type DUBLE", "line 1, column 24"),
         ("column 'TS' is declared twice", "line 1, column 33"),
     ]
+
+
+FILES = """checkpoint = "ckpt"
+[streams.A]
+format = "csv"
+path = "in/own"
+timestamp = "at"
+{more}
+[queries.q]
+sql = "SELECT id, amount FROM A"
+sink = {{ path = "out", format = "csv" }}
+"""
+DAYS = "options = { timestampFormat = 'dd/MM/yyyy HH:mm' }"
+ROWS_OF_FILES = {
+    "times of another form": (
+        "id,amount,at\n1,2.5,01/02/2026 10:00\n",
+        "",
+        "Say how times are written, such as options",
+    ),
+    "a decimal comma": (
+        'id,amount,at\n1,"2,5",2026-02-01\n',
+        'schema = "id BIGINT, amount DOUBLE, at TIMESTAMP"\noptions = { header = "true" }',
+        "Declare a VARCHAR, and convert it in SQL",
+    ),
+    "a value over two lines": ('id,amount,at\n1,"2\n5",2026-02-01\n', "", 'multiLine = "true" reads values'),
+    "no column": ("id,at\n1,2026-02-01\n", 'schema = "id BIGINT, amount DOUBLE, at TIMESTAMP"', "has no 'amount'"),
+    "nothing": ("id,amount,at\n1,2.5,01/02/2026 10:00\n", DAYS, ""),
+    "two lines": ('id,amount,at\n1,"2\n5",2026-02-01\n', 'options = { multiLine = "true" }', ""),
+}
+
+
+@pytest.mark.parametrize("case", ROWS_OF_FILES)
+def test_first_rows_that_cannot_be_read_are_warned_of(
+    folder: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    text, more, said = ROWS_OF_FILES[case]
+    own = folder / "in" / "own"
+    own.mkdir()
+    (own / "0.csv").write_text("")  # It comes first, and has no columns.
+    os.utime(own / "0.csv", (0, 0))
+    (own / "1.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    if "schema" in more and "header" not in more:
+        more += '\noptions = { header = "true" }'
+    (folder / "job.toml").write_text(FILES.format(more=more))
+    code, told = found("--engine", "embedded", capsys=capsys)
+    assert (code, told["faults"]) == (0, [])
+    assert [said in one and "own/1.csv" in one for one in told["warnings"]] == [True] * (said != "")
+    if not said:
+        assert main(["run", "job.toml", "--engine", "embedded", "--once"]) == 0
+        assert "dead" not in capsys.readouterr().out
+        rows = [file.read_text() for file in (folder / "out").rglob("*.csv")]
+        assert len(rows) == 1 and "id" in rows[0]
+
+
+def test_columns_that_cannot_be_found_are_to_be_declared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = folder / "in" / "own"
+    own.mkdir()
+    (folder / "job.toml").write_text(FILES.format(more="").replace("csv", "json"))
+    for text, said in (("", "all its files are empty"), ('{"id": 1}\n{"id": "2"}\n', "changed from number to string")):
+        (own / "1.json").write_text(text)
+        (fault,) = found("--engine", "embedded", capsys=capsys)[1]["faults"]
+        assert said in fault["message"] and "declare the columns: schema =" in fault["remedy"]
+
+
+def test_a_file_that_changed_after_it_was_read_is_warned_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = folder / "in" / "own"
+    own.mkdir()
+    (own / "1.csv").write_text("id,amount,at\n1,2.5,2026-02-01\n")
+    (folder / "job.toml").write_text(FILES.format(more=""))
+    assert main(["run", "job.toml", "--engine", "embedded", "--once"]) == 0
+    capsys.readouterr()
+    assert found("--engine", "embedded", capsys=capsys)[1]["warnings"] == []
+    with (own / "1.csv").open("a") as file:
+        file.write("2,2.5,2026-02-01\n")
+    (warning,) = found("--engine", "embedded", capsys=capsys)[1]["warnings"]
+    assert "does not read 1 file again that changed after a step read it" in warning
+    assert "own/1.csv (step 0). Write new rows to a new file" in warning
+    assert main(["doctor", "ckpt", "--json"]) == 0
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["check"] == "files" and finding["place"].endswith("own/1.csv")
 
 
 def test_a_query_over_a_faulty_one_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -302,8 +302,8 @@ def test_a_saved_engine_is_examined_too(tmp_path: Path) -> None:
 
 def test_every_check_says_what_it_holds() -> None:
     assert [check.__name__ for check in CHECKS] == [
-        "manifests", "chunks", "lanes", "orphans", "commands", "events", "sources", "claims", "sinks", "rejected",
-        "staged", "spark", "tidying",
+        "manifests", "chunks", "lanes", "orphans", "commands", "events", "sources", "files", "claims", "sinks",
+        "rejected", "staged", "spark", "tidying",
     ]  # fmt: skip
     assert all(check.__doc__ for check in CHECKS)
 

@@ -9,7 +9,7 @@ from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
 from midstream.pipeline.doctor.chunks import chunks, lanes, orphans
 from midstream.pipeline.doctor.finding import Finding, Patient
-from midstream.pipeline.doctor.logs import claims, commands, events, manifests, sources, spark, tidying
+from midstream.pipeline.doctor.logs import claims, commands, events, files, manifests, sources, spark, tidying
 from midstream.pipeline.doctor.sink_checks import rejected, sinks, staged
 from midstream.storage.places import Place
 
@@ -24,6 +24,7 @@ CHECKS: tuple[Check, ...] = (
     commands,
     events,
     sources,
+    files,
     claims,
     sinks,
     rejected,

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterator
+from contextlib import suppress
 
+from midstream.checkpoint.folders import Folders
+from midstream.checkpoint.time_log import TIMES_KEPT
 from midstream.model.errors import CheckpointError
-from midstream.model.manifest import SPARK
+from midstream.model.manifest import SPARK, Manifest
 from midstream.pipeline.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.pipeline.doctor.finding import ASIDE, Finding, Patient
 from midstream.pipeline.spark_log import offsets_of, unread_offsets
@@ -73,6 +77,28 @@ def events(patient: Patient) -> Iterator[Finding]:
             log.check(name)
         except CheckpointError as error:
             yield Finding("events", error.message, error.place, error.remedy, mend=patient.aside(f"events/{name}"))
+
+
+def changed_files(folders: Folders, newest: Manifest) -> Iterator[tuple[str, str, int]]:
+    """Yield each local file that changed after a step of the embedded engine read it, with its stream and this step."""
+    ended = {one.step: one.ended for one in folders.times.newest(newest.time_line, newest.step, TIMES_KEPT)}
+    steps = sorted(ended)
+    for stream in newest.streams:
+        read = dict.fromkeys(newest.published.read.get(stream, ()), newest.step)
+        for file, step in (read | folders.sources(stream).by_file(newest.time_line, newest.step)).items():
+            # The times of older steps are not kept; a later time is certain, too.
+            at = bisect_left(steps, step)
+            with suppress(OSError, ValueError):
+                if at < len(steps) and os.path.isabs(file) and os.path.getmtime(file) > ended[steps[at]]:
+                    yield stream, file, step
+
+
+def files(patient: Patient) -> Iterator[Finding]:
+    """Check that no file has changed since a step read it."""
+    with suppress(CheckpointError):  # A finding of another check.
+        for stream, file, step in changed_files(patient.folders, patient.newest) if patient.newest else ():
+            problem = f"a file of stream {stream} has changed after step {step} read it; the job reads each file once"
+            yield Finding("files", problem, file, "if rows were added, write them to a new file", harmless=True)
 
 
 def sources(patient: Patient) -> Iterator[Finding]:
