@@ -72,11 +72,13 @@ class Matched:
 
     For a hash condition the comparisons are the pairs of equal key, for a band the pairs in the searched range, for a
     scan all. `tested` counts tests of residual predicates. `codes` are those of the left sides, by piece; None where
-    there are none, or too many to keep.
+    there are none, or too many to keep. An operator that is `bounded` may break the step off before it has made many.
     """
 
-    def __init__(self, lane: Lane, rows: Rows, on: JoinCondition, pairs: Pairs) -> None:
-        self._lane, self._rows, self._on, self._pairs = lane, rows, on, [*pairs]
+    def __init__(
+        self, lane: Lane, rows: Rows, on: JoinCondition, pairs: Pairs, bounded: OperatorId | None = None
+    ) -> None:
+        self._lane, self._rows, self._on, self._pairs, self._bounded = lane, rows, on, [*pairs], bounded
         self.pieces: list[Combinations] = []
         self._bytes = 0
         self.found, self.compared, self.tested = [0] * len(pairs), [0] * len(pairs), 0
@@ -104,6 +106,8 @@ class Matched:
                     self._pair_few(few, places)
                     few, places, waiting = [], [], 0
                 if count > HANDFUL:
+                    if self._bounded is not None:
+                        self._lane.check_bound(self._bounded, sum(self.found) + count)
                     self._take(pair(left.combinations, left_at, right.combinations, right_at), None, [place], [count])
                     self.codes = None
                 elif count:

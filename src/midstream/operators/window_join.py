@@ -224,7 +224,7 @@ class WindowJoin(Operator):
         if pour is not None and is_beyond(self.on, pairs, 2 * pour.most):
             self._pour(lane, pairs, pour)
             pairs = []
-        matched = self._matched(lane, pairs, arrived[0].count + arrived[1].count)
+        matched = self._matched(lane, pairs, arrived[0].count + arrived[1].count, self.id)
         if self.sliced:
             lane.note(self.id, AgesOf(pairs, matched.found, self.clock))
         left.insert(new_left)
@@ -326,12 +326,14 @@ class WindowJoin(Operator):
             right_state=view.state(self.right_state),
         )
 
-    def _matched(self, lane: Lane, pairs: Sequence[RunPair], rows_in: int = 0) -> Matched:
+    def _matched(
+        self, lane: Lane, pairs: Sequence[RunPair], rows_in: int = 0, bounded: OperatorId | None = None
+    ) -> Matched:
         """What pairs of runs join to, counted; where states are cut, comparisons are counted by slice once more.
 
         A pair is examined in the slice of the older run (Wang §5.1).
         """
-        matched = Matched(lane, self.rows, self.on, pairs)
+        matched = Matched(lane, self.rows, self.on, pairs, bounded)
         if rows_in or any(matched.compared):
             lane.count(self.id, matched.counters(rows_in))
         now = lane.bounds(self.left_state.id).get(self.clock) if self.cuts else None

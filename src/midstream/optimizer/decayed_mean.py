@@ -9,11 +9,8 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[np.float64]
 
-ROUNDS = 10
-"""OM's d: how many rounds are remembered."""
-
-DECAY = 0.5
-"""OM's a: how fast a round loses its weight."""
+ROUNDS = 10  # OM's d: how many rounds are remembered
+DECAY = 0.5  # OM's a: how fast a round loses its weight
 
 
 @dataclass(frozen=True)

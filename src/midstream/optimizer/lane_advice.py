@@ -16,9 +16,7 @@ from midstream.runtime.lane_key import SLOTS
 LATE = 0.8  # steps that take more than this share of the trigger's interval are about to fall behind
 IDLE = 0.4  # lanes are given up as long as steps are foreseen to take no more than this share of the interval
 
-UNEVEN = 1.5
-"""Where nothing says when a step is late, it is worth a look if the busiest lane does so many times the mean."""
-
+UNEVEN = 1.5  # where nothing says when a step is late: the busiest lane does so many times the mean
 LEAST_GAIN = 0.15  # more lanes must shorten a step by at least this share
 IN_A_ROW = 3  # so many reviews in a row must agree, and so many pass until a change is judged
 REST = 20  # a change that is reversed after fewer reviews than this, times the bar, was made too soon

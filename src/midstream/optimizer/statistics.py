@@ -12,8 +12,7 @@ from midstream.optimizer.bounded import Bounded
 Sources = frozenset[str]
 """A set of a query's sources, by alias: what names a state within one query."""
 
-DEFAULT_SPEED = 5_000_000.0
-"""Comparisons a second, where it was not measured: about what one thread of the join kernel does."""
+DEFAULT_SPEED = 5_000_000.0  # comparisons a second, where it was not measured: about what one thread does
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from midstream.plan.decompose import Task
 from midstream.plan.tree import Form, Join, Plan
 
 EULER = 0.5772
-SLICES = 64
-"""Of a window, where a sum stands for an integral."""
+SLICES = 64  # of a window, where a sum stands for an integral
 
 
 @dataclass(frozen=True)

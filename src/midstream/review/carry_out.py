@@ -10,6 +10,7 @@ from midstream.commands.migrate import Migrate
 from midstream.model.codec import encode
 from midstream.model.errors import MidstreamError
 from midstream.model.events import PlanReviewed, ProposalClosed, ReviewFailed
+from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, Proposal
 from midstream.model.words import brief_text
@@ -39,17 +40,18 @@ INSISTS = 0.5
 FADING = 0.9  # what a plan was foreseen to do beyond others counts for so much at the next review
 
 
-def review(draft: Draft, store: ChunkStore) -> Draft:
+def review(draft: Draft, store: ChunkStore, exceeded: Mapping[CounterKey, int] | None = None) -> Draft:
     """Do the reviews that are due in a step, after the commands of users."""
     withdraw_of_other_groups(draft)
-    draft.manifest, wanted = look(draft.manifest)
+    draft.manifest, wanted = look(draft.manifest, exceeded)
     for candidate in in_turn(draft.manifest, wanted) if wanted else ():
         one, now = candidate.one, candidate.now
         if draft.migrations.get(draft.manifest.queries[one.lead].unit(one.lead)):
             continue
         attempt = draft.copy()
         try:
-            _review(attempt, Reviewing(draft.manifest, one, now, store, trees_at_once(draft.manifest, one)))
+            limit = trees_at_once(draft.manifest, one)
+            _review(attempt, Reviewing(draft.manifest, one, now, store, limit, exceeded))
         except MidstreamError as error:
             _failed(draft, one, now, str(error))
         except MemoryError:
@@ -111,8 +113,10 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         real=reviewing.real,
     )
     if decided == "switch" and (chosen := reviewing.review.weighed(decision.plan or "")) is not None:
-        # What the new plan does beyond what it is taken for calls for a review.
-        spared = max(one.kept.pace - (reviewing.running.work - chosen.work), 0.0)
+        # What the new plan does beyond what it is taken for calls for a review. While rows become more, the last steps
+        # did more than the figures say: of that it is taken to do its share, too.
+        pace, before, after = one.kept.pace, reviewing.running.work, chosen.work
+        spared = max(min(pace - (before - after), pace * after / max(before, 1.0)), 0.0)
         kept = replace(kept, counted=(), pace=spared, spared=spared)
     if decision.regret and one.settings.counts_time_alone:
         kept = replace(kept, spared=max(one.kept.pace - decision.regret, 0.0))

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from midstream.logical.query import Query, query_of
 from midstream.model.errors import MidstreamError
+from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
 from midstream.model.window import SECOND
 from midstream.optimizer.alternatives import Alternatives, cost_model
@@ -26,18 +27,18 @@ from midstream.review.review_price import price, slice_price
 from midstream.state.chunk_store import ChunkStore
 from midstream.units.choose import AUTO, live_statistics, resolve
 from midstream.units.draft import MigrationStart
-from midstream.units.program import compile_program, unit_of
+from midstream.units.program import compile_program, observed, unit_of
 from midstream.units.unit import Unit
 
-SHOWN = 5
-"""So many of the best plans are in an event."""
+SHOWN = 5  # so many of the best plans are in an event
 
 
 @dataclass(frozen=True)
 class Reviewing:
     """One review: of what runs together in a manifest, at an event time; `store` has the chunks.
 
-    Over many sources at most `limit` trees are weighed, and the review goes on at the next step.
+    Over many sources at most `limit` trees are weighed, and the review goes on at the next step. `exceeded` has the
+    rows that inner joins are about to make in this step.
     """
 
     manifest: Manifest
@@ -45,6 +46,7 @@ class Reviewing:
     now: int
     store: ChunkStore
     limit: int | None = None
+    exceeded: Mapping[CounterKey, int] | None = None
 
     @cached_property
     def query(self) -> Query:
@@ -54,7 +56,15 @@ class Reviewing:
     @cached_property
     def estimate(self) -> Estimate:
         """What its plans would hold and do: counted where the running plan keeps it, else by samples of its rows."""
-        return Estimate(live_statistics(self.manifest, self.one.lead, self.store))
+        known = live_statistics(self.manifest, self.one.lead, self.store)
+        if not self.exceeded:
+            return Estimate(known)
+        seen, states = observed(self.manifest, self.one.lead), dict(known.states)
+        for join in seen.operators:
+            if rows := self.exceeded.get(CounterKey(seen.group, join.id)):
+                sources = frozenset(alias for alias, label in seen.labels.items() if label in join.labels)
+                states[sources] = states.get(sources, 0.0) + rows
+        return Estimate(replace(known, states=states))
 
     @property
     def review(self) -> Review:

@@ -8,7 +8,7 @@ change is ignored no longer than it takes to lose what a review costs, and revie
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from midstream.logical.query import query_of
@@ -46,8 +46,11 @@ class Candidate:
         return max(self.one.kept.price - self.one.kept.excess, 0.0)
 
 
-def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
-    """Compare what each plan did since the last look with what was foreseen; return the reviews that are wanted."""
+def look(manifest: Manifest, exceeded: Mapping[CounterKey, int] | None = None) -> tuple[Manifest, list[Candidate]]:
+    """Compare what each plan did since the last look with what was foreseen; return the reviews that are wanted.
+
+    What inner joins are about to make, `exceeded`, is work beyond that.
+    """
     seen, wanted = dict[str, Optimization](), list[Candidate]()
     for names in groups_with_choice(manifest):
         lead, settings = names[0], settings_of(manifest, names[0])
@@ -60,14 +63,16 @@ def look(manifest: Manifest) -> tuple[Manifest, list[Candidate]]:
             seen[lead] = replace(kept, reviewed=now, reviewed_in=manifest.step, price=first, seen=now)
             continue
         over = now - kept.reviewed >= settings.review and _is_for_budget(manifest, settings, kept, kept.pace, now)
-        if not (kept.searched or over or _looks(manifest, lead, kept)):
+        more = sum([exceeded.get(key, 0) for keys in inner_joins(manifest, lead) for key in keys]) if exceeded else 0
+        if not (kept.searched or over or more or _looks(manifest, lead, kept)):
             continue
         if any(manifest.queries[name].migrations for name in names) or manifest.queries[lead].since >= manifest.step:
             continue
         one = group_of(manifest, names)
         if not one.is_reviewed or is_quiet(one.settings, now):
             continue
-        after = seen[lead] = _looked(manifest, lead, kept, now)
+        after = _looked(manifest, lead, kept, now)
+        after = seen[lead] = revised(after, excess=after.excess + PAYS * MADE * more) if more else after
         risen = after.plan and after.pace > RISEN * (after.spared or 0.0)
         risen = risen and _is_for_budget(manifest, settings, kept, after.pace, now)
         if after.searched or over or risen or after.excess > after.price * after.hurdle:
@@ -141,12 +146,17 @@ def _looked(manifest: Manifest, lead: str, kept: Optimization, now: int) -> Opti
 
 def _done(manifest: Manifest, lead: str) -> tuple[int, ...]:
     # Since it began: in all, and the rows that each inner join of its plan has made.
+    counted, found = manifest.queries[lead].counters, manifest.operators
+    made = [sum([found[key].rows_out for key in keys if key in found]) for keys in inner_joins(manifest, lead)]
+    return counted.rows_in, counted.comparisons, counted.rows_out, *made
+
+
+def inner_joins(manifest: Manifest, lead: str) -> tuple[tuple[CounterKey, ...], ...]:
+    """List the counters of each inner join of a query's plan."""
     known = known_arrangement(manifest)
     joins = {} if known is None else known.inner_joins
     if lead not in joins:
         unit = unit_of(manifest, lead)
         keys = (tuple([CounterKey(unit.group, one) for one in ids]) for ids in unit.box(unit.plan).inner_joins)
         joins[lead] = tuple(keys)
-    counted, found = manifest.queries[lead].counters, manifest.operators
-    made = [sum([found[key].rows_out for key in keys if key in found]) for keys in joins[lead]]
-    return counted.rows_in, counted.comparisons, counted.rows_out, *made
+    return joins[lead]

@@ -18,7 +18,7 @@ from midstream.expr.expression import Column
 from midstream.model.counters import NOTHING, Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
-from midstream.model.ids import LaneId, OperatorId, StateId
+from midstream.model.ids import CounterKey, LaneId, OperatorId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, StateListing
 from midstream.model.window import Clock
 from midstream.runtime.checks import are_on, check_run, require
@@ -34,6 +34,20 @@ from midstream.state.lineage import LINEAGE, Lineage
 from midstream.state.rows import BaseRows, RowRun, one_batch
 from midstream.state.sorted_run import FoundCodes, SortedRun, before_relived, purge_run
 from midstream.state.specs import RowsSpec, StateSpec
+
+
+class BrokenOff(BaseException):
+    """Ends an attempt at a step in which joins would make more rows than their bound.
+
+    It is no error: the step is planned again, and reviewed first. `rows` are what the joins would make at least, by
+    their counters, and `done` is what the attempt did in vain.
+    """
+
+    def __init__(self, rows: Mapping[CounterKey, int], done: Counters) -> None:
+        """End the attempt of a lane, or of all lanes."""
+        super().__init__(rows)
+        self.rows, self.done = rows, done
+
 
 ASKED_FROM = 1 << 20
 """A step asks before it makes so many bytes at a time."""
@@ -85,6 +99,8 @@ class Lane:
         self._finished, self._checked = False, are_on()
         self.dirty = DirtySet(state, inputs)
         """What the step touches."""
+        self.most: Callable[[CounterKey], int | None] = lambda _: None
+        """How many rows a join may make in this step; None where that is not bounded."""
 
     # --- open
 
@@ -144,6 +160,14 @@ class Lane:
     def counted(self, operator: OperatorId) -> Counters:
         """Return the counters of an operator in this step so far."""
         return self._counters.get(operator, Counters())
+
+    def check_bound(self, operator: OperatorId, rows: int) -> None:
+        """Break the step off where a join is about to have made more rows than it may; in phase *advance*."""
+        key = CounterKey(self.name.group, operator)
+        most = self.most(key)
+        if most is not None and rows > most:
+            done = Counters.sum(c for id, c in self._counters.items() if id.slice is None)
+            raise BrokenOff({key: rows}, done + Counters(comparisons=rows))
 
     @property
     def counters(self) -> Mapping[OperatorId, Counters]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +16,15 @@ from midstream.admission.admit import Admitted, admit, nothing_of
 from midstream.admission.refused_rows import storable
 from midstream.logical.query import query_of
 from midstream.model.command import Command
+from midstream.model.counters import Counters
 from midstream.model.errors import InputError
 from midstream.model.events import Event, StepDone
-from midstream.model.ids import LaneId
+from midstream.model.frozen import revised
+from midstream.model.ids import CounterKey, LaneId
 from midstream.model.lane_choice import StepTiming
 from midstream.model.manifest import LaneState, Manifest
 from midstream.model.schema import StreamSchema
+from midstream.runtime.lane import BrokenOff
 from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING, Seen, StepClock, watermarks
@@ -26,12 +32,14 @@ from midstream.state.chunk_store import ChunkStore
 from midstream.state.gather import MANY, POOL, taken
 from midstream.state.keys import stable_order
 from midstream.step.dealt_rows import Each, RunsLanes, numbered, one_by_one, spread
+from midstream.step.join_bounds import JoinBounds
 from midstream.step.levels import Executor, LevelOutput, conclude_levels, run_levels
 from midstream.step.plan_step import Refuse, StepPlan, lanes_of, plan_step
 from midstream.step.rescaled_state import adopt, dealt_states
 from midstream.step.spreading.spread_step import spread_step
 from midstream.step.spreading.taken_over import returned, with_returned
 from midstream.units.answers import AnswerTimes, rows_of
+from midstream.units.arrangement import keep_arrangement
 from midstream.units.lane_load import state_rows
 from midstream.units.lane_step import LaneOutput, lane_step
 from midstream.units.program import Program
@@ -83,10 +91,19 @@ def step(
     if silent and manifest.still:
         same, nothing, done = still_step(manifest)
         return StepResult(same, nothing, (done,), {}, {})
-    plan = plan_step(manifest, commands, chunks=store, timing=timing, refuse=refuse)
-    lanes = LaneExecutor(manifest, plan, batch, store, each, None if pieces is None else pieces(plan.manifest))
-    outputs = run_levels(plan, lanes)
+    planned = partial(plan_step, manifest, commands, chunks=store, timing=timing, refuse=refuse)
+    plan, vain = planned(), Counters()
+    lanes = LaneExecutor(manifest, plan, batch, store, each, pieces, JoinBounds(plan).most)
+    try:
+        outputs = run_levels(plan, lanes)
+    except BrokenOff as broken:
+        # What the attempt has left in the store no manifest lists. The next one is not bounded.
+        plan, vain = planned(exceeded=broken.rows), revised(broken.done, rows_in=0, rows_out=0)
+        lanes = LaneExecutor(manifest, plan, batch, store, each, pieces)
+        outputs = run_levels(plan, lanes)
     concluded, events = conclude_levels(manifest, plan, outputs, store)
+    if vain != Counters():
+        concluded = keep_arrangement(concluded, revised(concluded, totals=concluded.totals + vain))
     results = {name: lanes.together(name, outputs.lanes).table for name in concluded.queries}
     still = silent and changed_nothing(manifest, concluded, results)
     return StepResult(
@@ -112,10 +129,11 @@ class LaneExecutor(Executor):
         batch: Mapping[str, pa.Table],
         store: ChunkStore,
         each: Each,
-        writer: PieceWriter | None,
+        pieces: OpenPieces | None,
+        most: Callable[[CounterKey], int | None] | None = None,
     ) -> None:
         self._before, self._plan, self._batch, self._store = before, plan, batch, store
-        self._each, self._writer = each, writer
+        self._each, self._writer, self._most = each, None if pieces is None else pieces(plan.manifest), most
         self._silent, self._returning = _silent(plan), returned(before, plan, store)
         self._rows: dict[str, pa.RecordBatch] = {}
         self.admitted: Mapping[str, Admitted] = {}
@@ -139,15 +157,25 @@ class LaneExecutor(Executor):
             for lane, share in spread(plan, group, program, stage, self._rows, self._each).items()
         ]
 
-        def run(one: LaneShare) -> LaneOutput:
+        def run(one: LaneShare) -> LaneOutput | BrokenOff:
             program, lane, share = one
             writer = None if plan.lanes(lane.group) > 1 else self._writer
             state = with_returned(state_of(plan, lane.group, lane, self._store), self._returning.get(lane))
-            return lane_step(program, lane, state, share, clock, self._store, writer)
+            try:
+                return lane_step(program, lane, state, share, clock, self._store, writer, self._most)
+            except BrokenOff as broken:
+                return broken  # The other lanes end their step, so that what is known does not depend on threads.
 
         outputs = self._elsewhere(shares, clock)
         if outputs is None:
-            outputs = dict(zip((lane for _, lane, _ in shares), self._each(run, shares), strict=True))
+            found = list(self._each(run, shares))
+            if broken := [one for one in found if isinstance(one, BrokenOff)]:
+                rows = Counter[CounterKey]()
+                for one in broken:
+                    rows.update(one.rows)
+                raise BrokenOff(rows, Counters.sum(chain.from_iterable(map(_counted, found))))
+            done = [one for one in found if isinstance(one, LaneOutput)]
+            outputs = dict(zip((lane for _, lane, _ in shares), done, strict=True))
         spreads = {}
         for name in plan.spread_at(level):
             over_nodes = spread_step(self._before, plan, name, self._rows, clock, self._store)
@@ -187,6 +215,10 @@ class LaneExecutor(Executor):
         names: list[str] = tables[0].schema.names
         columns = list(self._each(column, names))
         return Answer(pa.Table.from_arrays(columns, schema=tables[0].schema), times[order])
+
+
+def _counted(one: LaneOutput | BrokenOff) -> Iterable[Counters]:
+    return [one.done] if isinstance(one, BrokenOff) else [c for id, c in one.counters.items() if id.slice is None]
 
 
 def _silent(plan: StepPlan) -> Mapping[str, Admitted]:

@@ -14,6 +14,7 @@ from midstream.model.command import Command
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.events import CommandRefused, Event
 from midstream.model.frozen import revised
+from midstream.model.ids import CounterKey
 from midstream.model.lane_choice import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread
@@ -116,13 +117,15 @@ def plan_step(
     chunks: ChunkStore | None = None,
     timing: StepTiming | None = None,
     refuse: Refuse | None = None,
+    exceeded: Mapping[CounterKey, int] | None = None,
 ) -> StepPlan:
     """Take the commands in order; one that cannot be done becomes a `CommandRefused` event and changes nothing.
 
     A host may `refuse` one that could be done. With the `chunks` of the manifest the optimizer reviews plans and lanes
     after that, as far as it is allowed to, and rings get other lengths. Without them nothing is decided by counters, so
     that the next command is checked on what it will find. `timing` is what the host has measured: lanes are decided on
-    by it from the next step on.
+    by it from the next step on. If an attempt at the step was broken off, `exceeded` has the rows that inner joins were
+    about to make in it.
     """
     step = manifest.step + 1
     begun = revised(united(manifest), step=step, pending=(), still=False)
@@ -144,7 +147,7 @@ def plan_step(
     if commands:
         draft.manifest = forget_paces(draft.manifest)
     if chunks is not None:
-        draft = review(draft, chunks)
+        draft = review(draft, chunks, exceeded)
         review_selections(draft)
         review_lanes(draft, manifest.lanes)
     current = timed(with_shares(draft.manifest, timing), manifest.shares, timing)

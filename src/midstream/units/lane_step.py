@@ -13,7 +13,7 @@ import pyarrow as pa
 from midstream.model.counters import Counters
 from midstream.model.errors import cause_of, located
 from midstream.model.events import Event
-from midstream.model.ids import LaneId, OperatorId, StateId
+from midstream.model.ids import CounterKey, LaneId, OperatorId, StateId
 from midstream.model.manifest import LaneState
 from midstream.model.window import Clock
 from midstream.plan.signature import Signature
@@ -59,14 +59,16 @@ def lane_step(
     clock: StepClock,
     store: ChunkStore,
     writer: PieceWriter | None = None,
+    most: Callable[[CounterKey], int | None] | None = None,
 ) -> LaneOutput:
     """Fold a step's rows into a lane.
 
     `inputs` has for each stream the admitted rows, with `_ts`, and with `_count:<stream>` where a ROWS window counts.
-    With `writer` answers of many rows go to it piece by piece, as far as
-    that can be. Raises `CheckpointError` where base rows are missing or damaged.
+    With `writer` answers of many rows go to it piece by piece, as far as that can be. Raises `CheckpointError` where
+    base rows are missing or damaged, and `BrokenOff` where a join would make more rows than `most` says.
     """
     lane = Lane(name, state, inputs, clock, store)
+    lane.most = most or lane.most
     asleep = at_rest(program, lane, state.boxes)
     awake = [unit for unit in program.units if unit.name not in asleep]
     steps = [UnitStep(unit, program.migrations.get(unit.name, ()), state, lane) for unit in awake]

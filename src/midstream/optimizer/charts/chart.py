@@ -24,14 +24,9 @@ Numbers = npt.NDArray[np.float64]
 Region = tuple[int, ...]
 """Along each axis the number of the partition, from 0 on."""
 
-PARTITIONS = 10
-"""k of the paper's experiments (§5.1)."""
-
-MOST_REGIONS = 10_000
-"""A chart of more is not made: its axes get fewer partitions."""
-
-MOST_CORNERS = 1 << 21
-"""Nor one whose regions have more corners together."""
+PARTITIONS = 10  # k of the paper's experiments (§5.1)
+MOST_REGIONS = 10_000  # a chart of more is not made: its axes get fewer partitions
+MOST_CORNERS = 1 << 21  # nor one whose regions have more corners together
 
 
 @dataclass(frozen=True)

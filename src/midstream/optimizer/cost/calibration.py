@@ -12,8 +12,7 @@ from midstream.optimizer.cost.units import JoinUnitCosts
 SLOWEST_CORRECTION, FASTEST_CORRECTION = 1 / 8, 8.0
 """One step may be held up by anything: it is not taken to be more wrong than this."""
 
-MEMORY_OF_STEPS = 20
-"""How many steps it takes until a lasting difference is corrected for the most part."""
+MEMORY_OF_STEPS = 20  # how many steps it takes until a lasting difference is corrected for the most part
 
 
 @dataclass(frozen=True)

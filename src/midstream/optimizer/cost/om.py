@@ -25,8 +25,7 @@ class Queueing(Enum):
     EXAMPLE = "3.2"
 
 
-JOIN_TPR = 3e3
-"""Rows a second that an equi-join processes in the paper's experiments (§5.1)."""
+JOIN_TPR = 3e3  # rows a second that an equi-join processes in the paper's experiments (§5.1)
 
 
 @dataclass(frozen=True)

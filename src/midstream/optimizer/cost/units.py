@@ -11,8 +11,7 @@ import numpy.typing as npt
 Quantity = TypeVar("Quantity", float, npt.NDArray[np.float64])
 """A number, or one for each of many joins at once."""
 
-SIGNIFICANT = 40
-"""Bits of a cost that are compared: twelve digits."""
+SIGNIFICANT = 40  # bits of a cost that are compared: twelve digits
 
 
 def comparable(costs: Quantity) -> Quantity:

@@ -10,8 +10,7 @@ from midstream.optimizer.policies.policy_contract import Decision, Policy, Revie
 from midstream.plan.notation import word_before
 from midstream.plan.tree import Eddy
 
-EDDY = word_before(Eddy(("A", "B")).notation())
-"""The word that an eddy is written with."""
+EDDY = word_before(Eddy(("A", "B")).notation())  # the word that an eddy is written with
 
 
 class EddyPolicy(Policy):

@@ -59,8 +59,7 @@ class Drawn:
         )
 
 
-REMEMBERED = 1 << 20
-"""So many rows at most are remembered of all chunks."""
+REMEMBERED = 1 << 20  # so many rows at most are remembered of all chunks
 
 DrawnOf = tuple[tuple[str, ...], str, int]
 """The names of chunks that are read together, what for, and how many shares decide: none where all is drawn."""

@@ -26,8 +26,7 @@ from midstream.state.keys import Codes, band_codes, stable_sort
 MOST_PAIRS = 1 << 18  # pairs that are looked at in one join
 MOST_ROWS = 1 << 13  # combinations that are kept of one subset
 
-ENOUGH_PAIRS = 4 * MOST_ROWS
-"""Pairs of equal keys that are looked at where no other condition is left: most of them are combinations."""
+ENOUGH_PAIRS = 4 * MOST_ROWS  # of equal keys, where no other condition is left: most of them are combinations
 
 
 @dataclass(frozen=True)

@@ -102,9 +102,7 @@ def _candidates(
     return [searched_tree(Searched(start), subsets, cost.weighing(subsets.sizes, kept)).tree]
 
 
-NONE = -1
-"""In place of the source that is probed next, as long as none was found."""
-
+NONE = -1  # in place of the source that is probed next, as long as none was found
 LARGEST = float(np.finfo(np.float64).max)
 
 

@@ -21,8 +21,7 @@ from midstream.optimizer.search.subsets import Masks, Numbers, Subsets
 from midstream.optimizer.statistics import Sources
 from midstream.plan.tree import Join, Leaf, Plan
 
-MOST_SOURCES = 12
-"""Of more sources there are too many sets to weigh them all."""
+MOST_SOURCES = 12  # of more sources there are too many sets to weigh them all
 
 
 def cheapest_trees(subsets: Subsets, cost: CostModel, count: int, kept: frozenset[Sources] = frozenset()) -> list[Plan]:

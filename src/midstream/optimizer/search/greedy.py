@@ -10,11 +10,8 @@ from midstream.optimizer.cost.plan_cost import PlansWeighed
 from midstream.optimizer.search.subsets import Subsets
 from midstream.plan.tree import Join, Leaf, Plan
 
-NOISE = 0.05
-"""A neighbour is better if it saves more than this share of what two joins take: in samples less means nothing."""
-
-ROUNDS = 4
-"""So often a search looks at all neighbours at most: in figures that change from step to step one is always better."""
+NOISE = 0.05  # a better neighbour saves more than this share of what two joins take: in samples less means nothing
+ROUNDS = 4  # so often a search looks at all neighbours: in figures that change with each step one is always better
 
 
 @dataclass(frozen=True)
