@@ -17,6 +17,7 @@ import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.model.events import CommandRefused, MigrationEnded, QueryAdded, QueryDropped, StateRebuilt
 from midstream.model.step_time import time_summary
+from midstream.spark import log_files
 from midstream.spark.driver import Driver
 from midstream.spark.running_job import Run
 from tests.crash_case import CHAIN, GROUPED, PLANS, STREAMS
@@ -304,7 +305,7 @@ def test_a_table_of_every_type_goes_through(spark: SparkSession, tmp_path: Path)
 
 
 def test_sources_are_opened_under_the_settings_of_a_job(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark's other file manager writes a twin of checksums, and is slow: it would cost every batch a quarter second.
+    """Spark's other file managers start processes for every file, and the default one writes a twin of checksums.
 
     The user's session has its own settings again once the job has started.
     """
@@ -315,6 +316,8 @@ def test_sources_are_opened_under_the_settings_of_a_job(spark: SparkSession, tmp
     run = job(spark, place, STREAMS, {"pairs": PAIRS}, {}, lanes=1).start({"processingTime": "0 seconds"})
     assert spark.conf.get(setting, None) == before
     until_taken(run, place, 0)
+    query: Any = run.query
+    assert query._jsq.streamingQuery().offsetLog().fileManager().getClass().getName() == log_files.OURS
     run.stop()
     logs = [path for path in place.checkpoint.rglob("sources/*/*") if path.is_file()]
     assert logs and not [path for path in logs if path.suffix == ".crc"]

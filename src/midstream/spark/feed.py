@@ -21,6 +21,7 @@ from midstream.model.window import SECOND
 from midstream.pipeline.carried_log import SparkLog
 from midstream.spark.job_streams import JobStream, needs
 from midstream.spark.layout import Intake, intake
+from midstream.spark.log_files import log_file_manager
 from midstream.spark.session import QUERY_SETTINGS, settings
 from midstream.spark.topic import lags
 
@@ -122,7 +123,8 @@ class Feed:
             writer = writer.queryName(self.name)
         if self.trigger:
             writer = writer.trigger(**self.trigger)
-        with settings(self.session, QUERY_SETTINGS):
+        manager = {"spark.sql.streaming.checkpointFileManagerClass": log_file_manager(self.session)}
+        with settings(self.session, {**QUERY_SETTINGS, **manager}):
             query = writer.start()
             while query.isActive and query.status["message"].startswith(_OPENING):
                 time.sleep(_LOOK_AGAIN)

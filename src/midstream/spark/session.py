@@ -35,11 +35,8 @@ _SHIPPED: set[tuple[str, str]] = set()
 
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = Path(__file__).parent / "log4j2.properties"
-_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 QUERY_SETTINGS: Mapping[str, str] = {
-    # Hadoop's FileContext starts fifty processes (readlink, chmod) for the logs of one batch of three local streams.
-    "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     # Hadoop's local file system starts a process to set the rights of each file, and writes a twin of checksums.
