@@ -15,7 +15,10 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from typing_extensions import override
 
+from midstream.commands.migrate import Migrate
+from midstream.commands.rescale import Rescale
 from midstream.pipeline.crash_points import POINTS, CrashPoint
+from midstream.spark.driver import Driver
 from tests.crash_case import PLANS
 from tests.oracle.answer import Answer
 from tests.oracle.compare import assert_each_step_same
@@ -74,6 +77,18 @@ def test_the_driver_and_its_jvm_are_killed_at_every_point(
     check(place, expected)
     assert place.manifest().lanes == 3
     assert place.manifest().queries["chain"].plan == PLANS[1]
+
+
+def test_the_number_of_tasks_changes_from_step_to_step(
+    spark: SparkSession, hooks: Hooks, tmp_path: Path, expected: dict[str, Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through a migration, and from two lanes to three."""
+    monkeypatch.setattr(Driver, "_worthwhile", lambda self, plan, *_: 1 + plan.manifest.step % 2)
+    feed(tmp_path)
+    hooks.give(1, Migrate("chain", PLANS[1]))
+    hooks.give(2, Rescale(3))
+    finish(the_job(spark, tmp_path))
+    check(Place(tmp_path), expected)
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,20 @@ def counts(spark: SparkSession, root: Path, load: Workload, steps: int) -> dict[
     return {"jobs": len(jobs), "stages": stages, "tasks": sum(job.numTasks() - job.numSkippedTasks() for job in jobs)}
 
 
+@pytest.mark.parametrize(("costs", "tasks"), [(1e-9, [3, 3, 3]), (1e9, [3, 1, 1])])
+def test_lanes_with_little_to_do_share_a_task(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, costs: float, tasks: list[int]
+) -> None:
+    """The first step knows nothing of the work; a later one of one task reads the rows in it too."""
+    monkeypatch.setattr("midstream.spark.driver.TASK_COSTS", costs)
+    newest = max((job.jobId() for job in done(spark, -1)), default=-1)
+    fill(tmp_path, range(3))
+    made = ms.Job(spark, tmp_path / "checkpoint", lanes=2).stream("A", frame(spark, tmp_path, "A"), timestamp="ts")
+    made.query("counts", QUERIES["counts"]).start({"availableNow": True}).await_termination()
+    jobs = sorted(done(spark, newest), key=lambda job: int(job.jobId()))
+    assert [job.numTasks() - job.numSkippedTasks() for job in jobs] == tasks
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_step_asks_no_more_of_spark_than_was_recorded(name: str, spark: SparkSession, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ when its manifest is published; the sinks follow, and are filled again if that w
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -60,6 +61,9 @@ from midstream.storage.files import FileStore
 from midstream.units.lane_step import LaneOutput
 
 ATTEMPTS = 3
+TASK_COSTS = 0.025
+"""The seconds of processor time that one more task of lanes takes, in Spark and in its worker, without any rows."""
+
 LARGE = 200_000
 """Rows a step from which on it pays that Spark checks selections before rows travel, and that each partition of the
 sources has a task of its own.
@@ -112,6 +116,7 @@ class Driver:
         self._coming: Manifest | None = None
         self._planned: StepPlan | None = None
         self._rows_before = 0
+        self._worked: float | None = None
         self._attempts = 0
         self._read: Accumulator[int] | None = None
         self._read_before = 0
@@ -234,8 +239,10 @@ class Driver:
         large = self._rows_before >= LARGE
         with fault_located(lambda: "the exchange"):
             self._setting = setting_of(plan, self.layout, parallelism, large, self._setting)
-        if not plan.events and partitions_of(batch) == 0:
+        sources = partitions_of(batch)
+        if not plan.events and sources == 0:
             return self._idle()
+        setting = self._setting.in_tasks(self._worthwhile(plan, sources, parallelism))
         staging = self.outputs.stage(self.manifest, plan.manifest)
         writes = Writes(self.store, staging, self._crash, piece_writer.SIZES)
         if self._read is None:
@@ -244,7 +251,7 @@ class Driver:
             self._attempts += 1
             self._read_before = self._read.value
             try:
-                executor = SparkExecutor(self.manifest, plan, batch, self._setting, writes, self._read)
+                executor = SparkExecutor(self.manifest, plan, batch, setting, writes, parallelism, self._read)
                 return run_on_spark(plan, executor)
             except MidstreamError:
                 raise
@@ -254,6 +261,14 @@ class Driver:
                 if attempt == ATTEMPTS or self.patience.stopping():
                     raise
         raise AssertionError
+
+    def _worthwhile(self, plan: StepPlan, sources: int, parallelism: int) -> int:
+        """Choose how many tasks run the lanes: no more than have as much to do as a task costs."""
+        # A burst of rows comes in many partitions. Where tasks fetch states or have a limit, each holds few lanes.
+        bounded = self.declared.limit is not None or not self.store.storage.renames_folders
+        if self._worked is None or bounded or plan.spread_at(0):
+            return parallelism
+        return max(1, sources, math.ceil(self._worked / TASK_COSTS))
 
     def _has_read(self, rows: int) -> None:
         self.times.has_read(rows - self._read_before)
@@ -271,6 +286,7 @@ class Driver:
         self._commits.publish(after)
         self.manifest, self.reconciled, self._coming, self.outputs.own = after, True, None, ()
         self._planned = None
+        self._worked = gathered.worked or self._worked
         self._rows_before = sum(seen.rows for seen in gathered.outputs.seen.values())
         self.events.extend(events)
         with suppress(MidstreamError):  # The step is done.

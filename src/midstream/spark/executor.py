@@ -48,19 +48,22 @@ from midstream.units.program import Program
 class Gathered:
     """What the tasks of a step report: lane outputs, and the files that they staged.
 
-    `again` says that some task was begun more than once.
+    `again` says that some task was begun more than once. `worked` are the seconds of processor time that the tasks of
+    lanes over pushed streams took.
     """
 
     outputs: StepOutputs
     files: tuple[OutputFile, ...] = ()
     cache: CacheUse = NOT_USED
     again: bool = False
+    worked: float = 0.0
 
 
 def run_on_spark(plan: StepPlan, executor: SparkExecutor) -> Gathered:
     """Run a step's jobs, one for each level. Raises the `MidstreamError` of a task, or the error that Spark raises."""
     try:
-        return Gathered(run_levels(plan, executor), tuple(executor.files), executor.cache, executor.again)
+        outputs = run_levels(plan, executor)
+        return Gathered(outputs, tuple(executor.files), executor.cache, executor.again, executor.worked)
     finally:
         executor.release()
 
@@ -68,8 +71,8 @@ def run_on_spark(plan: StepPlan, executor: SparkExecutor) -> Gathered:
 class SparkExecutor(Executor):
     """Runs the lanes of a step in Spark's tasks; those of a level above read what those below kept.
 
-    `files`, `cache` and `again` add up what the tasks report besides their lanes, `read` the rows of the batch while
-    tasks read them.
+    `files`, `cache`, `again` and `worked` add up what the tasks report besides their lanes, `read` the rows of the
+    batch while tasks read them. Small steps are read by at most `parallelism` tasks.
     """
 
     def __init__(
@@ -79,17 +82,18 @@ class SparkExecutor(Executor):
         batch: DataFrame,
         setting: Setting,
         writes: Writes,
+        parallelism: int,
         read: Accumulator[int],
     ) -> None:
         self._before, self._plan, self._batch, self._setting, self._writes = before, plan, batch, setting, writes
-        self._read = read
+        self._parallelism, self._read = parallelism, read
         self._context = batch.sparkSession.sparkContext
         self._streams = setting.exchange.layout.streams
         self._returning = returned(before, plan, writes.store)
         self._parcel_files = ParcelFiles.of(writes.store, plan.manifest.step)
         self._kept: list[KeptRows] = []
         self.files: list[OutputFile] = []
-        self.cache, self.again = NOT_USED, False
+        self.cache, self.again, self.worked = NOT_USED, False, 0.0
 
     @override
     def run(self, level: int, clock: StepClock) -> LevelOutput:
@@ -100,6 +104,7 @@ class SparkExecutor(Executor):
             told = ({name: Seen(*values) for name, values in one["seen"].items()} for one in found)
             seen = summed(told, self._streams)
             output = replace(self._gathered(task, found), seen=seen)
+            self.worked = sum(one.get("worked", 0.0) for one in found)
             if setting.exchange.has_filters:
                 output = replace(output, lanes=_with_rows_left_out(setting, found, seen, output.lanes))
             return output
@@ -135,7 +140,7 @@ class SparkExecutor(Executor):
             () if setting.counted else exchange.layout.task_readers(),
             everywhere=setting.needs_watermarks,
         )
-        tasks = 1 if exchange.partitions == 1 else self._context.defaultParallelism
+        tasks = 1 if exchange.partitions == 1 else self._parallelism
         return blocks_of(batch, split, None if setting.is_large else tasks)
 
     def _slots(self, exchange: Exchange) -> tuple[StreamSlots, ...]:

@@ -31,6 +31,12 @@ class Setting:
     is_large: bool
     asked: tuple[str, ...]
 
+    def in_tasks(self, most: int) -> Setting:
+        """Return the setting with at most so many tasks for the lanes of queries over pushed streams."""
+        if most >= self.exchange.partitions:
+            return self
+        return replace(self, exchange=replace(self.exchange, partitions=most))
+
     @property
     def read_above(self) -> frozenset[str]:
         """The streams that queries of higher levels read."""

@@ -32,7 +32,7 @@ def blocks_of(frame: DataFrame, split: Split, tasks: int | None) -> Blocks:
     batches: RDD[bytes] = RDD(frames._jdf.toArrowBatchRdd().toJavaRDD(), frame.sparkSession.sparkContext, serializer())
     if tasks is not None:
         batches = batches.coalesce(tasks)
-    if tasks == split.partitions == batches.getNumPartitions() == 1:
+    if tasks == split.partitions == 1 == batches.getNumPartitions():
         return batches.mapPartitions(replace(split, files=None))
     return batches.mapPartitions(split).partitionBy(split.partitions, _as_it_is)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
+from time import process_time
 from typing import Any
 
 import pyarrow as pa
@@ -131,7 +132,7 @@ class StepTask:
 
     def addressed(self, brought: Iterable[tuple[int, Parcel]]) -> list[tuple[int, Parcel]]:
         """Return the partition's report to the driver, and what it sends to the nodes of its queries."""
-        partition, again = place_of_task()
+        began, (partition, again) = process_time(), place_of_task()
         task = self.opened(partition)
         # All parcels are taken in any case: Spark starts another worker in the place of one that has left some.
         own = [parcel for _, parcel in brought]
@@ -139,7 +140,7 @@ class StepTask:
             sent = [*(one for one in own if one.stage == END), Parcel(partition, ARRIVAL + 1, STOP)]
         else:
             report, parcels = task.report(partition, own, again)
-            sent = [reported(partition, report), *parcels]
+            sent = [reported(partition, {**report, "worked": process_time() - began}), *parcels]
         leave_loaded_code_alone()
         return addressed(sent, partition, ARRIVAL + 1, self.partitions, self.parcel_files)
 
