@@ -114,7 +114,7 @@ def _bound(text: str) -> Any:
         ("date_diff('week', ts, u)", "unknown unit 'week'"),
         ("left(n, 2)", "take a INTEGER"),
         ("info.ipp", "unknown field 'ipp'"),
-        ("tags[0]", "the first item is 1"),
+        ("tags[0]", "use 1 for the first item"),
         ("tags[s]", "must be a whole number, not a value of type string"),
         ("n[1]", "cannot have a subscript"),
         ("j->>s", "a JSON path must be a constant"),

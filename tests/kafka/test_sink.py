@@ -121,7 +121,7 @@ def test_a_step_of_another_time_line_is_refused(kafka: Broker, tmp_path: Path) -
     own = sink(kafka, topic)
     commit(own, tmp_path, 3, ROWS)
     other = TimeLine("other", (Epoch(1, "else", 0),))
-    with pytest.raises(SinkError, match="of another time line"):
+    with pytest.raises(SinkError, match="from another time line"):
         own.write(staged(own, tmp_path, 2, ROWS, line=other))
     assert len(kafka.messages(topic)) == 3
 
@@ -137,7 +137,7 @@ def test_what_was_sent_cannot_be_taken_back(kafka: Broker, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"topic": "a topic"}, "names no topic"),
+        ({"topic": "a topic"}, "is not the name of a topic"),
         ({"topic": "paid", "tombstones": True}, "tombstones need a key"),
         ({"topic": "paid", "password": "x"}, "cannot be made"),
     ],

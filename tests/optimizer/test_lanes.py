@@ -207,9 +207,9 @@ def test_the_interval_of_spark_is_its_triggers() -> None:
 
 def test_bad_settings_are_refused() -> None:
     made = engine()
-    with pytest.raises(ms.QueryError, match="unknown mode 'always' of lanes"):
+    with pytest.raises(ms.QueryError, match="unknown mode 'always' for the number of lanes"):
         made.optimize(lanes="always", mode="auto")
-    with pytest.raises(ms.QueryError, match="a query cannot have a mode of lanes"):
+    with pytest.raises(ms.QueryError, match="one query cannot set the mode for the number of lanes"):
         made.optimize("q", lanes="auto", mode="auto")
     with pytest.raises(ms.QueryError, match="no other number of lanes is proposed"):
         made.approve(lanes=2)

@@ -41,11 +41,11 @@ def test_what_is_staged_on_a_store_and_gone_is_an_error(bucket: str, tmp_path: P
         (lambda: ms.sinks.files("a\0b"), "a character 0"),
         (lambda: as_sink({"path": "a", "format": []}, ""), "unknown format"),
         (lambda: as_sink({"type": []}, ""), "unknown sink"),
-        (lambda: ms.sinks.PostgresqlSink(3), "names no table"),  # type: ignore[arg-type]
+        (lambda: ms.sinks.PostgresqlSink(3), "is not the name of a table"),  # type: ignore[arg-type]
         (lambda: ms.sinks.PostgresqlSink("t", 3), "not a connection string"),  # type: ignore[arg-type]
-        (lambda: ms.sinks.DeltaSink(3), "names no table"),  # type: ignore[arg-type]
-        (lambda: ms.sinks.DeltaSink(""), "names no table"),
-        (lambda: ms.sinks.IcebergSink(3), "names no table"),  # type: ignore[arg-type]
+        (lambda: ms.sinks.DeltaSink(3), "is not a path"),  # type: ignore[arg-type]
+        (lambda: ms.sinks.DeltaSink(""), "is not a path"),
+        (lambda: ms.sinks.IcebergSink(3), "is not the name of a table"),  # type: ignore[arg-type]
     ],
 )
 def test_what_names_no_sink_is_told(make: Callable[[], Sink], message: str) -> None:

@@ -121,7 +121,7 @@ def test_a_step_that_lies_behind_the_table_is_refused(lake: Lake, sink: Sink, tm
     steps(sink, tmp_path, [5])
     with pytest.raises(
         ms.SinkError,
-        match="the sink already has step 5 of query 'q', but of another time line than the job's step 3",
+        match="the sink has step 5 of query 'q', which is from another time line than the job's step 3",
     ):
         steps(sink, tmp_path, [3])
     assert lake.keys(tmp_path) == [5]

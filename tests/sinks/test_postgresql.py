@@ -139,7 +139,7 @@ def test_a_step_that_lies_behind_the_table_is_refused(postgresql: Server, sink: 
     commit(sink, tmp_path, 5, pa.table({"k": [5], "s": ["x"]}))
     with pytest.raises(
         ms.SinkError,
-        match="the sink already has step 5 of query 'q', but of another time line than the job's step 3",
+        match="the sink has step 5 of query 'q', which is from another time line than the job's step 3",
     ):
         commit(sink, tmp_path, 3, pa.table({"k": [3], "s": ["x"]}))
     assert rows(postgresql, sink.table) == [{"k": 5, "s": "x"}]
@@ -281,7 +281,7 @@ def test_a_lock_of_another_user_s_is_said_to_be_in_the_way(
 
 @pytest.mark.parametrize("table", ["", "a.b.c", ".a", "a."])
 def test_a_name_of_no_table_is_refused(table: str) -> None:
-    with pytest.raises(ms.SinkError, match="names no table"):
+    with pytest.raises(ms.SinkError, match="is not the name of a table"):
         PostgresqlSink(table)
 
 

@@ -190,7 +190,7 @@ def _check_not_inside(place: str, path: str, what: str, other: str) -> None:
         raise SinkError(
             f"{path} {'is in' if inside else 'contains'} the folder of {what}, {other}",
             place=place,
-            remedy="give each query a folder of its own, outside of all others",
+            remedy="give each query a separate folder, outside all other folders",
         )
 
 

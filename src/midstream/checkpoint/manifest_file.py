@@ -239,7 +239,7 @@ def _items(old: Any, piece: Any) -> list[Any]:
         return list(piece["new"])
     begin, end = piece
     if not 0 <= begin < end <= len(old):
-        raise IndexError(f"{begin} to {end} of {len(old)} items")
+        raise IndexError(f"no range from {begin} to {end} in a list of {len(old)} items")
     return list(old[begin:end])
 
 

@@ -175,7 +175,7 @@ class Checkpoint:
             raise SinkError(
                 "a command cannot contain a function",
                 place=f"query {command.query}",
-                remedy="name another sink, or add the query in the program that runs the job",
+                remedy="use another kind of sink, or add the query in the program that runs the job",
             )
         return send(self.manifest(), self.folders, command)
 

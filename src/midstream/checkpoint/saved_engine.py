@@ -68,15 +68,17 @@ def save_engine(
         os.replace(fresh, target)
         shutil.rmtree(former, ignore_errors=True)
     except OSError as error:
-        raise SinkError(f"cannot save: {error}", place=str(target), remedy="free the disk or save elsewhere") from error
+        raise SinkError(
+            f"cannot save: {error}", place=str(target), remedy="make space on the disk, or use another folder"
+        ) from error
 
 
 def _folder(path: str | os.PathLike[str]) -> Path:
     # Raises for a place on an object store: the renames of a save need a folder.
     storage = storage_at(path)
     if not isinstance(storage, LocalStorage):
-        remedy = "name a folder of this machine; an engine made with checkpoint=... can be kept there"
-        raise CheckpointError("the target of save is not a folder", place=storage.url, remedy=remedy)
+        remedy = "name a folder of this machine, or make the engine with checkpoint=... on the object store"
+        raise CheckpointError("a saved engine must be in a folder", place=storage.url, remedy=remedy)
     return storage.root
 
 

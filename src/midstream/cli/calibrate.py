@@ -35,7 +35,7 @@ def calibrate(
 
     The optimizer uses these costs to compare plans. The measurement takes about a minute. Run no other programs on the
     machine during the measurement. Without a calibration, the optimizer uses default costs, and corrects these costs
-    from the measured times of the job's steps.
+    with the measured times of the job's steps.
     """
     from midstream.lab.timed_runs import RUNS, timed_runs
     from midstream.optimizer.cost.calibration import fitted, units_to_json

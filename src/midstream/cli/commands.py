@@ -34,7 +34,7 @@ def verbs() -> dict[str, Callable[..., None]]:
 
 
 class Commands(TyperGroup):
-    """Group of all commands, which loads the commands of other packages only if it needs their names."""
+    """Group of all commands, which loads the commands of other packages only on demand."""
 
     def get_command(self, ctx: Any, name: str) -> Any:
         """Return the command with this name, or None if there is none."""

@@ -31,7 +31,7 @@ def explain(
 ) -> None:
     """Show a running query's plan as a tree, with the rows and the work of each part.
 
-    For each part, the tree shows the rows in, the rows out, the kept rows, and the share of all compared pairs of rows.
+    For each part, the tree shows the numbers of input, output and kept rows, and the part's share of compared pairs.
     With --verbose or --analyze, the tree shows the operators, and the chain of queries that share rows and joins.
     """
     from midstream.checkpoint.reader import Checkpoint

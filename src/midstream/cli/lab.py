@@ -37,7 +37,10 @@ def lab(
         typer.Option("--report", metavar="FILE", help=f"The file for the report on all figures. Default: DIR/{REPORT}"),
     ] = None,
     redraw: Annotated[
-        bool, typer.Option("--redraw", help="Draw and judge from the CSV files that are already in DIR.")
+        bool,
+        typer.Option(
+            "--redraw", help="Draw figures and judge claims from the CSV files in DIR, without a measurement."
+        ),
     ] = False,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="The number of processes that draw figures.")] = 2,
     list_only: Annotated[bool, typer.Option("--list", help="List the figures, and draw nothing.")] = False,
@@ -45,8 +48,7 @@ def lab(
 ) -> None:
     """Redraw the papers' figures with the real engine on a virtual processor, and judge the papers' claims.
 
-    If a claim does not hold, the report says so, but the command does not fail. It fails only if it cannot draw a
-    figure.
+    If a claim does not hold, the report says so. The command fails only if it cannot draw a figure.
     """
     from midstream.lab.figure import Scale, figure, figures
     from midstream.lab.lab_report import lacks

@@ -48,7 +48,7 @@ def optimize(
         typer.Option(
             "--weight",
             metavar="NAME=NUMBER",
-            help="The weight of a cost in a sum of costs, such as memory=0.01; may be repeated.",
+            help="Minimise a sum of costs, with this weight for one cost, such as memory=0.01; may be repeated.",
         ),
     ] = None,
     allow: Annotated[
@@ -63,7 +63,10 @@ def optimize(
         typer.Option("--effort", metavar="SHARE", help="The budget for reviews, as a share of the job's total work."),
     ] = 0.03,
     horizon: Annotated[
-        str | None, typer.Option("--horizon", metavar="DURATION", help="How long a plan's gain counts, in event time.")
+        str | None,
+        typer.Option(
+            "--horizon", metavar="DURATION", help="The time over which to add up a plan's gain, in event time."
+        ),
     ] = None,
     quiet: Annotated[
         list[str] | None,
@@ -120,12 +123,12 @@ def plans(
         typer.Option(
             "--chart",
             metavar="FILE",
-            help="Draw the policy's chart of the best plans into this file, with the rates of the past steps.",
+            help="Draw the policy's chart of the best plans, and the rates of past steps, into this file.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the possible plans of a query, their costs, the reason for or against each plan, and the cost of a change.
+    """Show a query's possible plans, their costs, the reasons for or against them, and the cost of a change.
 
     The values come from the job's newest step; the command changes nothing.
     """

@@ -19,7 +19,7 @@ WIDE = 200
 
 @cache
 def terminal() -> Console:
-    """Return the shared `rich` console on stdout, which keeps text and a progress bar apart."""
+    """Return the `rich` console on stdout that all output shares, so that text does not break a progress bar."""
     from rich.console import Console
 
     out = Console(highlight=False)

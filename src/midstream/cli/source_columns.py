@@ -49,7 +49,7 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
     Args:
         name: The stream.
         spec: The source as the job file declares it.
-        known: The columns that the checkpoint of an embedded engine has for the stream. The stream's files may be gone.
+        known: The columns that the checkpoint of an embedded engine has for the stream, or None.
         embedded: Whether the embedded engine, and not Spark, reads the stream.
 
     Returns: the columns, or None if only Spark can find them.

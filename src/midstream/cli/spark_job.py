@@ -88,7 +88,7 @@ def check_sources(file: JobFile) -> None:
 
 
 def check_spec(name: str, spec: SourceSpec) -> FileSource | None:
-    """Make midstream's source for a stream of a job on Spark, or return None if Spark's own reader reads the stream.
+    """Make midstream's source for a stream of a job on Spark, or return None if Spark reads the stream itself.
 
     Raises an `InputError` if Spark cannot read the stream.
     """

@@ -22,7 +22,9 @@ def state(
     ] = None,
     operator: Annotated[
         str | None,
-        typer.Option("--operator", metavar="NAME", help="Show rows of this operator, named as in the list of states."),
+        typer.Option(
+            "--operator", metavar="NAME", help="Show rows of the operator with this name in the list of states."
+        ),
     ] = None,
     step: Annotated[
         str | None, typer.Option("--step", metavar="N", help="A kept step or a savepoint. Default: the newest step.")

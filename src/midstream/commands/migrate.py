@@ -155,7 +155,7 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
     for name, value in (("plan", start.plan), ("strategy", start.strategy)):
         if not isinstance(value, str):
             raise StrategyError(
-                f"{name} must be a string, not {value!r}", place=place, remedy=f"write the {name} as in the README"
+                f"{name} must be a string, not {value!r}", place=place, remedy=f"give the {name} as a string"
             )
     query = query_of(entry)
     plan, chosen = parse_plan(start.plan, query), strategy(start.strategy)
@@ -167,7 +167,7 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
         raise StrategyError(
             f"{chosen.name} has no option {unknown[0]!r}",
             place=place,
-            remedy=f"options: {', '.join(sorted(known)) or 'it has none'}",
+            remedy=f"use one of: {', '.join(sorted(known))}" if known else "leave the option out",
         )
     wrong = chosen.wrong(start.options)
     if wrong:
@@ -178,7 +178,7 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
     reason = chosen.refusal(request)
     if reason:
         raise StrategyError(
-            f"{chosen.name} cannot carry query {start.query!r}: {reason}",
+            f"{chosen.name} cannot migrate query {start.query!r}: {reason}",
             place=place,
             remedy=f"use a strategy that can: {', '.join(_able(request))}",
         )

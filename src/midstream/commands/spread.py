@@ -96,7 +96,7 @@ class Spread(StepCommand):
         if entry.entered == draft.manifest.step != entry.since:
             raise QueryError(
                 f"query {self.query!r} was changed in this step", place=f"query {self.query}",
-                remedy="spread the query with the next step",
+                remedy="spread the query in a later step",
             )  # fmt: skip
         bare = replace(entry, plan=self.plan, chain="", demands={}, spread=(), nodes=None)
         place, query = f"query {self.query}", query_of(entry)
@@ -134,11 +134,11 @@ class Spread(StepCommand):
         if entry.nodes.began == draft.manifest.step:  # Its rows lie in lanes until the step is done.
             raise QueryError(
                 f"query {self.query!r} moves from lanes to nodes in this step", place=f"query {self.query}",
-                remedy="bring the query back with the next step",
+                remedy="bring the query back to lanes in a later step",
             )  # fmt: skip
         if self.options:
             raise QueryError(
-                f"lanes have no option {sorted(self.options)[0]!r}: lanes take over all rows at once",
+                f"lanes cannot use the option {sorted(self.options)[0]!r}, because they take over all rows at once",
                 place=f"query {self.query}", remedy="leave out the options",
             )  # fmt: skip
         self._refuse_what_lanes_have_not()

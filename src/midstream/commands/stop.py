@@ -31,7 +31,7 @@ class Stop(StepCommand):
             raise QueryError(
                 f"no run has epoch {self.epoch} yet",
                 place="stop",
-                remedy=f"stop the present run, of epoch {current}",
+                remedy=f"use epoch {current}, which is the epoch of the present run",
             )
         if self.epoch == current:
             draft.events.append(StopRequested(draft.manifest.step))

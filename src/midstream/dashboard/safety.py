@@ -69,9 +69,9 @@ def access(
         raise MidstreamError("the token is too short", place="--token", remedy="use eight characters or more")
     if control and token is None and not is_loopback(host):
         raise MidstreamError(
-            f"control on {host}, which other machines reach, needs a token that you choose",
+            f"--control needs a token that you choose, because other machines reach {host}",
             place="--host",
-            remedy="add --token, of eight characters or more, or leave --host out",
+            remedy="add a --token of eight characters or more, or leave --host out",
         )
     return Access(host, token or (secrets.token_urlsafe(18) if control else None), names)
 

@@ -158,7 +158,9 @@ class _Options:
         length = self._duration("step", "1 second")
         if (most := max(value for _, value in rate.pieces) * length / SECOND) > MOST_ROWS:
             raise self._fault(
-                "rate", f"makes {most:,.0f} rows in a step", f"let a step have at most {MOST_ROWS:,} rows"
+                "rate",
+                f"makes {most:,.0f} rows in a step",
+                f"use a lower rate or a shorter step: a step may have at most {MOST_ROWS:,} rows",
             )
         for name, domain in domains.items():
             self._check_type(columns.field(name), domain)
@@ -218,7 +220,7 @@ class _Options:
                 remedy = "0 or more" if reason == "below zero" else f"one that is {reason.removeprefix('not ')}"
                 raise self._fault(option, f"has {given.strip()}, which is {reason}", f"use {remedy}")
             if bool(word) != (number > 0):
-                raise self._fault(option, "has `from` at the first value, or lacks `from` at a later value", _FORM)
+                raise self._fault(option, "must have `from` at each value except the first", _FORM)
             start = self._microseconds(option, moment) / SECOND if word else 0.0
             if pieces and start <= pieces[-1][0]:
                 raise self._fault(

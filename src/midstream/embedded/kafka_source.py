@@ -170,7 +170,7 @@ class KafkaSource(FileSource):
                 f"stream {name!r} has values of {spec.value}; Spark's connector, which the stream's options need, "
                 "reads only JSON",
                 place=place,
-                remedy="read one topic by subscribe, without the options of Spark's connector: docs/kafka.md",
+                remedy="name one topic in subscribe, and leave out the options of Spark's connector: see docs/kafka.md",
             )
         return None
 

@@ -36,7 +36,7 @@ _NOT_INSERTED = {"u": "an update", "d": "a deletion", "t": "a truncation"}
 def decoder(kind: str, topic: str, place: str) -> Decoder:
     """What reads the values of a topic. Raises an `InputError` for a kind that is none, or lacks what it needs."""
     if kind not in KAFKA_VALUES:
-        raise InputError(f"Kafka values cannot be read as {kind!r}", place=place, remedy=suggest(kind, KAFKA_VALUES))
+        raise InputError(f"unknown format {kind!r} of Kafka values", place=place, remedy=suggest(kind, KAFKA_VALUES))
     if kind == "json":
         return json_rows
     if kind == "debezium":
@@ -193,7 +193,7 @@ def _single(kind: str, place: str) -> Decoder:
     def read(values: pa.LargeBinaryArray, columns: pa.Schema) -> pa.Table:
         if len(columns) != 1:
             raise InputError(
-                f"a value of {kind} is one column, but the schema has {', '.join(columns.names) or 'none'}",
+                f"the format {kind} needs exactly one column, but the schema has {', '.join(columns.names) or 'none'}",
                 place=place,
                 remedy="declare one column in addition to Kafka's own columns, whose names begin with kafka_",
             )

@@ -260,9 +260,9 @@ def workers_of(workers: int | str | None, *, checkpoint: bool, limited: bool) ->
         )
     if not checkpoint:
         raise InputError(
-            "an engine in memory cannot have worker processes, because they share a checkpoint",
+            "an engine in memory cannot have worker processes, because these processes share a checkpoint",
             place="workers",
-            remedy='give the engine a checkpoint, Engine(checkpoint="ckpt"), or use threads',
+            remedy='use threads, or give the engine a checkpoint: Engine(checkpoint="ckpt")',
         )
     if limited:
         raise InputError(
@@ -287,7 +287,7 @@ def check_shippable(manifest: Manifest) -> None:
 
 def _sent(one: UserPredicate) -> object:
     if getattr(one.function, "__module__", None) == "__main__":
-        raise ValueError("the main program defines its function")
+        raise ValueError("the main program defines the function")
     return ForkingPickler.dumps(one)
 
 

@@ -80,7 +80,7 @@ def cast(expression: Expression, type: pa.DataType) -> Expression:
         value = None  # A moment of which Python has no value.
     if value is None and expression.value is not None:
         raise LanguageError(
-            f"{expression.value!r} is not a valid {name(type)}", remedy=f"write a literal that is a {name(type)}"
+            f"{expression.value!r} is not a valid {name(type)}", remedy=f"write a literal of type {name(type)}"
         )
     return Literal(type, value)
 

@@ -28,7 +28,7 @@ def field_of(value: Expression, name: str) -> Expression:
     "struct_extract(A.info, 'ip'::string)"
     """
     if not is_.is_struct(value.type):
-        raise wrong(f"a value of type {value.type} has no field {name!r}", "only a STRUCT has fields")
+        raise wrong(f"a value of type {value.type} has no field {name!r}", "read a field of a STRUCT")
     names = [field.name for field in value.type]
     found = [n for n in names if n == name] or [n for n in names if n.lower() == name.lower()]
     if len(found) != 1:
@@ -50,11 +50,16 @@ def part_of(value: Expression, key: Expression) -> Expression:
     if is_list(value.type):
         if family(key.type) != "integer":
             shown = repr(key.value) if isinstance(key, Literal) else f"a value of type {key.type}"
-            raise wrong(f"the position of an item in a list must be a whole number, not {shown}", "write a position")
+            raise wrong(
+                f"the position of an item in a list must be a whole number, not {shown}",
+                "write a whole number, such as 1",
+            )
         if isinstance(key, Literal) and key.value == 0:
-            raise wrong("a list has no item 0", "the first item is 1, and the last item is -1")
+            raise wrong("a list has no item 0", "use 1 for the first item, or -1 for the last item")
         return plain(Call(value.type.value_type, ITEM, (value, cast(key, INT64))))
-    raise wrong(f"a value of type {value.type} cannot have a subscript", "only a list, a MAP or a STRUCT has parts")
+    raise wrong(
+        f"a value of type {value.type} cannot have a subscript", "use [...] only with a list, a MAP or a STRUCT"
+    )
 
 
 def constant_of(node: exp.Expr) -> Literal | None:
@@ -77,7 +82,7 @@ def is_list(type: pa.DataType) -> bool:
 def _counted(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     (value,) = arguments
     if not is_list(value.type) and not is_.is_map(value.type):
-        raise wrong(f"a value of type {value.type} has no number of items", "give a list or a MAP")
+        raise wrong(f"the items of a value of type {value.type} cannot be counted", "give a list or a MAP")
     return INT64, arguments
 
 

@@ -40,7 +40,7 @@ def need(argument: Expression, families: frozenset[str], what: str) -> Expressio
     if family(argument.type) not in families | {"null"}:
         raise wrong(
             f"{what} cannot take a {name(argument.type)}",
-            f"use a value that is {' or '.join(sorted(families))}",
+            f"use a value of type {' or '.join(sorted(families))}",
         )
     return plain(argument)
 
@@ -290,7 +290,7 @@ def texts(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def patterns(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A text, a pattern and a literal escape character."""
     if len(arguments) == 3 and not (isinstance(arguments[2], Literal) and len(str(arguments[2].value)) <= 1):
-        raise wrong("ESCAPE must be followed by one character", "write a character, such as ESCAPE '!'")
+        raise wrong("ESCAPE must be followed by one character", "write one character, such as ESCAPE '!'")
     return BOOLEAN, texts(arguments)[1]
 
 
@@ -317,7 +317,7 @@ def joined(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def written(argument: Expression) -> Expression:
     """A value of any plain type as a text."""
     if family(argument.type) == "other":
-        raise wrong(f"a value of type {argument.type} cannot be a string", "use its fields or items")
+        raise wrong(f"a value of type {argument.type} cannot become a string", "use the fields or items of the value")
     return cast(plain(argument), TEXT)
 
 

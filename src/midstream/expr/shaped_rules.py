@@ -150,7 +150,7 @@ def zoned(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """The name of a zone, which is a constant, and a moment: one that has a zone loses it, any other gets one."""
     zone, moment = arguments[0], _moment(arguments[1])
     if not isinstance(zone, Literal) or not isinstance(zone.value, str) or not known_zone(zone.value):
-        what = repr(zone.value) if isinstance(zone, Literal) else "what is not a constant"
+        what = repr(zone.value) if isinstance(zone, Literal) else "an expression"
         raise wrong(f"{what} is not a time zone", "name a time zone, such as 'Europe/Berlin', 'UTC' or '+02:00'")
     return (TIMESTAMP if moment.type.tz else TIMESTAMPTZ), (zone, moment)
 
@@ -162,7 +162,7 @@ def bits(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         unified = tuple(cast(a, INT64) for a in unified)  # They are all NULL.
     if family(unified[0].type) != "integer":
         raise wrong(
-            "an operator on bits cannot take a UBIGINT together with a signed integer",
+            "a bitwise operator cannot combine a UBIGINT with a signed integer",
             "CAST one operand to the type of the other",
         )
     return unified[0].type, unified

@@ -129,7 +129,7 @@ class UserPredicate:
                     break
             else:
                 return self._error(
-                    f"raised {error!r} for {end - begin} rows together, and for neither half alone", _CORRECT
+                    f"raised {error!r} for {end - begin} rows together, but not for either half of them", _CORRECT
                 )
         shown = ", ".join(_shown(array[begin]) for array in arrays)
         return self._error(f"raised {error!r} for {self.name}({shown})", _CORRECT)
@@ -234,6 +234,6 @@ def _loaded(name: str, value: str, load: object) -> UserPredicate:
         raise QueryError(
             f"{value} is not a predicate called {name!r}",
             place=place,
-            remedy="let the entry point name the value that midstream.predicate returned",
+            remedy="set the entry point to the value that midstream.predicate returned",
         )
     return found

@@ -41,7 +41,7 @@ def widened_call(function: str, *arguments: Expression) -> Expression:
         shown = ", ".join(str(a.value) for a in arguments if isinstance(a, Literal))
         raise LanguageError(
             f"{SYMBOLS.get(function, function.upper())!r} has no value for {shown}",
-            remedy="write NULL instead if you want no value",
+            remedy="correct the values, or write NULL instead of the call",
         )
     return found
 

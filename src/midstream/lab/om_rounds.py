@@ -199,7 +199,7 @@ class Rounds:
         """The plan of each round chosen with knowledge of all seconds before, and of how the next one is drawn."""
         again = self.traffic.drawn_again
         if again is None:
-            raise ValueError("these rounds do not record how to draw them again")
+            raise ValueError("the record of these rounds does not contain the distribution of the next second")
         random = np.random.default_rng(REDRAWN)
         drawn = (self.query.points(again(random)) for _ in range(REDRAWN))
         return [self.query.plans[i] for i in surest(drawn, self._cheapest, len(self.query.plans))]

@@ -128,7 +128,7 @@ def _filtered(random: np.random.Generator, rounds: int, means: Numbers, variatio
             # Of two windows of seconds, one on the other, the newest second has a share of 1 in the square.
             newest = raw[2 * (width - 1) :][:rounds] / width**2
             return FilteredStream(means, averaged, newest, width, float(variation / found))
-    raise ValueError(f"{rounds} rounds cannot be averaged down to a coefficient of variation of {variation}")
+    raise ValueError(f"{rounds} rounds are too few for a coefficient of variation of {variation}")
 
 
 def _averaged(values: Numbers, width: int) -> Numbers:

@@ -140,7 +140,7 @@ def operator_value(path: str | None, options: Mapping[str, Any] | None = None) -
         return None
     if not isinstance(path, str) or not path:
         remedy = "write it as package.module:Class"
-        raise QueryError(f"{path!r} names no operator", place="operator", remedy=remedy)
+        raise QueryError(f"{path!r} is not the name of an operator", place="operator", remedy=remedy)
     return {"class": path, "options": named_options(options, "operator_options")}
 
 

@@ -10,7 +10,7 @@ from typing import Self
 
 
 class MidstreamError(Exception):
-    """The base of every error that a user can cause.
+    """The base class of midstream's errors.
 
     `place` is a position in a text, a file or a column; `remedy` says what to do.
 

@@ -32,7 +32,7 @@ class StepDone(Event):
 
 @dataclass(frozen=True)
 class StepDelayed(Event):
-    """A step failed for a reason outside of the job, such as a full disk, and succeeded at a later attempt."""
+    """A step failed for a reason outside the job, such as a full disk, and succeeded at a later attempt."""
 
     reason: str
     attempts: int
@@ -253,7 +253,7 @@ class SharingChanged(Event):
 
 @dataclass(frozen=True)
 class LanesRescaled(Event):
-    """The job divided its state among another number of lanes."""
+    """The number of lanes changed from `old` to `new`, and the job divided its state among the new lanes."""
 
     old: int
     new: int

@@ -21,7 +21,7 @@ def install(extra: str) -> str:
 def from_extra(
     extra: str, place: str, kind: type[MidstreamError] = MidstreamError, otherwise: str = ""
 ) -> Iterator[None]:
-    """Raise an error of class `kind` if the block imports a missing library.
+    """Raise an error of class `kind` if the `with` block imports a missing library.
 
     The error names the command that installs the library. `otherwise` is a second remedy in the message.
 

@@ -111,7 +111,7 @@ class StreamSchema(EncodedOnce):
         if self.unit is not None and (self.unit not in [*TIME_UNITS] or not pt.is_integer(kind)):
             raise self._error(
                 f"timestamp column {self.timestamp!r} of type {kind} cannot have the unit {self.unit!r}",
-                f"leave the unit out, or use one of {', '.join(TIME_UNITS)} with an integer",
+                f"leave the unit out, or use an integer column with one of the units {', '.join(TIME_UNITS)}",
             )
 
     def _check_names(self) -> None:
@@ -152,7 +152,7 @@ class StreamSchema(EncodedOnce):
         rounded = [f.name for f in self.columns if pt.is_decimal(f.type) and f.type.scale < 0]
         if rounded:
             raise self._error(
-                f"column {rounded[0]!r} is a decimal with a negative scale, and Arrow cannot compute with it",
+                f"column {rounded[0]!r} is a decimal with a negative scale, which Arrow cannot compute with",
                 "cast the column to a decimal of scale 0",
             )
         return self

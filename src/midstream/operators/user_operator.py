@@ -29,7 +29,7 @@ class UserOperator(Protocol):
     """An operator that a user writes, to run on top of a query. midstream makes the operator as `Class(**options)`.
 
     The operator must be deterministic, and depend only on its options and its rows. It may remember a row until the
-    time in the row's `_until`. The class attribute `remembers` extends this limit: it is a number of microseconds after
+    time in the row's `_until`. The class attribute `remembers` can extend this time to a number of microseconds after
     the row's `_ts`. A migration can replace only an operator that keeps to this limit. The new operator sees only the
     rows within the limit.
     """
@@ -89,7 +89,7 @@ class OperatorSpec:
         """How many microseconds after its time a row may still matter to it, though it holds no more."""
         found = getattr(self._kind(), "remembers", 0)
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            raise self._error(f"remembers {found!r}", "set `remembers` to a number of microseconds")
+            raise self._error(f"has {found!r} as `remembers`", "set `remembers` to a number of microseconds")
         return found
 
     def schema(self, columns: pa.Schema) -> pa.Schema:

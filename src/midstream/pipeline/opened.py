@@ -115,7 +115,9 @@ class OpenCheckpoint:
         """Keep a step (by default the newest) as a savepoint, until you drop it. Return the number of the step."""
         manifest = self.manifest(step)
         if not manifest.job:
-            raise CheckpointError("a saved engine has one step only", place=self.url, remedy="copy its folder instead")
+            raise CheckpointError(
+                "a saved engine cannot have savepoints", place=self.url, remedy="copy the engine's folder instead"
+            )
         self._folders.savepoints.add(name, manifest)
         try:
             self._refuse_if_gone(manifest)
@@ -135,7 +137,7 @@ class OpenCheckpoint:
         """Go back to a step: give up later steps, and take their results out of the sinks.
 
         The job must not be running. If a sink refuses to take results back, nothing changes, and a `SinkError` says
-        why. Results that went to a function sink stay there. When the job starts again, it repeats the later
+        why. midstream cannot take results back from a function sink. When the job starts again, it repeats the later
         steps with the rows that its sources still have.
         """
         savepoint = self.manifest(step) if isinstance(step, str) else None
@@ -195,7 +197,7 @@ class OpenCheckpoint:
             known = ", ".join(queries)
             raise QueryError(f"there is no query {unknown[0]!r}", place="sinks", remedy=f"use one of: {known}")
         if not manifest.job:
-            raise CheckpointError("a saved engine cannot be forked", place=self.url, remedy="copy its folder instead")
+            raise CheckpointError("a saved engine cannot be forked", place=self.url, remedy="copy its folder")
         target = Folders(place)
         if target.storage.names():
             raise CheckpointError("the place already has files", place=place, remedy="name a new folder")
@@ -203,7 +205,7 @@ class OpenCheckpoint:
             raise CheckpointError(
                 "a job on Spark cannot be forked from a folder to an object store, or from a store to a folder",
                 place=place,
-                remedy="name a folder if the checkpoint is a folder, and a URL if it is a URL",
+                remedy="name a folder for a checkpoint in a folder, and a URL for a checkpoint on an object store",
             )
         return target
 

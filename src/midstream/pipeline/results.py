@@ -124,12 +124,12 @@ def _counts(line: TimeLine, stamp: Stamp) -> bool:
 def _given_up(stamp: Stamp, place: str, job: str) -> CheckpointError:
     if stamp.job != job:
         return CheckpointError(
-            f"this is job {job}, but the results read before are of job {stamp.job}",
+            f"the checkpoint belongs to job {job}, but the results read so far are from job {stamp.job}",
             place=place,
             remedy="restart the reading job with another checkpoint",
         )
     return CheckpointError(
         f"the job went back and gave up step {stamp.step}, whose results were read",
         place=place,
-        remedy="take the reading job back too, to a step before it read these results: midstream rewind CKPT STEP",
+        remedy="also rewind the reading job to a step before it read these results: midstream rewind CKPT STEP",
     )

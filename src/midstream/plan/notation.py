@@ -135,10 +135,10 @@ class _Notation:
         else:
             plan = self.orders() if self.peek() == "[" else self.tree()
         if self.at < len(self.tokens):
-            raise self.error(f"the plan does not end at {self.peek()!r}", self.tokens[self.at][1])
+            raise self.error(f"the plan should end before {self.peek()!r}", self.tokens[self.at][1])
         missing = [a for a in self.query.aliases if a not in self.seen]
         if missing and not self.has_other_names:  # A wrong name may stand for a missing one.
-            raise self.error(f"the plan misses {', '.join(missing)}", len(self.text), "name every source exactly once")
+            raise self.error(f"the plan lacks {', '.join(missing)}", len(self.text), "name every source exactly once")
         top = self.query.on_top
         if top is not None and top.begins_with is not None and not self.faults:
             self.check_difference(plan, top.begins_with)
@@ -204,7 +204,7 @@ class _Notation:
             raise self.error("a pair needs two parts", opened)
         right = self.tree()
         if self.peek() not in (")", ""):
-            raise self.error("a pair has only two parts", self.tokens[self.at][1])
+            raise self.error("a pair cannot have a third part", self.tokens[self.at][1])
         self.take(")")
         return Join(left, right)
 
@@ -217,7 +217,7 @@ class _Notation:
             sources.append(self.once())
         self.take(")")
         if len(sources) < 2 and len(self.query.aliases) < 2:
-            raise self.error("an eddy must route between two sources or more", opened, "write the source's name alone")
+            raise self.error("an eddy must route between at least two sources", opened, "write the source's name alone")
         return Eddy(tuple(sources), policy)
 
     def policy(self) -> str:

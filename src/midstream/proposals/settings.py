@@ -43,7 +43,7 @@ def settings_of_values(given: Mapping[str, Any], place: str) -> OptimizerSetting
     known = {one.name for one in fields(OptimizerSettings)}
     unknown = sorted(given.keys() - known)
     if unknown:
-        raise _wrong(f"unknown setting {unknown[0]!r}", place, f"use some of: {', '.join(sorted(known))}")
+        raise _wrong(f"unknown setting {unknown[0]!r}", place, f"use one of: {', '.join(sorted(known))}")
     values = dict(given)
     for name in ("weights", "options", "units"):
         if not isinstance(values.setdefault(name, {}), Mapping):
@@ -86,7 +86,9 @@ def check_settings(settings: OptimizerSettings, place: str) -> None:
     if settings.mode not in MODES:
         raise _wrong(f"unknown mode {settings.mode!r}", place, f"use one of: {', '.join(MODES)}")
     if settings.lanes is not None and settings.lanes not in MODES:
-        raise _wrong(f"unknown mode {settings.lanes!r} of lanes", place, f"use one of: {', '.join(MODES)}")
+        raise _wrong(
+            f"unknown mode {settings.lanes!r} for the number of lanes", place, f"use one of: {', '.join(MODES)}"
+        )
     try:
         checked(settings.objective)
     except MidstreamError as error:
@@ -211,7 +213,9 @@ def check_allowed_anywhere(settings: OptimizerSettings, place: str) -> None:
 def check_lanes_of_job(settings: OptimizerSettings, place: str) -> None:
     """Raise where settings for one query have a mode for lanes: those are all queries'."""
     if settings.lanes is not None:
-        raise _wrong("a query cannot have a mode of lanes", place, "set the mode of lanes without naming a query")
+        raise _wrong(
+            "one query cannot set the mode for the number of lanes", place, "set this mode without naming a query"
+        )
 
 
 def _check_options(given: Mapping[str, Any], chosen: Policy, place: str) -> None:

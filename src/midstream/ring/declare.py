@@ -195,7 +195,7 @@ def _master(query: Query, options: Mapping[str, Any], place: str) -> str:
     name = options.get("master", query.aliases[0])
     if name not in query.aliases:
         raise PlanError(
-            f"there is no stream {name!r} that could be the master", place=place,
+            f"the master cannot be {name!r}, which the query does not read", place=place,
             remedy=f"use one of: {', '.join(query.aliases)}",
         )  # fmt: skip
     return str(name)
@@ -230,7 +230,7 @@ def _count_bound(options: Mapping[str, Any], place: str) -> int | str:
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise PlanError(
             f"a slice cannot be limited to {given!r} rows", place=place,
-            remedy=f"use 1 or more, or {AUTO}; without this option only time ends slices",
+            remedy=f"use 1 or more, or {AUTO}; or leave the option out",
         )  # fmt: skip
     return given
 

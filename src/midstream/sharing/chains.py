@@ -52,7 +52,7 @@ def check_whole(manifest: Manifest, name: str) -> None:
         raise StrategyError(
             f"{manifest.sharing} runs query {name!r} as several joins, one for each part of its streams",
             place=f"query {name}",
-            remedy=f"reshare first, by a scheme that runs the query as one join: {_single_join_schemes()}",
+            remedy=f"first reshare with a scheme that runs the query as one join: {_single_join_schemes()}",
         )
 
 

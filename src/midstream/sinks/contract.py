@@ -28,7 +28,7 @@ STAGING = "_staging"
 
 @dataclass(frozen=True)
 class Staging:
-    """Place and format in which the tasks of a step write a query's results."""
+    """Where the tasks of a step write a query's results, and in which format."""
 
     storage: Storage
     format: str = "parquet"
@@ -112,7 +112,7 @@ class StagedStep:
 
     @property
     def is_partly_there(self) -> bool:
-        """Check whether any file is there; raises if the storage cannot be read."""
+        """Check whether any file is there, or raise `ReadError` if the storage cannot be read."""
         try:
             return not set(self.files).isdisjoint(self.staging.storage.names())
         except ReadError as error:
@@ -121,16 +121,17 @@ class StagedStep:
             raise
 
     def follows(self, newest: Stamp | None, place: str) -> bool:
-        """Return True if the step follows the newest step in the sink, and False if the sink already has the step.
+        """Return True if the step follows the sink's newest step, and False if the sink already has the step.
 
-        Raises if the sink has a later step, or a step of another time line, because the sink would lose or double rows.
+        Raises `SinkError` if the sink has a later step, or a step of another time line. Otherwise the sink would lose
+        or double rows.
         """
         if newest in (self.stamp, Stamp("", "", self.step)):
             return False
         if newest is None or (newest.step < self.step and (not newest.job or self.line.has(newest))):
             return True
         raise SinkError(
-            f"the sink already has step {newest.step} of query {self.name!r}, but of another time line than the job's "
+            f"the sink has step {newest.step} of query {self.name!r}, which is from another time line than the job's "
             f"step {self.step}",
             place=place,
             remedy="give the query a sink of its own, or restore this sink and the checkpoint from the same backup",
@@ -146,7 +147,7 @@ class StagedStep:
         return pa.concat_tables([formats.read_back(self.staging.storage.read(file), file) for file in self.files])
 
     def frame(self) -> Any:
-        """Read the results in the form for a function: an Arrow table, or a DataFrame on Spark."""
+        """Read the results as a function sink gets them: an Arrow table, or a DataFrame on Spark."""
         return self.table() if self.frames is None else self.frames(self)
 
 
@@ -197,7 +198,7 @@ class Sink(ABC):
             ) from error
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form of the sink in manifests and commands: its name, and the options for `of`."""
+        """Return how manifests and commands record the sink: its name, and the options for `of`."""
         return {"type": self.name, **vars(self)}
 
     @property
@@ -233,10 +234,10 @@ class Sink(ABC):
         return
 
     def staging(self, scratch: Storage) -> Staging:
-        """Return the place and format for the tasks of all steps; each step writes to its own folder below this place.
+        """Return the place and format for the tasks of all steps. Each step writes to its own folder below this place.
 
         midstream calls this on the driver before a step's tasks, and again before the step's commit. Both calls must
-        return the same place. `scratch` is a folder of the checkpoint; a sink may return another place or format.
+        return the same place. By default, this place is in `scratch`, a folder of the checkpoint.
         """
         return Staging(scratch.at(STAGING))
 

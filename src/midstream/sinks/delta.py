@@ -56,7 +56,7 @@ class DeltaSink(Sink):
             import deltalake  # noqa: F401
         text = os.fspath(self.path) if isinstance(self.path, str | os.PathLike) else ""
         if not text or "\0" in text:
-            raise SinkError("the path names no table", place="sink", remedy="name a folder, or a URL of a store")
+            raise SinkError(f"{self.path!r} is not a path", place="sink", remedy="name a folder, or a URL of a store")
         path = text.removeprefix("file://").removeprefix("file:")
         if "://" not in path:
             path = os.path.abspath(path)

@@ -45,9 +45,9 @@ class FileSink(Sink):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Make the sink of `path` and `format`.
+        """Make the sink from its options `path` and `format`.
 
-        Raises `SinkError` if `FORMATS` lacks the format, or if `path` cannot keep files.
+        Raises `SinkError` if `FORMATS` lacks the format, or if midstream cannot keep files at `path`.
         """
         unknown = sorted(set(options) - {"path", "format"})
         if unknown or "path" not in options:
@@ -64,7 +64,7 @@ class FileSink(Sink):
         return cls(located(path), format)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the path and the format; options without a `type` mean a sink of files."""
+        """Return the path and the format, but no `type`: a sink without a type is a sink of files."""
         return {"format": self.format, "path": self.path}
 
     @property
@@ -81,14 +81,14 @@ class FileSink(Sink):
         return Staging(self._storage(scratch.durable).at(STAGING), self.format)
 
     def commit(self, staged: StagedStep) -> None:
-        """Put the step's files in place, or raise if they are neither staged nor in place."""
+        """Put the step's files in place, or raise `SinkError` if they are neither staged nor in place."""
         self.write(staged)
 
     def write(self, staged: StagedStep) -> None:
         """Move the files into the step's folder, without the files of other attempts.
 
-        If the job gave up a step of the same number, these files replace the files of that step. Raises `SinkError` if
-        the folder has a step of another time line.
+        If the job gave up a step with the same number, these files replace the files of that step. Raises `SinkError`
+        if the folder has a step of another time line.
         """
         storage = self._storage(staged.staging.storage.durable)
         final = _folder(staged.step)
@@ -144,7 +144,7 @@ class FileSink(Sink):
         return _stamp_of(file, step_of(folder))
 
     def newest(self, name: str) -> Stamp | None:
-        """Return the stamp of the last folder that has a file."""
+        """Return the stamp of the newest step whose folder has a file."""
         storage = self._storage()
         steps = [int(match[1]) for folder in storage.names() if (match := _STEP.fullmatch(folder))]
         stamps = (self._stamp(storage, step) for step in sorted(steps, reverse=True))
@@ -259,7 +259,7 @@ def _in_the_way(storage: Storage, step: int) -> SinkError:
 
 def _of_another_time_line(storage: Storage, step: int) -> SinkError:
     return SinkError(
-        f"the folder already has step {step}, of another time line than this job's",
+        f"the folder already has step {step} from another time line than this job's",
         place=storage.place(_folder(step)),
         remedy="move the folder away, or give the query a sink of its own",
     )

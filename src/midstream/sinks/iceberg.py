@@ -52,7 +52,9 @@ class IcebergSink(Sink):
         with from_extra("iceberg", "sink", SinkError):
             import pyiceberg  # noqa: F401
         if not isinstance(self.table, str) or "." not in self.table or not all(self.table.split(".")):
-            raise SinkError(f"{self.table!r} names no table", place="sink", remedy='write "namespace.table"')
+            raise SinkError(
+                f"{self.table!r} is not the name of a table", place="sink", remedy='write "namespace.table"'
+            )
 
     def open(self) -> None:
         """Check that the catalog answers, and create the namespace if it does not exist."""

@@ -47,11 +47,12 @@ _PIECE = 10_000
 class KafkaSink(Sink):
     """Rows as messages of an existing topic, with the values of the `key` columns as keys.
 
-    `value` is "json" for JSON objects, or "avro" for records of Avro. Each Avro record names its schema in the schema
+    `value` is "json" for JSON objects, or "avro" for Avro records. Each Avro record names its schema in the schema
     registry, and the environment names the registry. A key of one column is a string, and a key of several columns is a
-    JSON object. With `tombstones`, a row of a change log that leaves the answer becomes a message without a value. Only
-    one query may write to a topic. The option `transactional_id` names the sink's transactions and the consumer group
-    that records steps; the default is `midstream.TOPIC`. The settings for the login and TLS come from the environment.
+    JSON object. If the results are a change log, `tombstones` sends a message without a value for each row that leaves
+    the answer. Only one query may write to a topic. The option `transactional_id` names the sink's transactions and the
+    consumer group that records steps; the default is `midstream.TOPIC`. The settings for the login and TLS come from
+    the environment.
 
     >>> KafkaSink.of({"topic": "paid", "servers": "broker:9092", "key": "id"}).to_json()["key"]
     ['id']
@@ -75,7 +76,7 @@ class KafkaSink(Sink):
 
     def __post_init__(self) -> None:
         if not isinstance(self.topic, str) or not _TOPIC.fullmatch(self.topic):
-            raise SinkError(f"{self.topic!r} names no topic", place="sink", remedy='write topic = "paid"')
+            raise SinkError(f"{self.topic!r} is not the name of a topic", place="sink", remedy='write topic = "paid"')
         if self.value not in _VALUES:
             remedy = f"use one of: {', '.join(_VALUES)}"
             raise SinkError(f"unknown message format {self.value!r}", place=self.target, remedy=remedy)

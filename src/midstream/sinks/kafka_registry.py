@@ -91,7 +91,7 @@ class Registry:
         return WriteError(
             f"the schema registry refuses the schema of the values of {topic}: {why}",
             place=self._place,
-            remedy="keep the columns and types of the registered schema, or change the compatibility in the registry",
+            remedy="keep the columns and types of the registered schema, or change the registry's compatibility level",
         )
 
     def _ask(self, path: str, schema: str | None = None) -> Mapping[str, Any] | None:
@@ -153,7 +153,7 @@ def _record(fields: Any, name: str, place: str) -> dict[str, Any]:
     for field in fields:
         if not _NAME.fullmatch(field.name):
             raise SinkError(
-                f"a field of Avro cannot be called {field.name!r}",
+                f"an Avro field cannot be called {field.name!r}",
                 place=place,
                 remedy=f"rename the column with AS, such as {re.sub(r'[^A-Za-z0-9_]|^(?=[0-9])', '_', field.name)}",
             )
@@ -191,7 +191,7 @@ def _avro_type(kind: pa.DataType, name: str, place: str) -> Any:
     for is_such, found in simple.items():
         if is_such(kind):
             return found
-    raise SinkError(f"Avro has no values of the type {kind}", place=place, remedy="CAST the column to VARCHAR")
+    raise SinkError(f"Avro cannot represent values of type {kind}", place=place, remedy="CAST the column to VARCHAR")
 
 
 def _as_number(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -66,7 +66,7 @@ def check_dsn(dsn: str) -> Mapping[str, str]:
     if refused:
         raise _refused(f"a dsn must not contain {refused[0]}")
     if ":" in given.get("sslkey", ""):  # OpenSSL would load the engine, which may be any library.
-        raise _refused("the sslkey of a dsn must not name an engine")
+        raise _refused("the sslkey of a dsn must not name an engine of OpenSSL")
     if {"service", "host"} <= given.keys():
         raise _refused("a dsn must not send the password of a service to another host")
     return given
@@ -262,7 +262,9 @@ class PostgresqlSink(Sink):
     def __post_init__(self) -> None:
         check_dsn(self.dsn)
         if not isinstance(self.table, str) or not all(self.table.split(".")) or self.table.count(".") > 1:
-            raise SinkError(f"{self.table!r} names no table", place="sink", remedy='write "table" or "schema.table"')
+            raise SinkError(
+                f"{self.table!r} is not the name of a table", place="sink", remedy='write "table" or "schema.table"'
+            )
 
     def open(self) -> None:
         """Check that the server accepts the login, and that an existing table has the column for steps."""
@@ -273,7 +275,7 @@ class PostgresqlSink(Sink):
     def check_columns(self, columns: pa.Schema) -> None:
         """Raise `SinkError` if the columns of the table do not fit the results.
 
-        The table may lack a column, have a column of another type, or need a value that the results lack.
+        For example, the table lacks a column, has a column of another type, or needs a value that the results lack.
         """
         with self._transaction() as connection:
             if self._is_there(connection):

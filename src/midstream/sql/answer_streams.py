@@ -73,7 +73,7 @@ def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mappin
             raise LanguageError(
                 f"the SELECTs of {operation} have columns of different types: {_told(first)} and {_told(other)}",
                 place=other.place,
-                remedy="cast them to equal types",
+                remedy="cast the columns to the same types",
             )
     given = first.columns.names
     names = [_free(TIME_SHOWN, given) if name == TIME_COLUMN else name for name in given]

@@ -54,7 +54,7 @@ def calendar_window(
                 found.text,
                 node,
                 f"AT TIME ZONE reads a TIMESTAMP without a zone as local time, but this {unit} is in UTC",
-                f"write DATE_TRUNC('{unit}', {time} AT TIME ZONE 'UTC' AT TIME ZONE '{zone}') if {time} is in UTC, "
+                f"write DATE_TRUNC('{unit}', {time} AT TIME ZONE 'UTC' AT TIME ZONE '{zone}') if {time} is in UTC; "
                 f"or declare {time} as TIMESTAMP WITH TIME ZONE",
             )
         window = window or _window(bound, time)

@@ -345,7 +345,7 @@ class _Parser(DuckDBParser):
         else:
             raise self._refused(kind, f"unknown window {kind.text!r}", WINDOW_REMEDY)
         if not self._match(TokenType.R_BRACKET):
-            raise self._refused(self._curr, "the window has no ] here", WINDOW_REMEDY)
+            raise self._refused(self._curr, "a ] is missing at the end of the window", WINDOW_REMEDY)
         self._windows[opened.start] = WindowClause(opened.start, window)
 
     def _count(self, what: str, kind: Token) -> str:

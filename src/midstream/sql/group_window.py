@@ -284,7 +284,7 @@ def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow,
             found.text,
             node,
             f"{name} names another window than GROUP BY",
-            f"repeat the arguments of {base} in GROUP BY",
+            f"select window_{end.lower()} instead",
         )
     return end.lower()
 

@@ -187,7 +187,7 @@ class JoinOrder:
                 raise LanguageError(
                     "a condition of an outer, semi or anti join cannot be evaluated for every pair of rows",
                     place=place_of(self.found.text, join),
-                    remedy="write TRY_CAST instead of CAST, and divide by NULLIF(x, 0) with // and %",
+                    remedy="write TRY_CAST instead of CAST, and use NULLIF(x, 0) to the right of // and %",
                 )
 
     def _without_window(self, alias: str) -> LanguageError:

@@ -98,7 +98,7 @@ def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
             raise error_at(
                 text,
                 part,
-                "a condition of LATERAL must compare a column of its stream with a column from outside LATERAL",
+                "a condition in LATERAL must compare a column of the inner stream with a column from outside LATERAL",
                 _LATERAL_SHAPE,
             )
         title = f"{own.name}" if _shows(shown, own) else f"{alias}_{own.name}_{len(ties)}"

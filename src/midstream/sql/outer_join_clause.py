@@ -51,7 +51,10 @@ def check_outer_joins(found: CqlText, tree: exp.Select, sources: Sequence[Source
                 "cannot be in a query with TABLE(...)", "write GROUP BY TUMBLE(ts, size) or HOP(ts, slide, size)"
             )
         if any(map(is_bare, joins[:at])) and not stands_in_where(node):
-            raise refused("cannot follow a comma", "write JOIN ... ON instead of the comma, or name that source last")
+            raise refused(
+                "cannot follow a comma",
+                "write JOIN ... ON instead of the comma, or move the source before the comma to the end of FROM",
+            )
         if node.args.get("on") is None:
             raise refused("needs a condition", "write ON and a condition after the stream")
         for source in sources:
@@ -140,7 +143,7 @@ def check_evaluable(found: CqlText, tree: exp.Select, predicates: Sequence[Predi
         raise LanguageError(
             "a condition of an outer, semi or anti join cannot be evaluated for every pair of rows",
             place=place_of(found.text, next(join for join in tree.args["joins"] if is_outer(join))),
-            remedy="write TRY_CAST instead of CAST, and divide by NULLIF(x, 0) with // and %",
+            remedy="write TRY_CAST instead of CAST, and use NULLIF(x, 0) to the right of // and %",
         )
 
 

@@ -244,7 +244,7 @@ class _Over:
         assert isinstance(value, exp.Expr)
         if kind == "RANGE":
             if not isinstance(value, exp.Interval):
-                raise error_at(self.text, node, "a frame in time needs a unit of time", f"write {_IN_TIME}")
+                raise error_at(self.text, node, "a RANGE frame needs a unit of time", f"write {_IN_TIME}")
             return sign * duration(self.text, value, least=0)
         if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
             raise error_at(self.text, node, "a frame of ROWS needs a number of rows", "write ROWS 3 PRECEDING")

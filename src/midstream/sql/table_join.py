@@ -270,7 +270,7 @@ def _typed(text: str, table: NamedTable, binder: Binder) -> NamedTable:
             text, node, f"UNNEST needs a list, not a value of type {name(items.type)}", "unnest a column that is a list"
         )
     if can_fail(items):
-        remedy = "write TRY_CAST instead of CAST, and divide by NULLIF(x, 0) with // and %"
+        remedy = "write TRY_CAST instead of CAST, and use NULLIF(x, 0) to the right of // and %"
         raise error_at(text, node, "UNNEST needs a list that can be evaluated for every row", remedy)
     if len(items.aliases()) != 1:
         remedy = "unnest the list of one stream, FROM A CROSS JOIN UNNEST(A.items) AS t(x)"
@@ -360,7 +360,7 @@ def _check_evaluable(
         raise LanguageError(
             f"a condition on a static table cannot be evaluated for every row: {infix(doubtful[0])}",
             place=place_of(text, named.tables[0].node),
-            remedy="write TRY_CAST instead of CAST, and divide by NULLIF(x, 0) with // and %",
+            remedy="write TRY_CAST instead of CAST, and use NULLIF(x, 0) to the right of // and %",
         )
 
 

@@ -128,7 +128,7 @@ def _own(batch: pa.RecordBatch, dealt: DealtState, lane: int, lanes: int) -> pa.
         raise CheckpointError(
             "base rows without the columns of their key cannot be divided among lanes",
             place="store",
-            remedy="keep the number of lanes that this job was started with",
+            remedy="keep the number of lanes that this job started with",
         )
     return batch if lanes == 1 else batch.filter(pa.array(dealt.lanes_of(batch, lanes) == lane))
 

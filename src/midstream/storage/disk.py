@@ -200,7 +200,7 @@ def check_format(data: bytes, path: str) -> None:
 def other_format(number: int, since: str, path: str) -> OtherFormatError:
     """Return the error to raise for a file of another format, which midstream `since` introduced."""
     return OtherFormatError(
-        f"the file has format {number} of midstream {since}; this midstream reads format {FORMAT_VERSION} of "
+        f"the file has format {number} of midstream {since}, but this version reads format {FORMAT_VERSION} of "
         f"midstream {FORMAT_SINCE}",
         place=path,
         remedy=f"use midstream {since}, which can read it, or begin with another checkpoint",

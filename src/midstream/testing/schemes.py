@@ -26,7 +26,7 @@ STEPS = 8
 
 
 def check_scheme(kind: type[Scheme], *, cases: int = 10, seed: int = 0) -> None:
-    """Check that a scheme cuts chains as its contract says, and changes no answer.
+    """Check that a scheme cuts chains as the contract of schemes says, and changes no answer.
 
     It runs `cases` random sets of queries with the seeds `seed`, `seed + 1` and so on. It raises an `AssertionError` if
     a test fails. The error names the seed, with which `check_scheme(kind, cases=1, seed=...)` repeats the test. The

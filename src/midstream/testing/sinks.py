@@ -51,7 +51,7 @@ def check_sink(case: SinkCase) -> None:
     """Raise an `AssertionError` if a sink breaks a promise of the contract; the error names the promise.
 
     During the check `StagedStep.frame` returns an Arrow table, as in an embedded engine. If `case.frames` is set,
-    `StagedStep.frame` returns what this function makes from the step.
+    `StagedStep.frame` returns what `case.frames` makes of the step.
 
     >>> import pyarrow.parquet
     >>> from midstream.sinks import files
@@ -142,7 +142,7 @@ def _tells_time_lines(bench: _Bench) -> None:
     stranger = bench.stage(1, OTHER, line=TimeLine("another job", LINE.epochs))
     with suppress(SinkError):
         bench.sink().commit(stranger)
-        raise AssertionError("a step that another job has filled is refused")
+        raise AssertionError("the sink refuses a step that another job has written")
     bench.holds(FIRST | SECOND, "a step that was refused changes nothing")
     if bench.case.takes_back:
         again = bench.stage(1, OTHER, line=WENT_BACK)

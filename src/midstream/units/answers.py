@@ -271,8 +271,8 @@ def _rows(stream: StreamSchema, answer: Answer) -> pa.RecordBatch:
         columns.append(times.cast(stream.columns.field(stream.timestamp).type))
     if len(columns) != len(stream.columns):
         raise QueryError(
-            f"the SELECTs of {stream.name!r} have {len(columns)} columns and {len(stream.columns)}",
-            place=f"stream {stream.name}", remedy="declare all streams with equal columns, or name the columns",
+            f"the SELECTs of {stream.name!r} have different numbers of columns: {len(columns)}, {len(stream.columns)}",
+            place=f"stream {stream.name}", remedy="declare the same columns for all streams, or name the columns",
         )  # fmt: skip
     fitted = [column.cast(field.type) for column, field in zip(columns, stream.columns, strict=True)]
     if stream.lateness:  # Its time is that of a source's rows, which came before.

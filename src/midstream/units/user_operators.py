@@ -83,7 +83,7 @@ def check_hand_over(
     check_operator(query, new, place)
     if not results_of(query, new).equals(results_of(query, old)):
         raise StrategyError(
-            "the new operator's results have other columns than those of the old operator", place=place,
+            "the results of the new and of the old operator have different columns", place=place,
             remedy="add a second query with the new operator",
         )  # fmt: skip
     past, now = decode(OperatorSpec, old).remembers(), decode(OperatorSpec, new).remembers()

@@ -277,7 +277,7 @@ PARTS = {
     ],
     'plan = "eddy:best(A B)"': [
         ("an eddy cannot route by 'best'", "column 6"),
-        ("the plan misses C", "column 15"),
+        ("the plan lacks C", "column 15"),
     ],
     'spread = "ctr"\nnodes = 0\nspread_options = { a = 1, b = 2 }': [
         ("the number of nodes cannot be 0", "nodes"),

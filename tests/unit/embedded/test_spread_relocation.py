@@ -185,7 +185,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"scheme": "atr", "count_bound": 9}, "atr has no option 'count_bound'", "an option of psp and psp_d and psp_i"),
     ({"scheme": "ctr", "segment": "300 milliseconds", "relocation": "passive"}, "a segment of 300 ms", "use at least"),
     ({"scheme": "ctr", "nodes": 2, "copies": 3, "relocation": "passive"}, "2 nodes cannot have 3 copies", "use 1 to 2"),
-    ({"scheme": "off", "relocation": "passive"}, "lanes have no option 'relocation'", "leave out"),
+    ({"scheme": "off", "relocation": "passive"}, "lanes cannot use the option 'relocation'", "leave out"),
     ({"scheme": "off", "nodes": 5}, "a query in lanes has no nodes", "leave the nodes out; rescale"),
     ({"scheme": "off", "nodes": "auto"}, "a query in lanes has no nodes", "leave the nodes out; rescale"),
     ({"scheme": "off", "plan": PLAN}, "cannot change its probing orders in the step", "migrate"),

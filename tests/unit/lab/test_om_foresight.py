@@ -117,7 +117,7 @@ def test_what_is_drawn_for_itself_in_each_round_nobody_foresees() -> None:
 
 def test_the_bound_needs_rounds_whose_drawing_is_known() -> None:
     known = real_joined(ROUNDS, 0.21, seed=1)
-    with pytest.raises(ValueError, match="draw them again"):
+    with pytest.raises(ValueError, match="does not contain the distribution"):
         _ = Rounds(Q2, Traffic(known.rates, known.selectivity)).surest
 
 

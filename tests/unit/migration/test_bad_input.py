@@ -40,7 +40,7 @@ def running(under_way: bool, steps: int = 3) -> Any:
 
 WRONG: dict[str, tuple[type[MidstreamError], tuple[str, str, dict[str, Any]], str, str]] = {
     "a plan of another query": (PlanError, ("(A D)", "hybmig", {}), "unknown source 'D'", "A, B, C"),
-    "a plan that lacks a source": (PlanError, ("(A B)", "hybmig", {}), "the plan misses C", "name every source"),
+    "a plan that lacks a source": (PlanError, ("(A B)", "hybmig", {}), "the plan lacks C", "name every source"),
     "an unknown strategy": (StrategyError, (TREE, "teleport", {}), "unknown strategy 'teleport'", "hybmig"),
     "an unknown option": (StrategyError, (TREE, "gpt", {"speed": 9}), "gpt has no option 'speed'", "decompose"),
     "another strategy's option": (
@@ -134,7 +134,7 @@ def test_a_restore_whose_migration_this_version_does_not_know(
     with monkeypatch.context() as older:
         known = {name: kind for name, kind in strategy_contract.discovered().items() if name != strategy}
         older.setattr(strategy_contract, "discovered", lambda: known)
-        with pytest.raises(CheckpointError, match=f"the strategy of a running migration, '{strategy}'") as caught:
+        with pytest.raises(CheckpointError, match=f"'{strategy}', the strategy of a running migration") as caught:
             push(ms.Engine.load(tmp_path / "saved"), 4)
         assert caught.value.place == "manifest"
         assert "use the version of midstream that began the migration" in caught.value.remedy

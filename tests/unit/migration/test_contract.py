@@ -82,7 +82,7 @@ def answer(strategy: str | None, plans: Sequence[str], moves: dict[int, list[int
 def test_the_answer_is_the_same_as_without(kind: Strategy, moves: dict[int, list[int]]) -> None:
     plans = path(kind)
     if plans is None:
-        with pytest.raises(StrategyError, match=f"{kind.name} cannot carry query 'q'"):
+        with pytest.raises(StrategyError, match=f"{kind.name} cannot migrate query 'q'"):
             answer(kind.name, PATHS[0], moves)
         return
     if plans[0] == PATHS[0][0] and kind.refusal(MigrationRequest("q", plans[1], plan(plans[0]), True, {})):

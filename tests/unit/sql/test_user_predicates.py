@@ -121,7 +121,7 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
     (lambda a: None, "returned a NoneType instead"),
     (
         lambda a: 1 // (len(a) < 4),
-        r"raised ZeroDivisionError\(.*\) for 4 rows together, and for neither half alone",
+        r"raised ZeroDivisionError\(.*\) for 4 rows together, but not for either half of them",
     ),
 ]
 

@@ -121,7 +121,7 @@ def test_moments_are_written_as_duckdb_writes_them(text: str, moments: list[str]
         ("repeat('ab', 1099511627776)", "'REPEAT' has no value for ab, 1099511627776"),
         ("lpad('a', 1099511627776, 'x')", "'LPAD' has no value"),
         ("chr(55296)", "'CHR' has no value for 55296"),
-        ("u & n", "cannot take a UBIGINT together with a signed integer"),
+        ("u & n", "cannot combine a UBIGINT with a signed integer"),
         ("list_contains(tags, pairs)", "search for a number, string or time"),
         ("list_contains(lists, 1)", "use a list of numbers, strings or times"),
         ("attrs[tags]", "use a number, string or time as the key"),

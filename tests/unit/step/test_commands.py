@@ -92,7 +92,7 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (SetTable("A", RATES, CHUNK, "1"), QueryError, "table A", "give the table another name"),
     (Rescale(0), QueryError, "lanes", "use 1 to 4096"),
     (Rescale(4097), QueryError, "lanes", "use 1 to 4096"),
-    (Stop(3), QueryError, "stop", "stop the present run, of epoch 0"),
+    (Stop(3), QueryError, "stop", "use epoch 0, which is the epoch of the present run"),
     (Reshare("sideways"), QueryError, "reshare", "use one of: auto"),
     (Optimize("p"), QueryError, "p", "use one of: q"),
     (Optimize("q", OptimizerSettings("clever")), QueryError, "query q", "use one of: adaptive"),

@@ -101,7 +101,7 @@ def test_a_refused_command_does_not_stop_the_others() -> None:
     [
         (AddQuery("q", BARE), "there is already a query 'q' (at q). Remedy: drop that query, or use another name"),
         (AddQuery("p", "SELECT A.x FROM A"), "unknown column 'A.x' (at line 1, column 8)"),
-        (AddQuery("p", EQUI, plan="(A B)"), "the plan misses C"),
+        (AddQuery("p", EQUI, plan="(A B)"), "the plan lacks C"),
         (DropQuery("p"), "there is no query 'p' (at p). Remedy: use one of: q"),
         (Migrate("p", "A"), "there is no query 'p'"),
         (Migrate("q", "((A B) Z)"), "'Z'"),
@@ -109,7 +109,7 @@ def test_a_refused_command_does_not_stop_the_others() -> None:
         (Migrate("q", "(A (B C))", "moving_state", {"speed": 9}), "moving_state has no option 'speed' (at query q)"),
         (
             Migrate("q", "(A (B C))", "pause_drain_resume"),
-            "pause_drain_resume cannot carry query 'q': the box is stateful",
+            "pause_drain_resume cannot migrate query 'q': the box is stateful",
         ),
         (Rescale(0), "the number of lanes cannot be 0 (at lanes). Remedy: use 1 to 4096"),
         (Rescale(4097), "the number of lanes cannot be 4097"),

@@ -32,7 +32,9 @@ def check_group(pattern: str, number: int) -> None:
     with_name = named(pattern, number)
     check(with_name)
     if _GROUP not in [field.name for field in pc.extract_regex(pa.scalar(""), with_name).type]:
-        raise LanguageError(f"group {number} of {pattern!r} is not found", remedy="write the group in another way")
+        raise LanguageError(
+            f"cannot find group {number} of {pattern!r}", remedy="write the group in plain brackets: (...)"
+        )
 
 
 def check_replacement(pattern: str, replacement: str, *_: str) -> None:

@@ -89,7 +89,7 @@ def maker(name: str) -> TransitionMaker:
     found = strategy_contract.discovered().get(name)
     if not isinstance(found, Lasting):
         raise CheckpointError(
-            f"this version does not know the strategy of a running migration, {name!r}",
+            f"this version of midstream does not know {name!r}, the strategy of a running migration",
             place="manifest",
             remedy="use the version of midstream that began the migration, or go back to an older step of "
             "the checkpoint",

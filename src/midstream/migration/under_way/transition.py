@@ -118,7 +118,7 @@ class Transition(Operator):
 
     @override
     def in_view(self, view: View) -> Self:
-        raise TypeError("a transition gives each of its plans its own view")
+        raise TypeError("a transition has a view for each plan, and no view of its own")
 
     @override
     def content(self, lane: Lane) -> Combinations:

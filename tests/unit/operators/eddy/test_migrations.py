@@ -131,7 +131,7 @@ def test_other_forms_are_refused_and_the_query_runs_on(
     found: Counter[str] = Counter()
     for step in range(9):
         found.update(map(str, made.push(rows(step))["q"].to_pylist()))
-        with pytest.raises(StrategyError, match=f"{strategy} cannot carry query 'q': .*{reason}") as raised:
+        with pytest.raises(StrategyError, match=f"{strategy} cannot migrate query 'q': .*{reason}") as raised:
             made.migrate("q", plan, strategy)
         assert raised.value.remedy
     assert found == alone
