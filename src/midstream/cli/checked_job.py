@@ -450,7 +450,6 @@ def _overlap(one: Span, other: Span) -> bool:
 
 
 def _is_known(message: str, sql: str, span: Span, found: Sequence[LanguageError], repairs: Mapping[Span, str]) -> bool:
-    """Return whether a fault was found before, or follows from a repair."""
     if ("NULL" in repairs.values() and _FOLLOWS.search(message)) or message.endswith(_NO_WINDOW):
         return True
     if any(span[0] <= begin and after <= span[1] for begin, after in repairs):
@@ -483,7 +482,6 @@ def _part_around(sql: str, at: int) -> int:
 
 
 def _subqueries(sql: str, at: int) -> int:
-    """Count the subqueries that a place is in."""
     depths = [0]
     for token in re.finditer(r"'[^']*'|\(\s*SELECT\b|[()]", sql[:at], re.IGNORECASE):
         if token[0] == ")":
@@ -494,7 +492,6 @@ def _subqueries(sql: str, at: int) -> int:
 
 
 def _call_around(sql: str, at: int) -> int | None:
-    """Find where the call begins that a place is in; None where it is in none."""
     opened: list[int] = []
     for token in re.finditer(r"'[^']*'|(\w*)\s*\(|\)", sql[:at]):
         if token[0] == ")":
@@ -513,7 +510,6 @@ def _offset(text: str, place: str) -> int | None:
 
 
 def _before_repairs(at: int, repairs: Mapping[Span, str]) -> int:
-    """Return the place in a text of a place in its repaired text."""
     for (begin, after), by in sorted(repairs.items()):
         if at < begin:
             break

@@ -574,10 +574,6 @@ def _values_of(
 def _own_keys(
     objects: Sequence[Mapping[str, Any] | None], names: Sequence[str], reasons: dict[int, str]
 ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, str]]]:
-    """Return the objects, and of each its keys by the names of the columns that they are of.
-
-    One in which two keys could be meant gets a reason.
-    """
     of_keys = dict[tuple[str, ...], dict[str, str] | AlikeColumns]()
     found, own_keys = list[Mapping[str, Any]](), list[Mapping[str, str]]()
     last: tuple[str, ...] | None = None

@@ -263,7 +263,7 @@ def _split(path: str) -> tuple[str, list[str]]:
 
 
 def _matching(storage: Storage, folder: str, patterns: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The files whose names, or the names of whose folders, match the patterns level by level."""
+    """Return the files whose names, or the names of whose folders, match the patterns level by level."""
     pattern, *deeper = patterns
     files = {} if deeper else {name: moment for moment, name in storage.changed(folder)}
     for name in storage.names(folder):
@@ -279,7 +279,6 @@ def _matching(storage: Storage, folder: str, patterns: Sequence[str]) -> Iterato
 
 
 def _below(storage: Storage, folder: str) -> Iterator[tuple[int, str]]:
-    """The files of a folder, and those of partitions within it."""
     found = {name: moment for moment, name in storage.changed(folder) if name[0] not in "_."}
     for name, moment in found.items():
         yield moment, f"{folder}/{name}" if folder else name
@@ -289,7 +288,6 @@ def _below(storage: Storage, folder: str) -> Iterator[tuple[int, str]]:
 
 
 def _names(storage: Storage, folder: str) -> list[str]:
-    """The names in a folder; none where there is a file instead."""
     try:
         return storage.names(folder)
     except ReadError as error:
@@ -299,7 +297,7 @@ def _names(storage: Storage, folder: str) -> list[str]:
 
 
 def _files_at(storage: Storage) -> list[tuple[int, str]]:
-    """The files of a folder, or the file itself, whose name is empty then."""
+    """Return the files of a folder, or the file itself, whose name is empty then."""
     found = list(_below(storage, ""))
     outer, _, own = storage.url.rpartition("/")
     if found or not own or outer.endswith("/"):

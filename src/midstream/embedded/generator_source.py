@@ -199,7 +199,6 @@ class _Options:
         return int(text)
 
     def _domain(self, column: str) -> Schedule:
-        """Return how many values a column has."""
         size, selectivity = f"{column}.values", f"{column}.selectivity"
         if size in self.given and selectivity in self.given:
             raise self._fault(size, f"cannot be given together with {selectivity}", "leave one of the two out")

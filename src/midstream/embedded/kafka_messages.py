@@ -86,7 +86,6 @@ class Pile:
         return found
 
     def _split(self, at: int) -> pa.RecordBatch:
-        """Take messages off the first batch."""
         first = self._batches.popleft()
         if at < len(first):
             self._batches.appendleft(first.slice(at))
@@ -94,7 +93,6 @@ class Pile:
         return first.slice(0, at)
 
     def _bind(self) -> None:
-        """Make a batch of the messages that are in none."""
         if not self._loose:
             return
         columns = {"offset": pa.array(np.concatenate(self._offsets))}

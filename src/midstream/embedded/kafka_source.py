@@ -332,7 +332,6 @@ class KafkaSource(FileSource):
             self._client = None
 
     def _positions(self, read: Collection[str]) -> dict[int, int]:
-        """By partition the offset that comes next."""
         found: dict[int, int] = {}
         for one in map(Range.parse, read):
             if one.topic != self.topic:
@@ -388,7 +387,6 @@ class KafkaSource(FileSource):
         return [self._cut(one, found.firsts[one], rows, size, found.lost.get(one, "")) for one in due]
 
     def _planned(self, range: Range) -> _Fetched:
-        """Fetch a range that another process has planned."""
         partition = range.partition
         with failures(self._place, InputError):
             first, lost = self._first_there(partition, range.first, self._bounds(partition)[0])
@@ -458,7 +456,7 @@ class KafkaSource(FileSource):
         return kafka().TopicPartition(self.topic, partition, offset)
 
     def _starts(self, new: Sequence[int], bounds: Mapping[int, tuple[int, int]], *, first: bool) -> dict[int, int]:
-        """Where partitions begin that the job has not read: those that the topic got since, at their beginning."""
+        """Return the beginning of each partition that the job has not read."""
         given = _starting_offsets(self._options, self.topic, self._place)
         if not new or not first:
             return {one: bounds[one][0] for one in new}
@@ -515,7 +513,6 @@ class KafkaSource(FileSource):
                 )
 
     def _sorted(self, messages: Sequence[Any]) -> bool:
-        """Add messages to those of their partitions; return whether there were any."""
         kind = kafka().Message
         if any(map(kind.error, messages)):
             self._ended([one for one in messages if one.error() is not None])
@@ -587,12 +584,10 @@ class KafkaSource(FileSource):
 
     @cached_property
     def _kinds(self) -> set[str]:
-        """The columns of messages that are kept with their offsets and values."""
         return {kind.removesuffix("Type") for kind in self._own_names.values()} & {"key", "timestamp"}
 
     @cached_property
     def _own_names(self) -> dict[str, str]:
-        """The columns that Kafka itself gives, and what each is."""
         names = {own: own for own in OWN_COLUMNS.names} if self.columns == OWN_COLUMNS else KAFKA_COLUMNS
         return {name: kind for name, kind in names.items() if name in self.columns.names}
 
@@ -601,7 +596,6 @@ class KafkaSource(FileSource):
         return pa.schema([field for field in self.columns if field.name not in self._own_names])
 
     def _own(self, kind: str, field: pa.Field, messages: pa.RecordBatch, partition: int) -> pa.Array:
-        """The column of what Kafka itself says of messages."""
         if kind == "topic":
             return pa.repeat(self.topic, len(messages))
         if kind == "partition":
@@ -615,13 +609,11 @@ class KafkaSource(FileSource):
 
 
 def _transport() -> set[int]:
-    """The errors that pass once a broker is back."""
     errors = kafka().KafkaError
     return {errors._ALL_BROKERS_DOWN, errors._TRANSPORT, errors._RESOLVE, errors._TIMED_OUT}
 
 
 def _starting_offsets(options: Mapping[str, str], topic: str, place: str) -> int | dict[int, int]:
-    """The option `startingOffsets`: one for all partitions, or by partition."""
     given = options.get("startingoffsets", "latest")
     if given.lower() in ("earliest", "latest"):
         return _EARLIEST if given.lower() == "earliest" else _LATEST

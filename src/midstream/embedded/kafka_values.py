@@ -122,7 +122,7 @@ def _fields(schema: str) -> list[str]:
 
 
 def _protobuf(schema: Mapping[str, Any]) -> Callable[[bytes], Mapping[str, Any]]:
-    """A reader by the schema as descriptors, which a registry gives with `?format=serialized`: base64 of the file."""
+    """Return a reader for a schema as descriptors, which a registry gives with `?format=serialized` in base64."""
     from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 
     file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(schema["schema"], validate=True))
@@ -168,7 +168,7 @@ def _message_indexes(value: bytes) -> tuple[list[int], bytes]:
 
 
 def _inserted(values: pa.LargeBinaryArray, columns: pa.Schema) -> pa.Table:
-    """The rows that Debezium says were inserted, or were there when it began; everything else is a dead letter."""
+    """Keep the rows that Debezium inserted or found at its beginning; every other row is a dead letter."""
     objects, reasons = list[Mapping[str, Any] | None](), dict[int, str]()
     given = [value or b"" for value in values.to_pylist()]
     for at, value in enumerate(given):

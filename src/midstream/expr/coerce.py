@@ -145,7 +145,6 @@ def _meet(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def _adapted(item: Literal, target: pa.DataType, comparing: bool) -> pa.DataType:
-    """The type a literal takes next to values of type `target`."""
     mine, other = family(item.type), family(target)
     if item.value is None:
         return target

@@ -41,7 +41,7 @@ Checked = Sequence[tuple[Datum, Mask | None]]
 
 
 def _decided_by(value: bool) -> Callable[[Checked], Mask | None]:
-    """Where AND (decided by FALSE) or OR (by TRUE) fails: one side does, and the other does not decide."""
+    """Find where AND (decided by FALSE) or OR (by TRUE) fails: one side fails, and the other does not decide."""
 
     def failed(sides: Checked) -> Mask | None:
         masks = [mask for _, mask in sides]
@@ -62,7 +62,6 @@ def known_as(datum: Datum, value: bool) -> Mask:
 
 
 def _case_fails(parts: Checked) -> Mask | None:
-    """A CASE fails where a condition that is asked does, or the value that is taken."""
     open_, failed = np.asarray(True), np.asarray(False)
     for (condition, asked), (_, taken) in zip(parts[0:-1:2], parts[1:-1:2], strict=True):
         asked, taken = (np.asarray(False) if mask is None else mask for mask in (asked, taken))
@@ -141,7 +140,7 @@ def in_64_bits(expression: Call, datum: Callable[[Expression], Datum]) -> Datum 
 
 
 def _is_wide(expression: Expression) -> bool:
-    """Whether this is arithmetic whose type has all BIGINTs, and no digits behind a point."""
+    """Return whether this is arithmetic whose type has all BIGINTs, and no digits behind a point."""
     type = expression.type
     return (
         isinstance(expression, Call)
@@ -158,7 +157,7 @@ def _has_no_point(expression: Expression) -> bool:
 
 
 def _narrow(expression: Expression, datum: Callable[[Expression], Datum]) -> Datum:
-    """The value as BIGINT; raises Arrow's error where one does not fit."""
+    """Return the value as BIGINT; raises Arrow's error where one does not fit."""
     if isinstance(expression, Call) and _is_wide(expression):
         return CHECKED[expression.function](*(_narrow(argument, datum) for argument in expression.arguments))
     return pc.cast(datum(expression), INT64)
@@ -300,7 +299,6 @@ def fails_itself(call: Call) -> bool:
 
 
 def _checked(expression: Expression, column: Columns) -> tuple[Datum, Mask | None]:
-    """The value, and where it could not be evaluated; None for nowhere."""
     if not isinstance(expression, Call) or not can_fail(expression):
         return _datum(expression, column), None
     if _fails_by_digits_only(expression):
@@ -316,14 +314,12 @@ def _whole(expression: Call, column: Columns) -> tuple[Datum, Mask | None]:
 
 
 def _by_types(expression: Expression, part: Callable[[Expression], Datum]) -> tuple[Datum, Mask | None]:
-    """The same, and nothing of it is tried in 64 bits."""
     if not isinstance(expression, Call) or not is_whole(expression):
         return part(expression), None
     return _applied(expression, [_by_types(argument, part) for argument in expression.arguments])
 
 
 def _applied(expression: Call, found: Sequence[tuple[Datum, Mask | None]]) -> tuple[Datum, Mask | None]:
-    """A function of what its arguments are, and where they could not be evaluated."""
     function = function_of(expression.function)
     data = [datum for datum, _ in found]
     value = function.kernel(expression.type, *data)
@@ -338,12 +334,11 @@ def _applied(expression: Call, found: Sequence[tuple[Datum, Mask | None]]) -> tu
 
 @kept_with_call
 def _fails_by_digits_only(call: Call) -> bool:
-    """Whether this is a computation of whole numbers that fails only where a value in between is too great."""
+    """Return whether this is a computation of whole numbers that fails only where a value in between is too great."""
     return is_whole(call) and not any(map(can_fail, parts(call)))
 
 
 def _once(column: Columns) -> Callable[[Expression], Datum]:
-    """What gives the value of each expression, computed when it is asked for first."""
     known: dict[Expression, Datum] = {}
 
     def value(expression: Expression) -> Datum:
@@ -378,7 +373,7 @@ def _datum(expression: Expression, column: Columns) -> Datum:
 
 
 def _holds(expression: Expression, column: Columns) -> Mask:
-    """The same without the rows; may have no dimension. Plain numpy where the values are numbers."""
+    """Return the same without the rows; may have no dimension. Plain numpy where the values are numbers."""
     if isinstance(expression, Call):
         arguments, function = expression.arguments, expression.function
         if function in (EVALUABLE, UNLESS_FALSE):

@@ -283,7 +283,6 @@ def kept_with_call(test: Callable[[Call], bool]) -> Callable[[Expression], bool]
 
 
 def _call_of(nodes: list[Any]) -> Expression:
-    """Rebuild a call from its nodes, as `Call.__reduce__` lists them."""
     made = list[Expression]()
     for node in nodes:
         if isinstance(node, Expression):

@@ -106,7 +106,7 @@ def reach(expression: Expression) -> int:
 
 
 def _reach(call: Call) -> int:
-    """The same without regard to what the call's own type can hold."""
+    """Return the same without regard to what the call's own type can hold."""
     inner = [reach(a) for a in call.arguments if family(a.type) in ("integer", "decimal")]
     if len(inner) == len(call.arguments):
         match call.function:
@@ -122,7 +122,7 @@ def _reach(call: Call) -> int:
 
 
 def _most(type: pa.DataType) -> int:
-    """No number of a whole or decimal type is greater, or below its negative."""
+    """Return the limit of a whole or decimal type: no number is greater, or below its negative."""
     if family(type) == "decimal":
         return int(10 ** (type.precision - type.scale))
     signed = is_.is_signed_integer(type)

@@ -95,7 +95,7 @@ def linear(expression: Expression) -> Sum | None:
 
 
 def _parts(expression: Expression) -> Sum | None:
-    """The sum an operator forms; None if it forms none, or more than one term of a single source."""
+    """Return the sum an operator forms; None if it forms none, or more than one term of a single source."""
     if not isinstance(expression, Call):
         return None
     arguments, type = expression.arguments, expression.type
@@ -122,7 +122,6 @@ def _parts(expression: Expression) -> Sum | None:
 
 
 def _days(argument: Expression, type: pa.DataType) -> Sum | None:
-    """An argument of a sum; a number added to a date counts days."""
     found = linear(argument)
     if found is not None and family(type) == "date" and family(argument.type) == "integer":
         return None if found.terms else Sum(constant=found.constant * DAY, size=found.size * DAY)

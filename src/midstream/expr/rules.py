@@ -104,7 +104,6 @@ def _inner(type: pa.DataType) -> list[tuple[str, pa.DataType]]:
 
 
 def _shape(type: pa.DataType) -> str:
-    """What types of nested values have in common where they compare."""
     if inner := _inner(type):
         return f"{'struct' if is_.is_struct(type) else 'list'}({', '.join(f'{n} {_shape(t)}' for n, t in inner)})"
     plain = type.value_type if is_.is_dictionary(type) else type
@@ -151,7 +150,7 @@ def null_if(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 
 
 def _exact(argument: Expression, joint: pa.DataType) -> Expression:
-    """An argument of decimal arithmetic, with no more digits than it needs."""
+    """Return an argument of decimal arithmetic, with no more digits than it needs."""
     if isinstance(argument, Literal):
         return cast(argument, joint if argument.value is None else literal(decimal.Decimal(argument.value)).type)
     return cast(argument, decimal_of(argument.type))

@@ -118,7 +118,7 @@ class UserPredicate:
         return found
 
     def _raised(self, arrays: Sequence[pa.Array], error: Exception) -> QueryError:
-        """What to say of an error: of the first row that it is raised for alone, if there is one."""
+        """Describe an error: that of the first row that raises it alone, if there is one."""
         begin, end = 0, len(arrays[0])
         while end - begin > 1:
             middle = (begin + end) // 2

@@ -125,7 +125,7 @@ lie after the event time of their rows.
 
 
 def _near_columns(source: Source, stream: StreamSchema) -> dict[tuple[str, str], _NearTime]:
-    """The columns of a source's rows that lie near their event times, this among them."""
+    """Return the columns of a source's rows that lie near their event times, this among them."""
     found = {(source.alias, TIME_COLUMN): _NearTime(source.alias)}
     if family(stream.columns.field(stream.timestamp).type) in TIMES:
         found[source.alias, stream.timestamp] = _NearTime(source.alias)

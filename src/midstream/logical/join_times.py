@@ -133,7 +133,7 @@ def _size(source: Source) -> float:
 
 
 def _read_surely(predicates: Sequence[Predicate]) -> frozenset[str]:
-    """The sources of which rows must be there for the conditions to hold: NULL in a bare column makes one unknown."""
+    """Return the sources without whose rows no condition holds. A NULL in a bare column makes a condition unknown."""
     found = set[str]()
     for condition in predicates:
         if isinstance(condition, EquiPredicate | BandPredicate):
@@ -143,7 +143,6 @@ def _read_surely(predicates: Sequence[Predicate]) -> frozenset[str]:
 
 
 def _inside(side: Expression) -> Expression:
-    """What casts are made of: they give NULL for NULL."""
     while isinstance(side, Call) and side.function in ("microseconds", "cast", "try_cast"):
         side = side.arguments[0]
     return side

@@ -89,7 +89,7 @@ def _keys(left: Expression, right: Expression) -> tuple[Expression, Expression]:
 
 
 def _key_with_null(side: Expression) -> Expression:
-    """A side of IS NOT DISTINCT FROM as a text that is never NULL: equal texts are equal values, or both NULL."""
+    """Return a side of IS NOT DISTINCT FROM as a string that is never NULL, so that NULL equals NULL."""
     if family(side.type) == "float":
         side = call("add", cast(side, DOUBLE), literal(0.0))  # Zero has one sign then.
     return call("coalesce", call("join", literal("="), side), literal(""))
@@ -138,7 +138,6 @@ def _both(one: _Bound, other: _Bound) -> _Bound:
 
 
 def _bounds(conjunct: Call) -> Iterator[_Bound | None]:
-    """The bounds a condition sets; None for one that sets none."""
     function, arguments = conjunct.function, conjunct.arguments
     if function == "between":
         yield _compared("ge", arguments[0], arguments[1])
@@ -227,7 +226,6 @@ def _whole(end: Fraction | None, slack: int, cut: Callable[[Fraction], int]) -> 
 
 
 def _searchable(term: Expression, type: pa.DataType) -> Expression:
-    """A term as BIGINT or DOUBLE."""
     if family(term.type) in ("date", "timestamp", "duration"):
         term = Call(INT64, "microseconds", (term,))
     return cast(term, type)

@@ -50,7 +50,7 @@ def with_checks(
 
 
 def _of_streams(predicate: EquiPredicate | BandPredicate, times: Mapping[str, str]) -> Iterator[Expression]:
-    """The parts of a condition over a stream each that may fail, except for event times that are near to each other."""
+    """Return the parts of a condition that may fail, each over one stream. Event times that are near do not fail."""
     for part in (predicate.left, predicate.right, *beside(predicate)):
         if part.aliases() <= times.keys() and not _is_near(part, predicate, times):
             yield part
@@ -72,7 +72,6 @@ def _is_near(part: Expression, predicate: Predicate, times: Mapping[str, str]) -
 
 
 def _shifted(expression: Expression) -> Column | None:
-    """The column that is shifted by a constant, in whatever unit of time."""
     while isinstance(expression, Call) and family(expression.type) == "timestamp":
         match expression:
             case Call(function="cast", arguments=(inner,)):

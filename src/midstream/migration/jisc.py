@@ -197,7 +197,6 @@ class JISCTransition(Transition):
 
     @property
     def _keys(self) -> int:
-        """The greatest sum of the counters so far."""
         return int(self.task.memory.get("keys", 0))
 
     def _completion(self, lane: Lane, attempts: dict[StateId, Attempts]) -> Completion:

@@ -72,13 +72,11 @@ class AggregateOperator(ResultOperator):
         return self.node.calls
 
     def _passes(self, lane: Lane) -> bool:
-        """Whether the watermark passes an instant in this step."""
         begin, end = self.span(lane)
         every, offset = self.node.every, self.node.offset
         return (end - 1 - offset) // every * every + offset >= begin
 
     def _occurrences(self, lane: Lane, alive: Combinations) -> tuple[Words, Words]:
-        """Every (index of a result, instant at which it is alive)."""
         every, shift = self.node.every, self.node.offset
         begin, end = self.span(lane)
         first = -(-(np.maximum(alive.valid_from[EVENT_TIME], begin) - shift) // every)
@@ -102,7 +100,6 @@ class AggregateOperator(ResultOperator):
         return self._summed_up(found, instants)
 
     def _summed_up(self, columns: Mapping[str, pa.Array], instants: Words) -> Answer:
-        """The select list over the groups of what was `evaluated`, one for each instant and values of the groups."""
         groups = [columns[f"g{i}"] for i in range(len(self.node.groups))]
         numbers, first = group_numbers(pa.array(instants), groups)
         values: dict[str, pa.Array] = {f"g{i}": g.take(first) for i, g in enumerate(groups)}
@@ -123,7 +120,6 @@ class AggregateOperator(ResultOperator):
         return self._over_groups(with_time(grouped, when), when, overflowed)
 
     def _over_groups(self, read: Callable[[Column], pa.Array], when: Words, overflowed: Mapping[str, Mask]) -> Answer:
-        """The select list over the groups that satisfy HAVING; `overflowed` says which sums are too great where."""
         having, count = self.node.having, len(when)
         found = self.answer(self.values(read, count), when)
         chosen = np.ones(count, np.bool_) if having is None else holds(having, read, count).copy()
@@ -142,7 +138,6 @@ class AggregateOperator(ResultOperator):
 
 
 def _begun(times: Words, size: int, moved: int) -> Words:
-    """When the window of a size began that each time is in."""
     return (times - moved) // size * size + moved
 
 
@@ -251,7 +246,6 @@ def _spread_of(name: str, values: pa.Array, owner: Words, groups: int) -> pa.Arr
 
 
 def _spread(owner: Words, values: pa.Array, groups: int) -> pa.Array:
-    """Values at their groups' places; NULL for a group that has none."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     place = np.full(groups, -1)
@@ -269,7 +263,7 @@ def _extreme(name: str, values: pa.Array, owner: Words, groups: int) -> pa.Array
 
 
 def _mean(values: pa.Array, owner: Words, groups: int) -> pa.Array:
-    """The mean per group as a DOUBLE; of integers and decimals that of their exact sum, whatever order they come in."""
+    """Return the mean per group as a DOUBLE; for integers and decimals, the exact sum makes the order irrelevant."""
     if pt.is_floating(values.type):
         return _grouped("mean", as_double(values), owner, groups)
     decimals = pt.is_decimal(values.type)
@@ -328,7 +322,6 @@ def quantile(values: pa.Array, owner: Words, groups: int, share: float, *, betwe
 
 
 def _distinct(values: pa.Array, owner: Words) -> tuple[pa.Array, Words]:
-    """Each value once per owner."""
     codes = codes_of(values)
     _, first = np.unique(owner * (int(codes.max(initial=0)) + 1) + codes, return_index=True)
     return values.take(pa.array(first)), owner[first]

@@ -55,7 +55,6 @@ class Ranges:
         return ((left, np.arange(pairs) + (self.end - total).take(left)),)
 
     def _cut(self, counts: Indices, total: Indices) -> Iterator[tuple[Indices, Indices]]:
-        """The same where there are many; `total` are the running sums of the counts."""
         begin = 0
         while begin < len(counts):
             done = int(total[begin - 1]) if begin else 0
@@ -100,7 +99,7 @@ def equal_ranges(needles: Codes, haystack: Codes) -> Ranges:
 
 
 def _counted_ranges(needles: Indices, haystack: Indices, low: int, high: int) -> Ranges:
-    """The ranges by counting the haystack's codes: where they are dense, an offset is read instead of searched for."""
+    """Return the ranges from counts of the codes. If the codes are dense, this reads an offset and searches nothing."""
     offsets = np.zeros(high - low + 3, np.int64)
     np.cumsum(np.bincount(haystack - low, minlength=high - low + 1), out=offsets[1:-1])
     offsets[-1] = offsets[-2]
@@ -177,7 +176,6 @@ def _integer_ranges(left: Codes, right: Codes, low: float | None, high: float | 
 
 
 def _shifted(values: Codes, bound: int) -> Codes:
-    """`values - bound`, held at the ends of int64 instead of wrapping."""
     if bound >= 0:
         return np.where(values < -MOST - 1 + bound, -MOST - 1, values - bound)
     return np.where(values > MOST + bound, MOST, values - bound)

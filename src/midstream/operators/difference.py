@@ -92,7 +92,7 @@ def changes(rows: Lifetimes, blocks: Lifetimes, span: tuple[int, int]) -> tuple[
 
 
 def _touched(rows: Lifetimes, blocks: Lifetimes, span: tuple[int, int]) -> tuple[Lifetimes, Lifetimes]:
-    """The lifetimes of those rows that something begins or ends for within the span: all others stay as they are."""
+    """Return the lifetimes of the rows that something begins or ends for within the span. The others do not change."""
 
     def touched(lifetimes: Lifetimes) -> Words:
         refs, begin, end = lifetimes

@@ -29,7 +29,7 @@ def codes_of(column: pa.Array) -> Words:
 
 
 def _offsets(column: pa.Array) -> Words | None:
-    """By how much each value is greater than the least one; None where there are NULLs, or values lie far apart."""
+    """Return how much each value exceeds the least one; None if there are NULLs, or if values lie far apart."""
     if column.null_count or not len(column):
         return None
     values = column.view(pa.int64()).to_numpy()

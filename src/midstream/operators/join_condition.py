@@ -86,7 +86,6 @@ def join_condition(
 
 
 def _oriented(predicate: Predicate, left: frozenset[str]) -> Predicate:
-    """The predicate with its left side in `left`."""
     if isinstance(predicate, BandPredicate) and not predicate.left.aliases() <= left:
         low, high = _negated(predicate.high), _negated(predicate.low)
         return BandPredicate(predicate.expression, predicate.right, predicate.left, low, high)

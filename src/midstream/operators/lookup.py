@@ -162,7 +162,6 @@ class _Offers(ABC):
         return found.take(rows[order]).beside(self.lookup.alias, read, places[order])
 
     def _matching(self, found: _Found, read: Read, rows: Words, places: Words) -> tuple[Words, Words]:
-        """Return the pairs that satisfy every condition."""
         for condition in self.lookup.conditions:
             if len(rows):
                 beside = found.take(rows).beside(self.lookup.alias, read, places)
@@ -226,7 +225,7 @@ class _Index(_Offers):
             yield asked[a], places[b]
 
     def _sorted(self, batch: pa.RecordBatch, read: Read) -> tuple[Codes, Indices]:
-        """The codes of the table's keys in order, and where their rows are; made once."""
+        """Return the codes of the table's keys in order, and where their rows are; made once."""
         if not self._made:
             codes, valid = key_codes([evaluate(key, read, batch.num_rows) for _, key in self.keys])
             order, ordered = stable_sort(codes if valid is None else codes[valid])

@@ -154,7 +154,7 @@ class Matched:
 
 
 def _of_each(kept: Words, counts: Sequence[int]) -> list[int]:
-    """How many of the ascending indices `kept` fall to each of several parts of so many."""
+    """Count how many of the ascending indices `kept` are in each of several parts of these lengths."""
     before = kept.searchsorted(list(accumulate(counts))).tolist()
     return [end - begin for begin, end in zip([0, *before], before, strict=False)]
 
@@ -197,7 +197,6 @@ def _candidates(on: JoinCondition, left: SortedRun, right: SortedRun) -> Iterabl
 
 
 def _living(run: SortedRun, places: Words, left_at: Words, right_at: Words) -> tuple[Words, Words]:
-    """The candidates that are alive in a run, of which they are at these places."""
     mask = run.living(places)
     if mask is None:
         return left_at, right_at

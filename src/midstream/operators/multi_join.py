@@ -132,7 +132,7 @@ class MultiJoinOperator(Operator):
 
 
 def _ordered(pieces: list[Combinations]) -> Combinations:
-    """The pieces together, whatever order their sources were visited in."""
+    """Return the pieces together, whatever order their sources were visited in."""
     first = pieces[0]
     return concatenate(
         [Combinations({label: p.refs[label] for label in first.refs}, p.valid_from, p.valid_to) for p in pieces]

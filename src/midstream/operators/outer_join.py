@@ -134,7 +134,7 @@ class OuterJoinOperator(ResultOperator):
         return self._answered(lane, rows, np.concatenate([times for _, times in parts]))
 
     def _new_matches(self, delta: Combinations, old: Sequence[Combinations], span: tuple[int, int]) -> Combinations:
-        """Of the step's results one for each preserved row, in a semi join the earliest, unless an older one serves."""
+        """Return one result of the step for each preserved row without an older one; in a semi join the earliest."""
         chosen, is_semi = np.zeros(len(delta), np.bool_), self.node.kind_of_join == "semi"
         for source in self.preserved:
             refs = delta.refs[source.spec.label]
@@ -150,7 +150,7 @@ class OuterJoinOperator(ResultOperator):
     def _unmatched(
         self, lane: Lane, source: SourceOperator, matches: Sequence[Combinations], span: tuple[int, int]
     ) -> tuple[Mapping[str, Words], Words]:
-        """The rows of a source whose windows the watermark passes in this step, and that join nothing."""
+        """Return the rows of a source whose windows the watermark passes in this step, and that join nothing."""
         label = source.spec.label
         found = [self._ended(lane, label, rows, span) for rows in (*source.runs(lane), source.delta(lane))]
         refs, ends = (np.concatenate(columns) for columns in zip(*found, strict=True))
@@ -160,13 +160,11 @@ class OuterJoinOperator(ResultOperator):
         return {label: refs}, ends
 
     def _ended(self, lane: Lane, label: str, rows: Combinations, span: tuple[int, int]) -> tuple[Words, Words]:
-        """The rows that no longer may be matched from this step on, by number, and how long they might have been."""
         rows, ends = self._until(lane, label, rows, span)
         at = indices((ends >= span[0]) & (ends < span[1]))
         return rows.refs[label][at], ends[at]
 
     def _until(self, lane: Lane, label: str, rows: Combinations, span: tuple[int, int]) -> tuple[Combinations, Words]:
-        """The rows of a source of which some may be unmatched from this step on, and how long each may be matched."""
         until = [(column, size) for column, size in self.node.until if column.alias == label]
         if not until or not len(rows):
             return rows, rows.valid_to[EVENT_TIME]
@@ -178,7 +176,6 @@ class OuterJoinOperator(ResultOperator):
         return rows, np.minimum(least, rows.valid_to[EVENT_TIME])
 
     def _answered(self, lane: Lane, rows: PaddedRows, times: Words) -> Answer:
-        """Results of these rows, in order of time."""
         condition = self.node.condition
         if condition is not None and len(times):
             read = self._reader(lane, rows, times)

@@ -78,7 +78,7 @@ class OverOperator(AggregateOperator):
         return [call.frame for call in self.calls if call.frame is not None]
 
     def _begin(self, times: Words, begin: int, end: int) -> int | None:
-        """The first time that the frames of the rows may have which may be answered between two watermarks."""
+        """Return the first time that the frames of the rows may have which may be answered between two watermarks."""
         ahead = max(0, *(frame.after for frame in self._frames))
         back = max(0, *(frame.before for frame in self._frames))
         asked = times[(times < end) & (times >= begin - ahead)]
@@ -118,7 +118,6 @@ class OverOperator(AggregateOperator):
     def _called(
         self, columns: Mapping[str, pa.Array], near: _Near, chosen: Words
     ) -> tuple[dict[str, pa.Array], dict[str, Mask]]:
-        """The calls' values for the chosen rows, and which sums are too great where."""
         values, failed = dict[str, pa.Array](), dict[str, Mask]()
         for number, call in enumerate(self.calls):
             assert call.frame is not None
@@ -181,7 +180,7 @@ _RUNNING = frozenset({"count", "sum", "avg", "min", "max"})
 
 
 def _extremes(call: AggregateCall, values: pa.Array, first: Words, behind: Words) -> pa.Array:
-    """The least or the greatest value of each range: of two ranges that overlap, each as long as a power of two."""
+    """Return the extreme value of each range, from two overlapping ranges whose length is a power of two."""
     sizes = behind - first
     best = rank(values, descending=call.function == "max") * len(values) + np.arange(len(values))
     found, length = np.zeros(len(first), np.int64), 1

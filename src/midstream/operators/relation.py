@@ -58,7 +58,6 @@ class RstreamOperator(AggregateOperator):
 
 
 def _shown(operator: ResultOperator, lane: Lane, results: Combinations, times: Words) -> Answer:
-    """The select list over results that are answered at these times."""
     read = with_time(lane.reader(operator.rows, results), times)
     kept, dead = operator.judged(read, times)
     found = operator.answer(operator.values(read, len(times)), times)

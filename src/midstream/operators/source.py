@@ -102,7 +102,6 @@ class SourceOperator(Operator):
         return delta
 
     def _kept(self, arrived: pa.RecordBatch, step: int, lane: Lane | None = None) -> pa.RecordBatch:
-        """What is kept of rows that arrived."""
         names, lineage = tuple(arrived.schema.names), self.spec.lineage
         if (columns := self._known_columns.get(names)) is None:
             columns = self._known_columns[names] = KeptColumns.of(names, self.spec)
@@ -128,7 +127,7 @@ class SourceOperator(Operator):
         return {}
 
     def _kept_of_nothing(self, arrived: pa.RecordBatch) -> pa.RecordBatch:
-        """The same where no row arrived, made once for each schema."""
+        """Return the same where no row arrived, made once for each schema."""
         known = self._nothing.get(arrived.schema)
         if known is None:
             known = self._nothing[arrived.schema] = self._kept(arrived, 0)
@@ -208,12 +207,10 @@ def _marks(
 
 
 def _repeated(word: int, rows: int) -> pa.Array:
-    """A column of one number."""
     return column_of(np.full(rows, word, np.int64))
 
 
 def _shared_text(lineage: Lineage) -> str:
-    """What of a source is kept for whom, in words."""
     windows = [f"[{window_text(lineage.kind, f.size)}]" for f in lineage.filters]
     wheres = [f" where {conjunction(lineage.conditions_of(f))}" if f.conjuncts else "" for f in lineage.filters]
     return " " + ", or ".join(window + where for window, where in zip(windows, wheres, strict=True))

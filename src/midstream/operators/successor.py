@@ -65,7 +65,7 @@ class Successor:
         return self.ends is None or (before is not None and before > self.ends)
 
     def _living(self, queue: pa.Table, before: int | None) -> pa.Table:
-        """The rows that it may still remember when it is fed them."""
+        """Return the rows that it may still remember when it is fed them."""
         if before is None:
             return queue
         bound = pa.scalar(before, pa.int64())

@@ -80,14 +80,13 @@ def positions(function: str, numbers: Words, keys: Sequence[Words]) -> Words:
 
 
 def _changes(values: Words) -> Mask:
-    """Where a value is another than the one before it."""
     found = np.ones(len(values), np.bool_)
     found[1:] = values[1:] != values[:-1]
     return found
 
 
 def _orders(expression: object) -> bool:
-    """Whether a value of the results decides which of equal results comes first."""
+    """Return whether a value of the results decides which of equal results comes first."""
     kind = family(getattr(expression, "type", pa.null()))
     reads_rank = RANK in getattr(expression, "columns", lambda: ())()
     return kind not in ("other", "null") and not reads_rank

@@ -63,7 +63,7 @@ class TumblingOperator(OpenGroupsOperator):
         return self._by_group({**self.evaluated(lane, rows), _END: pa.array(ends)}, _begun)
 
     def _by_group(self, columns: Mapping[str, pa.Array], sums: Sum) -> pa.RecordBatch:
-        """A row for each window and group, in order of window, then of the first row."""
+        """Return a row for each window and group, in order of window, then of the first row."""
         groups = [f"g{number}" for number in range(len(self.node.groups))]
         numbers, first = group_numbers(columns[_END], [columns[group] for group in groups])
         found = {key: columns[key].take(first) for key in (_END, *groups)}

@@ -169,7 +169,7 @@ class UserResultOperator(ResultOperator):
         )
 
     def _ends(self, results: Combinations) -> pa.Array:
-        """The last instant of each result; NULL where it has none, or where it depends on later arrivals."""
+        """Return the last instant of each result; NULL where it has none, or where it depends on later arrivals."""
         ends = results.valid_to[EVENT_TIME]
         open_ended = ends >= FOREVER if len(results.valid_to) == 1 else np.ones(len(ends), np.bool_)
         plain: Words = np.where(open_ended, 0, ends)

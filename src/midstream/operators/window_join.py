@@ -134,7 +134,6 @@ def _within(
 
 
 def _halves(one: _Timed, other: _Timed, begin: int, end: int) -> tuple[RunPair, ...]:
-    """Where the newest row is of the one run, or else of the other."""
     first = min(one.least, other.least)
     halves = (
         (one.within(begin, end), other.within(first, end)),
@@ -144,7 +143,7 @@ def _halves(one: _Timed, other: _Timed, begin: int, end: int) -> tuple[RunPair, 
 
 
 def _cut(on: JoinCondition, pair: RunPair, most: int) -> Iterator[RunPair]:
-    """The pair in parts of at most so many to compare, in no order of time."""
+    """Return the pair in parts of at most so many to compare, in no order of time."""
     if count_candidates(on, *pair) <= most:
         yield pair
         return
@@ -237,7 +236,6 @@ class WindowJoin(Operator):
         return self.needed(lane, found)
 
     def _keyed(self, lane: Lane, below: Operator, arrived: Combinations, key: Key) -> SortedRun:
-        """What an operator below has found, by its key; where that is the one it was found by, its codes are known."""
         known = lane.codes.get(below.id) if self.on.index == "hash" else None
         codes = None if known is None else known.under(key, arrived)
         return sort_run(codes, arrived) if codes is not None else keyed(lane, self.rows, arrived, self.on.index, key)
@@ -266,7 +264,7 @@ class WindowJoin(Operator):
     def _in_range(
         self, lane: Lane, new_left: SortedRun, new_right: SortedRun, pairs: list[tuple[SortedRun, SortedRun]]
     ) -> list[tuple[SortedRun, SortedRun]]:
-        """The pairs whose rows can be in one window of the plan's queries; base rows may live longer for others."""
+        """Keep the pairs that fit in a window of the plan's queries. Base rows may live longer for others."""
         if self.need is None or self.need.widest is None:
             return pairs
         left = ProbeRange(lane, self.rows, self.need, new_left)
@@ -329,10 +327,7 @@ class WindowJoin(Operator):
     def _matched(
         self, lane: Lane, pairs: Sequence[RunPair], rows_in: int = 0, bounded: OperatorId | None = None
     ) -> Matched:
-        """What pairs of runs join to, counted; where states are cut, comparisons are counted by slice once more.
-
-        A pair is examined in the slice of the older run (Wang §5.1).
-        """
+        """Join the pairs of runs and count them. A pair counts in the slice of the older run (Wang §5.1)."""
         matched = Matched(lane, self.rows, self.on, pairs, bounded)
         if rows_in or any(matched.compared):
             lane.count(self.id, matched.counters(rows_in))
@@ -348,7 +343,6 @@ class WindowJoin(Operator):
         return matched
 
     def _slice_of(self, lane: Lane, pair: RunPair) -> int | None:
-        """The end of the slice that a pair is examined in; None where states are not cut."""
         now = lane.bounds(self.left_state.id).get(self.clock)
         return self.cuts[self._place_of(pair, now)] if self.cuts and now is not None else None
 

@@ -304,7 +304,6 @@ class Job:
 
     @property
     def _names(self) -> Mapping[str, Iterable[str]]:
-        """What has been declared, by kind."""
         return {"query": self._queries, "stream": self._streams, "table": self._tables}
 
     def _schemas(self) -> dict[str, StreamSchema]:

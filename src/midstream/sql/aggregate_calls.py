@@ -105,7 +105,7 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
 
 
 def _in_order(function: str, node: exp.Expr, inner: Binder) -> tuple[exp.Expr | None, Expression | None, bool]:
-    """The argument of a call without its ORDER BY, what orders the rows, if anything does, and whether descending."""
+    """Return the argument of a call without its ORDER BY, the order of the rows, and whether it is descending."""
     argument, by = node.this, None
     if function in BY_ANOTHER:
         by = plain(inner.bind(node.expression))
@@ -123,7 +123,6 @@ def _in_order(function: str, node: exp.Expr, inner: Binder) -> tuple[exp.Expr | 
 
 
 def _value(function: str, node: exp.Expr, argument: exp.Expr | None, inner: Binder) -> Expression | None:
-    """The argument, bound; None for COUNT(*)."""
     if node.expressions:
         raise LanguageError(f"{function.upper()} takes one argument", remedy=f"write {function.upper()}(x)")
     if argument is not None and not isinstance(argument, exp.Star):

@@ -89,7 +89,7 @@ def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mappin
 
 
 def _free(name: str, names: Iterable[str]) -> str:
-    """A name that no other is, except for case: with `_` behind it where it is taken."""
+    """Return a name that no other is, except for case: with `_` behind it where it is taken."""
     taken = {other.lower() for other in names}
     while name.lower() in taken:
         name += "_"
@@ -97,7 +97,6 @@ def _free(name: str, names: Iterable[str]) -> str:
 
 
 def _types(one: Answering, place: int | None, time: pa.DataType) -> list[pa.DataType]:
-    """The types of the columns; that of the time, if it is among them, has a zone where `time` has."""
     types: list[pa.DataType] = list(one.columns.types)
     if place is not None and family(types[place]) == "timestamp" and types[place].tz is None:
         types[place] = pa.timestamp(types[place].unit, time.tz)
@@ -105,7 +104,6 @@ def _types(one: Answering, place: int | None, time: pa.DataType) -> list[pa.Data
 
 
 def _places_of_time(one: Answering, streams: Mapping[str, StreamSchema]) -> set[tuple[int, tuple[str, ...]]]:
-    """Which columns of the answers say the time, and how."""
     told = ((n, time_told(one.query, output.expression, streams)) for n, output in enumerate(one.query.outputs))
     return {(place, how) for place, how in told if how}
 

@@ -186,7 +186,7 @@ class Binder:
         return self.call(name, *(self.bind(argument) for argument in arguments if argument is not None))
 
     def _unknown(self, written: str) -> LanguageError:
-        """The error of a function that is not known by the name that the user wrote."""
+        """Return the error of a function that is not known by the name that the user wrote."""
         near = difflib.get_close_matches(written.lower(), (CATALOGUE.keys() - INTERNAL) | brought_functions().keys(), 3)
         perhaps = f"perhaps {' or '.join(one.upper() for one in near)}; " if near else ""
         return LanguageError(
@@ -197,7 +197,7 @@ class Binder:
         )
 
     def _chain(self, node: exp.Expr) -> Expression:
-        """A chain of AND or OR as a balanced tree, so that long ones do not nest deeply."""
+        """Return a chain of AND or OR as a balanced tree, so that long ones do not nest deeply."""
         parts, waiting = list[Expression](), [node]
         while waiting:
             part = waiting.pop()

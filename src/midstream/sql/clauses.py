@@ -144,7 +144,6 @@ class _Joined:
 
 
 def _column(name: exp.Expr, spelled: str, alias: str) -> exp.Expr:
-    """Return a column that stands where its name does in USING."""
     identifier = name.copy()
     identifier.set("this", spelled)
     identifier.set("quoted", True)
@@ -271,7 +270,7 @@ def clauses_of(
 
 
 def _different(tree: exp.Select, streams: Mapping[str, StreamSchema]) -> exp.Select:
-    """The query with the columns of its only stream in the place of DISTINCT's `*`."""
+    """Return the query with the columns of its only stream in the place of DISTINCT's `*`."""
     known = find_name(tree.args["from_"].this.name, streams)
     if not tree.args.get("distinct") or tree.args.get("joins") or not known or len(tree.expressions) > 1:
         return tree
@@ -283,7 +282,7 @@ def _different(tree: exp.Select, streams: Mapping[str, StreamSchema]) -> exp.Sel
 
 
 def _columns_of_time(text: str, tree: exp.Select, streams: Mapping[str, StreamSchema]) -> frozenset[str]:
-    """The columns of a query's only stream that are equal only at equal times."""
+    """Return the columns of a query's only stream that are equal only at equal times."""
     table = tree.args["from_"].this
     if tree.args.get("joins"):
         return frozenset()
@@ -293,7 +292,7 @@ def _columns_of_time(text: str, tree: exp.Select, streams: Mapping[str, StreamSc
 
 
 def _only_selects(found: CqlText, tree: exp.Select, top: TopNClause | None) -> bool:
-    """Whether a query reads one stream and answers its rows, each as it comes in."""
+    """Return whether a query reads one stream and answers its rows, each as it comes in."""
     if found.every is not None or found.subtrahends or found.windowed or top is not None:
         return False
     if any(tree.args.get(key) for key in ("joins", "group", "having")):

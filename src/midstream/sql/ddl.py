@@ -67,7 +67,6 @@ def columns_of(schema: pa.Schema | str) -> pa.Schema:
 
 
 def _read(text: str, dialect: str | type[Spark]) -> tuple[pa.Schema, list[LanguageError]]:
-    """Read the columns in the words of a dialect; return them with the faults."""
     try:
         tree = sqlglot.parse_one(f"{_HEAD}{text}\n)", read=dialect)
     except SqlglotError as error:
@@ -98,5 +97,5 @@ def _read(text: str, dialect: str | type[Spark]) -> tuple[pa.Schema, list[Langua
 
 
 def _place(line: int, column: int) -> str:
-    """A place in the text, of a place in the statement that was built around it."""
+    """Return a place in the text, of a place in the statement that was built around it."""
     return f"line {line}, column {max(column - (len(_HEAD) if line == 1 else 0), 1)}"

@@ -54,7 +54,7 @@ def predicate(name: str, function: Callable[..., Any], *types: str | pa.DataType
 
 
 def _is_free(name: str) -> bool:
-    """Whether a name means nothing else: no function of the language, and none that the parser knows."""
+    """Return whether a name means nothing else: no function of the language, and none that the parser knows."""
     if known_function(name) is not None or name in _OWN_WORDS:
         return False
     try:

@@ -298,7 +298,6 @@ class _Parser(DuckDBParser):
         return None if self._begins_duration("WINDOW") else super()._parse_window_clause()
 
     def _clause(self, select: exp.Select) -> bool:
-        """Read a clause that SQL has not, if one begins here."""
         if self._match_pair(TokenType.EXCEPT, TokenType.ON):
             select.set("subtrahends", (*(select.args.get("subtrahends") or ()), self._subtrahend()))
             return True
@@ -318,7 +317,7 @@ class _Parser(DuckDBParser):
         return True
 
     def _begins_duration(self, word: str) -> bool:
-        """Whether a word begins a clause here that ends in a duration, and is not a mere name."""
+        """Return whether a word begins a clause here that ends in a duration, and is not a mere name."""
         if self._curr.text.upper() != word or self._curr.token_type == TokenType.IDENTIFIER:
             return False
         follower = self._next
@@ -494,7 +493,6 @@ def _window_text(node: exp.Expr) -> str:
 
 
 def _in_words(size: int) -> str:
-    """A duration in the greatest unit of which it is a multiple."""
     units = ("day", "hour", "minute", "second", "millisecond", "microsecond")
     unit = next(one for one in units if size % MICROSECONDS[one] == 0)
     count = size // MICROSECONDS[unit]

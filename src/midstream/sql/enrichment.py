@@ -158,7 +158,7 @@ class _Attacher:
         return home
 
     def _padded(self) -> set[str]:
-        """The aliases of streams whose columns an outer join may give as NULL."""
+        """Return the aliases of streams whose columns an outer join may give as NULL."""
         aliases, found = list(self.nodes), set[str]()
         for at, join in enumerate(self.tree.args.get("joins") or [], 1):
             side = str(join.args.get("side") or "").upper()
@@ -203,7 +203,7 @@ class _Attacher:
         return {column.name: column.type for column in self.scope.columns(alias)}
 
     def _names_read(self, rest: Sequence[exp.Expr]) -> set[str] | None:
-        """The names of columns, in small letters, that what is left of the query may read; None for all."""
+        """Return the names of columns, in small letters, that what is left of the query may read; None for all."""
         clauses = [part for key, part in self.tree.args.items() if key not in ("where", "with_")]
         nodes = [one for part in clauses for one in (part if isinstance(part, list) else [part])]
         named = names_read([*nodes, *rest])
@@ -212,7 +212,6 @@ class _Attacher:
         return named | {name.lower() for one in self.found.subtrahends for name, _ in one.columns}
 
     def _source(self, node: exp.Expr, alias: str) -> exp.Expr:
-        """An item of FROM as the part names it, with what WITH says of it."""
         select = self.common.get(node.name.lower()) if isinstance(node, exp.Table) else None
         return as_subquery(select, node) if select is not None else source_of(node, alias)
 
@@ -241,7 +240,7 @@ def names_read(nodes: Sequence[object]) -> set[str] | None:
 
 
 def _anded(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The conditions that AND binds together, unlike `anded` in their brackets: AND comes between their texts again."""
+    """Write the conditions with AND between their texts; unlike `anded`, this leaves the brackets to the texts."""
     inner = node.unnest()
     if isinstance(inner, exp.And):
         yield from _anded(inner.this)

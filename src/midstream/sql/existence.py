@@ -60,7 +60,6 @@ def _is_and(node: exp.Expr) -> bool:
 
 
 def _asked(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
-    """The EXISTS or IN that a conjunct is, and whether it is negated; None where it is neither."""
     inner, negated = node.unnest(), False
     while isinstance(inner, exp.Not):
         inner, negated = inner.this.unnest(), not negated
@@ -114,7 +113,6 @@ def _excludes_null(conditions: Sequence[exp.Expr], value: exp.Expr) -> bool:
 
 
 def _items(tree: exp.Select) -> list[exp.Expr]:
-    """What stands in FROM."""
     return [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or [])]
 
 
@@ -140,7 +138,7 @@ def _shown(
 
 
 def _qualified(node: exp.Expr, inner: Shown, outer: Sequence[Shown]) -> exp.Expr:
-    """The expression with bare columns given to the inner source if it has them, else to the only outer one."""
+    """Return the expression with bare columns given to the inner source if it has them, else to the only outer one."""
 
     def named(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, exp.Column) or part.table or not isinstance(part.this, exp.Identifier):
@@ -189,7 +187,6 @@ def with_alternatives_apart(tree: exp.Select) -> exp.Query:
 
 
 def _asks(node: exp.Expr) -> bool:
-    """Whether a condition asks for existence: EXISTS, or IN of a SELECT."""
     return any(isinstance(one, exp.Exists) or one.args.get("query") for one in node.find_all(exp.Exists, exp.In))
 
 
@@ -214,5 +211,4 @@ def _alternatives(groups: Sequence[exp.Expr]) -> list[exp.Expr] | None:
 
 
 def _is_exists(group: exp.Expr) -> bool:
-    """Whether a condition is EXISTS or NOT EXISTS and its subquery, and nothing else."""
     return isinstance(group.this if isinstance(group, exp.Not) else group, exp.Exists)

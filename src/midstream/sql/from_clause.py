@@ -76,7 +76,7 @@ class _Item(NamedTuple):
 
 
 def _resolved(found: CqlText, items: Sequence[_Item], streams: Mapping[str, StreamSchema]) -> list[Source]:
-    """The sources that are named; raises LanguageError where there is no such stream, or an alias is not unique."""
+    """Find the named sources; raise LanguageError for an unknown stream or a repeated alias."""
     sources: list[Source] = []
     for item in items:
         known, spot = find_name(item.stream, streams), place(found.text, item.offset)
@@ -134,7 +134,6 @@ def _check_join(text: str, join: exp.Expr) -> None:
 
 
 def _table(text: str, given: exp.Expr, unwrapped: Selected) -> tuple[str, str, int]:
-    """A table's stream, alias and offset."""
     if unwrapped.selects:
         stream, _, _ = _table(text, unwrapped.table, Selected(unwrapped.table, ()))
         return stream, given.alias_or_name or UNNAMED, offset_of(given) or 0

@@ -142,7 +142,7 @@ def group_window(
 
 
 def _with_function(found: CqlText, tree: exp.Select, windowed: WindowFunction) -> exp.Select:
-    """The query that reads TABLE(TUMBLE(...)), grouped by the window that `window_start` and `window_end` stand for."""
+    """Rewrite a query over TABLE(TUMBLE(...)): group it by the window of `window_start` and `window_end`."""
 
     def plain(node: exp.Expr) -> exp.Expr:
         named = isinstance(node, exp.Column) and node.name.lower() in _BOUNDS_WINDOW
@@ -226,7 +226,7 @@ def _read(
 
 
 def _time(node: exp.Expr, source: Source, stream: StreamSchema) -> exp.Expr:
-    """What a window is of: `_ts`, the time of a query's answers, is the timestamp of their stream."""
+    """Return the time that a window is over. `_ts`, the time of a query's answers, is the timestamp of their stream."""
     asked = isinstance(node, exp.Column) and not node.table and node.name == TIME_COLUMN
     return exp.column(stream.timestamp, source.alias, quoted=True) if asked and stream.answers_of else node
 
@@ -246,7 +246,7 @@ def duration(sql: str, node: exp.Expr, least: int = 1) -> int:
 
 
 def _item(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow, binder: Binder) -> exp.Expr:
-    """An item of the select list; a bare boundary is called `window_start` or `window_end`."""
+    """Return an item of the select list; a bare boundary is called `window_start` or `window_end`."""
     if (name := _boundary(found, node, made, binder)) is not None:
         return exp.alias_(made.boundary(name), f"window_{name}")
     return node.transform(_bounds(found, made, binder))
@@ -261,7 +261,6 @@ def _bounds(found: CqlText, made: GroupWindow | SessionWindow, binder: Binder) -
 
 
 def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow, binder: Binder) -> str | None:
-    """Whether a node is the `start` or the `end` of the group window; None where it is neither."""
     name = _name(node)
     if isinstance(node, exp.Column):
         called = node.name.lower()

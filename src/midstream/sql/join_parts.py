@@ -114,7 +114,7 @@ class PartWriter:
         return WrittenPart(part.name(alias), part, alias, visible, columns, tuple(answers))
 
     def _columns(self, count: int) -> list[tuple[str, str, pa.DataType]]:
-        """The columns that may be read of the first blocks, and the times of all rows."""
+        """Return the columns that may be read of the first blocks, and the times of all rows."""
         scope = self.order.within(count)
         found = [
             (alias, column.name, column.type)
@@ -158,7 +158,6 @@ class PartWriter:
         return source
 
     def _condition(self, node: exp.Expr, count: int, also: Sequence[str] = ()) -> exp.Expr:
-        """A condition with the sources of its columns written out."""
         binder = Binder(self.order.found.text, self.order.within(count, also))
 
         def named(part: exp.Expr) -> exp.Expr:
@@ -304,7 +303,7 @@ def join_part_of(
 
 
 def _names_read(tree: exp.Select, conditions: Sequence[exp.Expr]) -> frozenset[str] | None:
-    """The names of columns that what is made of a join's results may read; None for all."""
+    """Return the names of columns that what is made of a join's results may read; None for all."""
     clauses = [part for key, part in tree.args.items() if key not in ("from_", "joins", "where", "with_")]
     nodes = [one for part in clauses for one in (part if isinstance(part, list) else [part])]
     found = names_read([*nodes, *conditions])
@@ -365,12 +364,12 @@ def _units_of(tree: exp.Select, alias: str) -> exp.Select:
 
 
 def _zoneless(type: pa.DataType) -> pa.DataType:
-    """The type, without the zone that a stream's time has, and that of answers has not."""
+    """Return the type, without the zone that a stream's time has, and that of answers has not."""
     return TIMESTAMP if type == TIMESTAMPTZ else type
 
 
 def _hidden(order: JoinOrder) -> frozenset[str]:
-    """The sources that only keep or drop rows of others."""
+    """Return the sources that only keep or drop rows of others."""
     return frozenset({source.alias for source in order.sources} - {*order.visible(len(order.blocks))})
 
 
@@ -397,7 +396,6 @@ def _apart(meeting: Meeting, written: WrittenPart) -> list[Expression]:
 
 
 def _within(own: Expression, other: Expression, size: float | None, other_size: float | None) -> Expression | None:
-    """That neither of two rows is out of its window as the other comes."""
     low = None if size is None else call("sub", other, literal(whole(size)))
     high = None if other_size is None else call("add", other, literal(whole(other_size)))
     if low is not None and high is not None:
@@ -471,7 +469,6 @@ def is_result_time(node: exp.Expr) -> bool:
 
 
 def _source_of(time: Expression, order: JoinOrder) -> str | None:
-    """The source whose rows' event time an expression is."""
     if isinstance(time, Call) and time.function == "moment":
         time = time.arguments[0]
     if not isinstance(time, Column) or time.alias not in order.times.present:

@@ -53,7 +53,7 @@ def _is_as_of(join: exp.Expr) -> bool:
 
 
 def _without_laterals(text: str, tree: exp.Select) -> exp.Select:
-    """The SELECT with an as-of join in the place of each LATERAL that takes the latest row of a stream."""
+    """Return the SELECT with an as-of join in the place of each LATERAL that takes the latest row of a stream."""
     joins = tree.args.get("joins") or []
     if not any(map(_is_lateral, joins)):
         return tree
@@ -123,13 +123,11 @@ def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
 
 
 def _reads_only_around(node: exp.Expr | None, alias: str) -> bool:
-    """Whether an expression has columns, all of them given to other sources than one."""
     columns = [*node.find_all(exp.Column)] if isinstance(node, exp.Expr) else []
     return bool(columns) and all(column.table and column.table.lower() != alias.lower() for column in columns)
 
 
 def _shows(items: Sequence[exp.Expr], column: exp.Column) -> bool:
-    """Whether a select list shows a column under its own name."""
     return any(item.is_star or (item.unalias() == column and item.alias_or_name == column.name) for item in items)
 
 
@@ -145,14 +143,13 @@ def _sized(source: exp.Expr, size: int) -> exp.Expr:
 
 
 def _size(source: exp.Expr, tree: exp.Select) -> int | None:
-    """The microseconds of a source's window, or of that of all sources; None where it has none, or one of rows."""
     clause: WindowClause | None = source.args.get("window")
     clause = tree.args.get("window") if clause is None or clause.window.kind != "range" else clause
     return None if clause is None else clause.window.size
 
 
 def _without_as_of(text: str, tree: exp.Select) -> exp.Select:
-    """The SELECT with a join and an anti join in the place of each as-of join."""
+    """Return the SELECT with a join and an anti join in the place of each as-of join."""
     first, joins, made = tree.args["from_"].this, tree.args["joins"], list[exp.Expr]()
     if len(joins) == 1:
         # The window of the as-of join is that of B: a row of A finds its partner at its own time.
@@ -202,7 +199,7 @@ def _is_comma(join: exp.Expr) -> bool:
 
 
 def _one_of_a_time(source: exp.Expr, keys: Sequence[exp.Expr], where: exp.Expr | None = None) -> exp.Select:
-    """The SELECT of the rows of a source of which one is taken of those that are equal in some values."""
+    """Return the SELECT of the rows of a source of which one is taken of those that are equal in some values."""
     table = source.copy()
     for key in ("version", "window"):
         table.set(key, None)
@@ -272,7 +269,6 @@ def _reads(node: exp.Expr | None, alias: str) -> bool:
 
 
 def _renamed(node: exp.Expr, alias: str, name: str) -> exp.Expr:
-    """Return an expression in which a source has another name."""
     node = node.copy()
     for column in node.find_all(exp.Column):
         if column.table.lower() == alias.lower():
@@ -281,7 +277,6 @@ def _renamed(node: exp.Expr, alias: str, name: str) -> exp.Expr:
 
 
 def _of(node: exp.Expr, alias: str) -> exp.Expr:
-    """An expression, or a name, with its columns given to the only source."""
     if isinstance(node, exp.Identifier):
         node = standing_at(exp.column(exp.to_identifier(node.name, quoted=True)), node)
     node = node.copy()
@@ -323,7 +318,7 @@ def _with_numbers_qualified(tree: exp.Select) -> exp.Select:
 
 
 def _numbers(select: exp.Select) -> exp.Alias | None:
-    """The item of a SELECT of a stream's rows that numbers them, if it has one window function and this has a name."""
+    """Return the item of a SELECT that numbers rows, if it is the only window function and has a name."""
     if select.args.get("from_") is None or any(select.args.get(key) for key in _NUMBERS_MORE):
         return None
     found = [item for item in select.expressions if item.find(exp.Window)]
@@ -335,7 +330,7 @@ _NUMBERS_MORE = ("joins", "group", "having", "qualify", "distinct", "every", "su
 
 
 def _takes_first(where: exp.Expr, source: exp.Expr, item: exp.Alias) -> bool:
-    """Whether a condition holds only of rows of a source that its numbers give 1."""
+    """Return whether a condition holds only of rows of a source that its numbers give 1."""
     names = {"", source.alias_or_name.lower()}
 
     def written_out(node: exp.Expr) -> exp.Expr:
@@ -347,7 +342,7 @@ def _takes_first(where: exp.Expr, source: exp.Expr, item: exp.Alias) -> bool:
 
 
 def _first_rows(text: str, tree: exp.Select) -> exp.Select:
-    """The SELECT of each key's first or last row as an anti join; any other as it is."""
+    """Return the SELECT of each key's first or last row as an anti join; any other as it is."""
     distinct, qualify, order = tree.args.get("distinct"), tree.args.get("qualify"), tree.args.get("order")
     on = distinct.args.get("on") if distinct is not None else None
     source = tree.args["from_"].this

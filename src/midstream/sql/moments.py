@@ -57,7 +57,7 @@ def moments(
 
 
 def _column(binder: Binder, node: exp.Expr) -> str:
-    """The name of the stream's column that an expression is; empty where it is another."""
+    """Return the name of the stream's column that an expression is; empty where it is another."""
     if not isinstance(node, exp.Column):
         return ""
     try:

@@ -152,7 +152,7 @@ def _each(conditions: Sequence[Expression]) -> list[Expression]:
 
 
 def _tied(condition: Expression, times: Mapping[str, Column]) -> Expression:
-    """The condition as one that reads every source; event times are never NULL."""
+    """Return the condition as one that reads every source; event times are never NULL."""
     for alias, time in times.items():
         if alias not in condition.aliases():
             condition = call("case", call("is_null", time), literal(False), condition)
@@ -160,7 +160,7 @@ def _tied(condition: Expression, times: Mapping[str, Column]) -> Expression:
 
 
 def _is_of(scope: Scope, alias: str, stream: str) -> bool:
-    """Whether a source is a static table whose columns are those of a stream that is enriched from it."""
+    """Return whether a source is a static table whose columns are those of a stream that is enriched from it."""
     columns = [shown for (other, _), shown in scope.views.items() if other == alias]
     return bool(columns) and all(isinstance(one, Column) and one.alias == stream for one in columns)
 

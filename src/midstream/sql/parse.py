@@ -188,14 +188,14 @@ def _parse(
 
 
 def _conditions_of_subqueries(clauses: Clauses, sources: tuple[Source, ...]) -> list[Expression]:
-    """The conditions of the subqueries that the text reads as sources, except for those that are parts."""
+    """Return the conditions of the subqueries that the text reads as sources, except for those that are parts."""
     named = {(source.alias, source.stream) for source in clauses.source.sources}
     shown = (clauses.shown.get(source.alias) for source in sources if (source.alias, source.stream) in named)
     return [condition for one in shown if one is not None for condition in one.conditions]
 
 
 def _timed(clauses: Clauses, streams: Mapping[str, StreamSchema], scope: Scope, query: Query) -> tuple[int, int] | None:
-    """The output that is called `_ts` and is the event time of a source's rows, and how late the answers are for it."""
+    """Find the output `_ts` that is the event time of a source's rows, and how late the answers are for it."""
     place = next((at for at, output in enumerate(query.outputs) if output.name == TIME_COLUMN), None)
     if place is None or is_result_time(query.outputs[place].expression):
         return None

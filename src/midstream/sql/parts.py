@@ -148,7 +148,6 @@ _CALLS_OF_BRACKET = 23
 
 
 def _outer_joins(tokens: Sequence[Token]) -> int:
-    """The most outer joins that one FROM has."""
     counts, most = [0], 0
     for token, after in pairwise(tokens):
         kind, follows = token.token_type, after.token_type
@@ -240,7 +239,6 @@ class _Finder:
                 self._sources(inner.unnest())
 
     def _inner(self, tree: exp.Expr, name: str) -> exp.Expr:
-        """What stands in the place of a query in brackets."""
         inner = _Finder(self.text, self.common).parts(tree)
         new, whole = inner.whole, inner.whole
         if isinstance(tree, exp.SetOperation) and _needs_own(new):
@@ -255,12 +253,12 @@ class _Finder:
         return standing_at(left, whole)
 
     def _takes_ranked(self, tree: exp.Expr) -> bool:
-        """Whether a SELECT takes rows of one below it, in brackets or in WITH, that numbers them."""
+        """Return whether a SELECT takes rows of one below it, in brackets or in WITH, that numbers them."""
         ranking = {name.lower() for name, inner in self.common.items() if _ranks(inner)}
         return tree.find(exp.Window) is not None or any(one.name.lower() in ranking for one in tree.find_all(exp.Table))
 
     def _part(self, name: str, tree: exp.Expr) -> str:
-        """The name of a part, which has what WITH says before it, as far as it names it; equal parts are one."""
+        """Return the name of a part, which has what WITH says before it, as far as it names it; equal parts are one."""
         tree = tree.copy()
         if {one.name.lower() for one in tree.find_all(exp.Table)} & {one.lower() for one in self.common}:
             tables = [
@@ -276,7 +274,7 @@ class _Finder:
 
 
 def _ranks(tree: exp.Expr) -> bool:
-    """Whether a SELECT in brackets numbers rows, of which the one around it takes the first."""
+    """Return whether a SELECT in brackets numbers rows, of which the one around it takes the first."""
     windows = [window for item in tree.expressions for window in item.find_all(exp.Window)]
     return tree.args.get("qualify") is None and any(map(is_rank, windows))
 
@@ -286,7 +284,7 @@ def _digest(text: str) -> str:
 
 
 def _needs_own(tree: exp.Expr) -> bool:
-    """Whether a SELECT in brackets is more than columns and a condition over one source."""
+    """Return whether a SELECT in brackets is more than columns and a condition over one source."""
     if any(tree.args.get(key) for key in _OWN_STATE):
         return True
     if any(item.find(exp.Window, *LISTS) for item in tree.expressions):

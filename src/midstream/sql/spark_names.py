@@ -38,7 +38,7 @@ def other_name(node: exp.Expr) -> exp.Expr | None:
 
 
 def _transpiled(node: exp.Expr) -> exp.Expr | None:
-    """A function of Spark's as sqlglot translates it; None where it does not."""
+    """Return a function of Spark's as sqlglot translates it; None where it does not."""
     try:
         text = sqlglot.transpile(node.sql("spark"), read="spark", write="duckdb")[0]
         found = sqlglot.parse_one(text, read="duckdb")
@@ -63,7 +63,7 @@ def _earlier(time: exp.Expr, length: exp.Expr) -> exp.Expr | None:
 
 
 def _unit(node: exp.Expr) -> exp.Var:
-    """The word that a node is, such as HOUR; what is none is refused as a unit that nobody knows."""
+    """Return the word that a node is, such as HOUR; what is none is refused as a unit that nobody knows."""
     return exp.Var(this=(node.name if node.is_string else node.name or sql_of(node)).upper())
 
 

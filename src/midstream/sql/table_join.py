@@ -194,7 +194,6 @@ class _Taker:
         return _KINDS.get(kind) or ("left" if side else "inner")
 
     def _on(self, at: int) -> Iterator[exp.Expr]:
-        """The conditions of the join that brings an item in."""
         join = self.joins[at - 1]
         if join.args.get("on") is not None:
             yield join.args["on"]
@@ -202,7 +201,7 @@ class _Taker:
             yield join.args["match_condition"]
 
     def _as_of(self, at: int, table: NamedTable, bare: exp.Expr) -> NamedTable:
-        """The table with the column whose greatest value counts, where it is joined as of a time."""
+        """Return the table with the column whose greatest value counts, where it is joined as of a time."""
         version = bare.args.get("version")
         if version is not None:
             times = [column.name for column in table.table.columns if family(column.type) in TIMES]
@@ -262,7 +261,7 @@ def _of(table: TableSchema) -> tuple[list[str], list[pa.DataType]]:
 
 
 def _typed(text: str, table: NamedTable, binder: Binder) -> NamedTable:
-    """A list that is unnested, bound, with the columns of its items; raises LanguageError."""
+    """Return a list that is unnested, bound, with the columns of its items; raises LanguageError."""
     (node,) = table.node.expressions
     items = binder.bind(node)
     if not is_list(items.type):

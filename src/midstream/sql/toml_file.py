@@ -51,7 +51,7 @@ class TomlText:
         return replace(found, content={key: found._expanded(value, (key,), environ) for key, value in content.items()})
 
     def _expanded(self, value: Any, path: Path, environ: Mapping[str, str]) -> Any:
-        """A value with `${NAME}` and `${NAME:-default}` replaced in its texts; `$$` is a dollar sign."""
+        """Return a value with `${NAME}` and `${NAME:-default}` replaced in its texts; `$$` is a dollar sign."""
         if isinstance(value, dict):
             return {key: self._expanded(one, (*path, key), environ) for key, one in value.items()}
         if isinstance(value, list):
@@ -209,5 +209,4 @@ def _names(text: str) -> Path:
 
 
 def _line_of(lines: Mapping[Path, int], path: Path) -> int | None:
-    """The line of a key, or of the nearest table around it that has one."""
     return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)

@@ -79,7 +79,7 @@ def rank_asked(condition: exp.Expr, titles: Mapping[str, exp.Expr]) -> RankAsked
 
 
 def _bound(part: exp.Expr) -> int | None:
-    """The greatest rank for which a condition may hold; None where it is not about a rank, or has no such bound."""
+    """Return the greatest rank for which a condition may hold; None if it limits no rank."""
     if isinstance(part, exp.Between) and is_rank(part.this):
         return _number(part.args["high"])
     if isinstance(part, exp.In) and is_rank(part.this) and part.expressions:
@@ -95,7 +95,7 @@ def _bound(part: exp.Expr) -> int | None:
 
 
 def _implied(part: exp.Expr, count: int) -> bool:
-    """Whether a condition holds of all ranks up to a number."""
+    """Return whether a condition holds of all ranks up to a number."""
     if _bound(part) != count:
         return False
     if isinstance(part, exp.Between):
@@ -218,7 +218,6 @@ def order_key(found: CqlText, binder: Binder, node: exp.Expr) -> tuple[Expressio
 
 
 def _with_rank(found: CqlText, item: exp.Expr, asked: exp.Window) -> exp.Expr:
-    """An item of the select list with the column of ranks in the place of the window function."""
     other = next((node for node in item.find_all(exp.Window) if node != asked), None)
     if other is not None:
         raise error_at(found.text, other, "the select list and QUALIFY must have the same window function", SHAPE)
@@ -227,7 +226,7 @@ def _with_rank(found: CqlText, item: exp.Expr, asked: exp.Window) -> exp.Expr:
 
 
 def _ranks_read(node: exp.Expr) -> exp.Expr:
-    """An expression that reads the column of ranks in the place of the window function."""
+    """Return an expression that reads the column of ranks in the place of the window function."""
     return node.transform(lambda part: exp.column(RANK.name, RANK.alias) if isinstance(part, exp.Window) else part)
 
 
@@ -288,13 +287,11 @@ def select_of(source: exp.Expr | None, tree: exp.Select) -> exp.Select | None:
 
 
 def _has_more(select: exp.Select) -> bool:
-    """Whether a SELECT has a clause that nothing reads once it stands in another's place."""
+    """Return whether a SELECT has a clause that nothing reads once it stands in another's place."""
     return any(value and key not in {*_PLAIN, "joins"} for key, value in select.args.items())
 
 
 def _inner(items: dict[str, exp.Expr], starred: bool) -> Callable[[exp.Expr], exp.Expr]:
-    """What a column of the query around a subquery stands for."""
-
     def shown(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):
             return node
@@ -331,7 +328,7 @@ def with_groups_apart(text: str, tree: exp.Select) -> exp.Select:
 
 
 def _is_plain(tree: exp.Select) -> bool:
-    """Whether a SELECT groups, its windows are ranks, and its items have names."""
+    """Return whether a SELECT groups, its windows are ranks, and its items have names."""
     if tree.args.get("group") is None or tree.args.get("distinct") or tree.args.get("from_") is None:
         return False
     parts = [*tree.expressions, *([tree.args["qualify"]] if tree.args.get("qualify") else [])]
@@ -390,7 +387,6 @@ class _Groups:
         return exp.and_(*(exp.Paren(this=one) for one in shown), copy=False)
 
     def _over(self, node: exp.Expr) -> exp.Expr:
-        """A rank over the groups; any other node as it is."""
         if not isinstance(node, exp.Window):
             return node
         window = node.copy()
@@ -402,7 +398,6 @@ class _Groups:
         return window
 
     def _title(self, written: exp.Expr, alias: str = "") -> exp.Expr:
-        """The column of the groups that shows an expression."""
         node = written.transform(self._written_out)
         known = next((title for title, one in self.shown.items() if one == node and alias in ("", title)), None)
         title = known or alias or _name_of(node)
@@ -412,7 +407,7 @@ class _Groups:
         return standing_at(exp.column(title, quoted=True), written)
 
     def _written_out(self, node: exp.Expr) -> exp.Expr:
-        """An item in the place of its name, where no group has that; and of Spark's name of a bound Flink's."""
+        """Return an item in the place of its name, where no group has that; and of Spark's name of a bound Flink's."""
         if isinstance(node, exp.Column) and not node.table:
             node = self.named.get(node.name.lower(), node).copy()
         spelt = isinstance(node, exp.Column) and node.table and is_window_bound(node)
@@ -420,7 +415,6 @@ class _Groups:
 
 
 def _name_of(node: exp.Expr) -> str:
-    """What an item of the select list without a name is called."""
     if is_window_bound(node):
         return f"window_{node.name.lower().rpartition('_')[2]}"
     return node.name if isinstance(node, exp.Column) else sql_of(node)

@@ -43,7 +43,6 @@ def with_items_joined(text: str, tree: exp.Select) -> exp.Select:
 
 
 def _selected(text: str, tree: exp.Select, lists: list[exp.Expr]) -> exp.Join:
-    """The join of the list that the select list unnests, which has a column of the join in its place."""
     node = lists[0]
     if len(lists) > 1:
         raise error_at(text, lists[1], "a select list can unnest only one list", f"{_SHAPE}, for each")
@@ -74,7 +73,6 @@ def _selected(text: str, tree: exp.Select, lists: list[exp.Expr]) -> exp.Join:
 
 
 def _joined(text: str, join: exp.Expr) -> exp.Expr:
-    """A join of FROM, of which the list is one as this language has it; of anything else as it is."""
     item = join.this
     if isinstance(item, exp.Unnest) or (isinstance(item, exp.Lateral) and not isinstance(item.this, exp.Subquery)):
         join.set("this", _source(text, item))

@@ -85,7 +85,7 @@ def _hoist(tree: exp.Expr, table: exp.Expr) -> None:
 
 
 def _is_grouped(text: str, table: exp.Expr) -> bool:
-    """Whether the SELECT around a source, or one around that, which reads nothing else, groups its rows."""
+    """Return whether the SELECT around a source, or one around that, which reads nothing else, groups its rows."""
     select = around = table.find_ancestor(exp.Select)
     while around is not None:
         joined = bool(around.args.get("joins"))
@@ -111,7 +111,7 @@ def _is_grouped(text: str, table: exp.Expr) -> bool:
 
 
 def _subquery(text: str, table: exp.Expr) -> exp.Expr:
-    """The SELECT of a stream's rows with their windows, under the alias of the source, or the stream's name."""
+    """Return the SELECT of a stream's rows with their windows, under the alias of the source, or the stream's name."""
     function: WindowFunction = table.args["windowed"]
     name, arguments = function.call.name.upper(), function.call.expressions
     if name == "SESSION":
@@ -168,7 +168,6 @@ def _check_steps(text: str, name: str, durations: Sequence[exp.Expr]) -> None:
 
 
 def _interval(text: str, node: exp.Expr) -> exp.Expr:
-    """A duration, which may be a text such as '10 minutes', as an interval."""
     if not node.is_string:
         return node
     return exp.Interval(this=exp.Literal.string(str(duration(text, node, least=0))), unit=exp.var("MICROSECONDS"))

@@ -74,7 +74,7 @@ def cast(type: pa.DataType, datum: Datum) -> Datum:
 
 
 def _moment_text(type: pa.DataType, datum: Datum) -> Datum:
-    """A timestamp or a time as DuckDB writes it: no trailing zeros, a zone as `+00`."""
+    """Return a timestamp or a time as DuckDB writes it: no trailing zeros, a zone as `+00`."""
     if folded(datum)[1] is not None:
         return _far_moment_text(datum).cast(type)
     for pattern, shorter in ((r"\.0+(Z?)$", r"\1"), (r"(\.\d*?[1-9])0+(Z?)$", r"\1\2"), (r"Z$", "+00")):
@@ -95,7 +95,7 @@ def _far_moment_text(datum: Datum) -> Datum:
 
 
 def _date_text(type: pa.DataType, datum: Datum) -> Datum:
-    """A date as DuckDB writes it, which counts the years before 1 back, with `(BC)`."""
+    """Return a date as DuckDB writes it, which counts the years before 1 back, with `(BC)`."""
     if not is_.is_date32(datum.type):
         datum = pc.cast(datum, pa.date32())
     days = values(datum).astype(np.int64)
@@ -113,7 +113,7 @@ def _date_text(type: pa.DataType, datum: Datum) -> Datum:
 
 
 def _float_text(datum: Datum) -> Datum:
-    """A float as DuckDB writes it: 1.0, and with an exponent from 1e+16 on and below 0.0001."""
+    """Return a float as DuckDB writes it: 1.0, and with an exponent from 1e+16 on and below 0.0001."""
     if is_scalar(datum):
         return _float_text(pa.array([datum.as_py()], datum.type))[0]
     shortest = pc.cast(datum, pa.string())
@@ -128,7 +128,7 @@ def _float_text(datum: Datum) -> Datum:
 
 
 def _decimal_text(type: pa.DataType, datum: Datum) -> Datum:
-    """A decimal as DuckDB writes it, with all of its places; Arrow writes small ones with an exponent."""
+    """Return a decimal as DuckDB writes it, with all of its places; Arrow writes small ones with an exponent."""
     if is_scalar(datum):
         return _decimal_text(type, pa.array([datum.as_py()], datum.type))[0]
     texts = pc.cast(datum, pa.string())
@@ -170,7 +170,6 @@ def _tolerant_each(type: pa.DataType, datum: Datum) -> Datum:
 
 
 def _each(function: Callable[[pa.DataType, pa.Scalar], pa.Scalar], type: pa.DataType, datum: Datum) -> Datum:
-    """A function of each different value by itself."""
     if is_scalar(datum):
         return function(type, datum)
     codes = pc.dictionary_encode(datum)
@@ -178,7 +177,7 @@ def _each(function: Callable[[pa.DataType, pa.Scalar], pa.Scalar], type: pa.Data
 
 
 def _one(type: pa.DataType, value: pa.Scalar) -> pa.Scalar:
-    """A single value that Arrow's cast may have refused; texts are read the way DuckDB reads them."""
+    """Return a single value that Arrow's cast may have refused; texts are read the way DuckDB reads them."""
     source, target = family(value.type), family(type)
     if source == "text" and value.is_valid and target not in ("binary", "text"):
         value = pa.scalar(value.as_py().strip(), value.type)
@@ -201,7 +200,7 @@ def _per_day(type: pa.DataType) -> int:
 
 
 def _rounded_time(type: pa.DataType, datum: Datum) -> Datum:
-    """A timestamp of another unit, half of one rounded away from 1970; or the day that its microseconds are in."""
+    """Convert a timestamp to another unit, with halves rounded away from 1970, or to its day."""
     if is_.is_date(type):
         return cut(type, _rounded_time(TIMESTAMP, datum) if datum.type.unit == "ns" else datum)
     old, new = _per_day(datum.type), _per_day(type)
@@ -250,7 +249,7 @@ def _narrowed(datum: Datum) -> Datum:
 
 
 def _decimal_to_float(type: pa.DataType, datum: Datum) -> Datum:
-    """The nearest double, or float: Arrow's own cast is off by a unit in the last place at times."""
+    """Return the nearest double, or float: Arrow's own cast is off by a unit in the last place at times."""
     if is_scalar(datum):
         return pa.scalar(float(datum.as_py()) if datum.is_valid else None, pa.float64()).cast(type)
     if datum.type.scale == 0:
@@ -298,7 +297,7 @@ def _read_exact(type: pa.DataType, text: Datum) -> Datum:
 
 
 def _one_exact(type: pa.DataType, text: pa.Scalar) -> pa.Scalar:
-    """A single text: Python reads some that pyarrow does not, such as 1_000, and any number of digits."""
+    """Return a single text: Python reads some that pyarrow does not, such as 1_000, and any number of digits."""
     if not text.is_valid:
         return pa.scalar(None, type)
     if family(type) == "integer":

@@ -20,7 +20,6 @@ _SECOND = 1_000_000
 
 
 def _plain(moment: Datum) -> Datum:
-    """A timestamp without its zone, in microseconds."""
     moment = cut(pa.timestamp("us", moment.type.tz), moment) if is_.is_timestamp(moment.type) else moment
     return restore(storage(moment), pa.timestamp("us")) if is_.is_timestamp(moment.type) else moment
 
@@ -137,7 +136,6 @@ def unit_ends(moment: pa.Array, unit: str, zone: str) -> pa.Array:
 
 
 def _local(moment: Datum, zone: str) -> Datum:
-    """Moments in UTC, without a zone, as local times."""
     return pc.local_timestamp(moment.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone)))
 
 
@@ -152,7 +150,6 @@ _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 
 
 def _counted(moment: Datum, unit: str) -> Datum:
-    """How many of the unit have begun since the year 0."""
     moment, cycles = folded(moment)
     months = pc.add(pc.multiply(pc.year(moment), 12), pc.subtract(pc.month(moment), 1))
     months = months if cycles is None else pc.add(months, pc.multiply(cycles, 4_800))
@@ -198,7 +195,6 @@ def _whole_months(months: int) -> Callable[..., Values]:
 
 
 def _in_month(moment: Values) -> tuple[Values, Values, Values]:
-    """Which month since 1970 a moment is in, which day of it, from 0 on, and how many microseconds of that."""
     days = np.floor_divide(moment, _SIZES["day"])
     month = days.astype("datetime64[D]").astype("datetime64[M]")
     day = days - month.astype("datetime64[D]").astype(np.int64)

@@ -80,7 +80,6 @@ def to_exact(type: pa.DataType, number: Datum) -> Datum:
 
 
 def _range(type: pa.DataType) -> tuple[decimal.Decimal, decimal.Decimal]:
-    """The least and the greatest number of an exact type."""
     if family(type) == "integer":
         bounds = np.iinfo(type.to_pandas_dtype())
         return decimal.Decimal(bounds.min), decimal.Decimal(bounds.max)
@@ -90,7 +89,6 @@ def _range(type: pa.DataType) -> tuple[decimal.Decimal, decimal.Decimal]:
 
 
 def _nearest(bound: decimal.Decimal, type: pa.DataType) -> pa.Scalar:
-    """A bound as a decimal type can say it: no number of that type lies between."""
     least, most = _range(type)
     cut = min(max(bound, least), most).quantize(decimal.Decimal(1).scaleb(-type.scale), decimal.ROUND_DOWN, EXACT)
     return pa.scalar(cut, type)

@@ -39,7 +39,6 @@ def _mask(values: pa.Array) -> NDArray[np.bool_]:
 
 
 def _bytes(values: pa.Array) -> Ragged:
-    """Each value as a byte that says whether it is there, and what it has."""
     kind = values.type
     if is_.is_dictionary(kind):
         return _bytes(values.dictionary_decode())
@@ -88,7 +87,6 @@ def _fixed(words: NDArray[np.int64], width: int = 8) -> Ragged:
 
 
 def _woven(pieces: Sequence[Ragged]) -> Ragged:
-    """Of each value its bytes in all pieces, one behind the other."""
     total = np.sum([lengths for _, lengths in pieces], axis=0).astype(np.int64)
     found = np.empty(int(total.sum()), np.uint8)
     begins = np.cumsum(total) - total

@@ -38,7 +38,6 @@ def item(type: pa.DataType, lists: Datum, position: Datum) -> Datum:
 
 
 def _as_long(one: Datum, other: Datum) -> tuple[pa.Array, pa.Array]:
-    """Both as arrays, where one of them stands for every row."""
     rows = max(len(datum) if isinstance(datum, pa.Array) else 1 for datum in (one, other))
     first, second = (pa.repeat(datum, rows) if isinstance(datum, pa.Scalar) else datum for datum in (one, other))
     return first, second

@@ -77,7 +77,6 @@ def _widely(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
 
 
 def _by_row(name: str, type: pa.DataType, *data: Datum) -> Datum:
-    """Decimals in Python, for what pyarrow has no kernel for."""
     limit = decimal.Decimal(10) ** (type.precision - type.scale)
     exponent = decimal.Decimal(1).scaleb(-type.scale)
 
@@ -141,7 +140,7 @@ def _narrowed(*data: Datum, scale: int = 0) -> list[Datum] | None:
 
 
 def _digits(number: Datum) -> Datum:
-    """A decimal without its point: 1.25 as 125; on the same memory."""
+    """Return a decimal without its point: 1.25 as 125; on the same memory."""
     whole = pa.decimal128(number.type.precision, 0)
     if is_scalar(number):
         return pa.scalar(EXACT.scaleb(number.as_py(), number.type.scale) if number.is_valid else None, whole)
@@ -149,7 +148,6 @@ def _digits(number: Datum) -> Datum:
 
 
 def _with_point(digits: Datum, scale: int) -> Datum:
-    """The inverse of `_digits` for BIGINTs."""
     wide, type = pc.cast(digits, pa.decimal128(38, 0)), pa.decimal128(38, scale)
     if is_scalar(wide):
         return pa.scalar(EXACT.scaleb(wide.as_py(), -scale) if wide.is_valid else None, type)

@@ -87,7 +87,7 @@ def _years(given: Values) -> Values:
 
 
 def _parts(pattern: str, own_years: bool) -> list[str]:
-    """A pattern in parts, each of which is a code that Arrow does not know, or all that is between two of them."""
+    """Split a pattern into codes that Arrow does not know, and the pieces between them."""
     whole = _TOKEN.sub(lambda found: _SHORTER.get(found[0][1:], found[0]) if found[0][0] == "%" else found[0], pattern)
     parts: list[str] = []
     arrow = False
@@ -101,7 +101,7 @@ def _parts(pattern: str, own_years: bool) -> list[str]:
 
 
 def _piece(part: str, given: Values, years: Values | None, seconds: Datum, zone: str | None) -> Datum:
-    """The text of a part, by microseconds and seconds within the usual years, and the years where they are others."""
+    """Return the text of one part. `years` has the true years if some are outside those that Arrow knows."""
     code = part[1:] if part.startswith("%") else ""
     if code in _FRACTIONS:
         digits, size = _FRACTIONS[code]

@@ -250,7 +250,6 @@ def _part(text: str, separator: str, number: int) -> str:
 
 
 def _parts(text: Datum, separator: str, number: int) -> Datum | None:
-    """Return one part of each text in one call; None without a separator, or for a number that no part has."""
     if is_scalar(text) or not separator or not 0 < abs(number) <= MOST_PARTS:
         return None
     # What is behind the part need not be divided.
@@ -310,7 +309,6 @@ _ZERO_WIDTH_JOINER = "\u200d"
 
 
 def _joins(character: str, before: str) -> bool:
-    """Whether a character belongs to the one before: a mark on it, or a part of an emoji."""
     if unicodedata.category(character) in ("Mn", "Me", "Mc") or character == _ZERO_WIDTH_JOINER:
         return True
     return before == _ZERO_WIDTH_JOINER or "\U0001f3fb" <= character <= "\U0001f3ff"
@@ -341,7 +339,6 @@ code_of = rows_of(lambda text: ord(text[0]) if text else 0)
 
 
 def _character(code: int) -> str:
-    """The character of a code; a ValueError where there is none, as of half a surrogate pair."""
     text = chr(code)
     text.encode()
     return text

@@ -216,7 +216,7 @@ class EddyOperator(Operator):
         new: Mapping[StateId, SortedRun],
         met: int,
     ) -> list[Combinations]:
-        """The results of rows of one origin, by way of batches that have been joined with ever more SteMs."""
+        """Return the results of rows of one origin, by way of batches that have been joined with ever more SteMs."""
         batches = {origin.bit: [start]} if len(start) else {}
         for _ in range(len(self.stems) - 1):
             routed: dict[int, list[Combinations]] = {}
@@ -231,7 +231,7 @@ class EddyOperator(Operator):
         return [piece for pieces in batches.values() for piece in pieces]
 
     def _eligible(self, done: int) -> list[int]:
-        """The SteMs not visited yet; cross products come last."""
+        """Return the SteMs not visited yet; cross products come last."""
         waiting = [place for place, stem in enumerate(self.stems) if not stem.bit & done]
         return [place for place in waiting if self.stems[place].tied(done)] or waiting
 

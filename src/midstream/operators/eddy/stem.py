@@ -137,7 +137,6 @@ def _bare(binding: Binding, label: str, bits: Mapping[str, int], classes: Sequen
 
 
 def _indexed(binding: Binding, stem: Stem, bits: Mapping[str, int]) -> Stem:
-    """The SteM with its partners, and an index for each way in which they tie it."""
     ways: dict[object, JoinCondition] = {}
     partners = []
     for other, bit in bits.items():
@@ -166,7 +165,7 @@ def _preference(on: JoinCondition) -> tuple[int, float]:
 
 
 def _crossed(stems: Sequence[Stem]) -> int:
-    """The sources that some other source does not come to by ties alone."""
+    """Return the sources that some other source does not come to by ties alone."""
     crossed = 0
     for start in stems:
         done, before = start.bit, 0

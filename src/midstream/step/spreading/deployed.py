@@ -139,7 +139,7 @@ class Deployed:
 
     @property
     def _settled(self) -> str:
-        """What the home of a row depends on. Empty where it is not the same in every step, on every time line."""
+        """Return what the home of a row depends on; empty if this differs between steps or time lines."""
         spread, one = self.how.spread, self.deployment
         if any(_moves_on(each) for each in spread.all):
             return ""
