@@ -90,8 +90,8 @@ class Optimization(EncodedOnce):
     review took, foreseen in nanoseconds. `memory` is the policy's, which `policy` wrote. A `pinned` query keeps its
     plan. `decision`, `reason` and the running plan's cost, `foreseen` and `real`, are those of the last review.
 
-    Over many sources a review goes on for several steps: `searched` is the best plan so far, with where the search goes
-    on `at` and how many plans it has `tried` in vain.
+    Over many sources a review goes on for several steps: `searched` is the best plan so far, or what to weigh, with
+    where the search goes on `at` and how many plans it has `tried` in vain.
 
     `seen` is the event time of the last look, `seen_in` its step, and `counted` what the query had done by then: rows
     in, comparisons, results, and the rows that each inner join made. `pace` is what it did between the last two looks

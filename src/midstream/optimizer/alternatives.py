@@ -16,8 +16,8 @@ from midstream.optimizer.cost.units import PLAN_OBJECTIVES
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.policies.policy_contract import SwitchCost, WeighedPlan
 from midstream.optimizer.prediction import Prediction
-from midstream.optimizer.search.best import Ranked, best_plans, ranked
-from midstream.optimizer.search.bushy import MOST_SOURCES
+from midstream.optimizer.search.best import Ranked, best_plans, cheapest_plans, ranked
+from midstream.optimizer.search.bushy import FEW_SOURCES, MOST_SOURCES
 from midstream.optimizer.search.greedy import Searched, connected_tree, searched_tree
 from midstream.optimizer.search.subsets import Subsets
 from midstream.optimizer.statistics import Sources
@@ -50,7 +50,8 @@ class Alternatives:
 
     States that other queries keep are free: `others_keep` has by their sources the subplans that make them there.
     `allowed` plans are the only ones weighed, if there are any; otherwise the best ones are searched for, and `also`
-    are weighed next to them. Over many sources a search goes on from what had `begun`, for at most `limit` trees.
+    are weighed next to them. With a `limit` a search goes on from what had `begun`: over many sources for at most so
+    many trees; over few ones it ends at once, and what it found is weighed when it goes on.
     """
 
     current: Plan
@@ -64,11 +65,16 @@ class Alternatives:
 
     @cached_property
     def searched(self) -> Searched | None:
-        """The search for a tree over many sources, continued for `limit` trees; None where all trees are weighed."""
+        """The search, continued for `limit` trees; None where all is done at once."""
         sources = tuple(self.estimate.statistics.sources)
         if self.allowed or (len(sources) <= MOST_SOURCES and self.limit is None):
             return None
         subsets = Subsets(sources, self.estimate.statistics.conditions, self.sizes)
+        if len(sources) <= FEW_SOURCES:
+            if self.begun is not None:
+                return replace(self.begun, done=True)
+            first, *others = cheapest_plans(subsets, self.model, COUNTED, self.kept)
+            return Searched(first, others=tuple(others))
         start = self.current if isinstance(self.current, Join) else connected_tree(subsets)
         return searched_tree(self.begun or Searched(start), subsets, self.weighing, self.limit)
 
@@ -83,7 +89,8 @@ class Alternatives:
         if self.allowed:
             plans = _different((self.current, *self.allowed))
         elif self.searched is not None:
-            plans = _different((self.current, *self.also, self._as_kept(self.searched.tree)))
+            searched = (self.searched.tree, *self.searched.others)
+            plans = _different((self.current, *self.also, *map(self._as_kept, searched)))
         else:
             statistics = self.estimate.statistics
             best = best_plans(
@@ -92,8 +99,7 @@ class Alternatives:
             )  # fmt: skip
             if not self.also and not self.kept:
                 return tuple(map(_weighed, best))
-            searched = (one.plan if one.plan == self.current else self._as_kept(one.plan) for one in best)
-            plans = _different((self.current, *self.also, *searched))
+            plans = _different((self.current, *self.also, *[self._as_kept(one.plan) for one in best]))
         return tuple(map(_weighed, ranked(plans, self.sizes, self.model, current=self.current, kept=self.kept)))
 
     @cached_property

@@ -18,7 +18,7 @@ from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.optimizer.policies.policy_contract import Decision, SwitchCost
 from midstream.proposals.plan_group import PlanGroup
 from midstream.proposals.proposals import withdraw_of_other_groups
-from midstream.review.review import SHOWN, Reviewing, shown, significant
+from midstream.review.review import BETWEEN, SHOWN, Reviewing, shown, significant
 from midstream.review.review_price import trees_at_once, usual_step
 from midstream.review.schedule import in_turn, look, paid
 from midstream.runtime import checks
@@ -50,7 +50,7 @@ def review(draft: Draft, store: ChunkStore, exceeded: Mapping[CounterKey, int] |
             continue
         attempt = draft.copy()
         try:
-            limit = trees_at_once(draft.manifest, one)
+            limit = trees_at_once(draft.manifest, one, in_a_hurry=bool(exceeded))
             _review(attempt, Reviewing(draft.manifest, one, now, store, limit, exceeded))
         except MidstreamError as error:
             _failed(draft, one, now, str(error))
@@ -93,7 +93,8 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
     one, search = reviewing.one, reviewing.plans.searched
     draft.manifest = paid(draft.manifest, one, reviewing.price)
     if search is not None and not search.done:
-        goes_on = replace(one.kept, searched=search.tree.notation(), at=search.at, tried=search.tried, excess=0.0)
+        found = BETWEEN.join([plan.notation() for plan in (search.tree, *search.others)])
+        goes_on = replace(one.kept, searched=found, at=search.at, tried=search.tried, excess=0.0)
         keep(draft, one.lead, goes_on)
         return
     decision, cost = decide(reviewing)

@@ -30,6 +30,7 @@ from midstream.units.draft import MigrationStart
 from midstream.units.program import compile_program, observed, unit_of
 from midstream.units.unit import Unit
 
+BETWEEN = "\0"  # between plans: no name has it
 SHOWN = 5  # so many of the best plans are in an event
 
 
@@ -134,7 +135,10 @@ class Reviewing:
     @property
     def _begun(self) -> Searched | None:
         kept = self.one.kept
-        return Searched(parse_plan(kept.searched, self.query), kept.at, kept.tried) if kept.searched else None
+        if not kept.searched:
+            return None
+        tree, *others = [parse_plan(plan, self.query) for plan in kept.searched.split(BETWEEN)]
+        return Searched(tree, kept.at, kept.tried, others=tuple(others))
 
     @property
     def running(self) -> WeighedPlan:

@@ -7,14 +7,13 @@ from midstream.model.counters import Counters
 from midstream.model.manifest import Manifest
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.samples.sample_reading import BUDGET
-from midstream.optimizer.search.bushy import MOST_SOURCES
+from midstream.optimizer.search.bushy import FEW_SOURCES, MOST_SOURCES
 from midstream.proposals.plan_group import PlanGroup, groups_with_choice
 from midstream.units.arrangement import known_arrangement
 
 UNITS = JoinUnitCosts()
 ANY_STEP = 1_500_000.0  # ns of a step, however few its rows are
 SHORT = 5_000_000.0  # ns that reviews may add to a step beyond a usual step's work
-FEW_SOURCES = 8  # so many are weighed in one step, however small that is
 TREE = 500_000.0  # ns for a tree that a search weighs, with the joins of samples that are new in it
 READ = 80.0  # ns for a row that is read: 13 to 18, times 5, for work with many results is counted at 5 times its time
 
@@ -39,13 +38,13 @@ def slice_price(streams: int) -> float:
     return 2_000_000.0 + 270_000.0 * streams
 
 
-def trees_at_once(manifest: Manifest, one: PlanGroup) -> int | None:
+def trees_at_once(manifest: Manifest, one: PlanGroup, *, in_a_hurry: bool = False) -> int | None:
     """Return how many trees over many sources a review may weigh in one step, at least one. None: it weighs all.
 
-    Few sources are always weighed at once, more of them where a usual step takes as long as that.
+    It weighs all of some sources where a usual step takes as long as that; of few ones it does in a hurry, too.
     """
     streams, most = len(query_of(manifest.queries[one.lead]).sources), usual_step(manifest) + SHORT
-    if streams <= FEW_SOURCES or (streams <= MOST_SOURCES and price(streams, 0.0) <= most):
+    if (streams <= FEW_SOURCES and in_a_hurry) or (streams <= MOST_SOURCES and price(streams, 0.0) <= most):
         return None
     return max(int((most - slice_price(streams)) / TREE), 1)
 

@@ -92,14 +92,19 @@ def _candidates(
     kept: frozenset[Sources],
 ) -> Sequence[Plan]:
     if subsets.count <= MOST_SOURCES:
-        trees, weighing = cheapest_trees(subsets, cost, count, kept), cost.weighing(subsets.sizes, kept)
-        # Orders and eddies make a hop for every two sources. Where that costs more, no size is looked up for them.
-        hops = subsets.count * (subsets.count - 1) * cost.units.operator_step * subsets.sizes.steps
-        if len(trees) == count and cost.weights.value(hops, 0.0) > max(weighing.of(tree).value for tree in trees):
-            return trees
-        return [*trees, cheapest_orders(subsets, cost), Eddy(subsets.aliases)]
+        return cheapest_plans(subsets, cost, count, kept)
     start = current if isinstance(current, Join) else connected_tree(subsets)
     return [searched_tree(Searched(start), subsets, cost.weighing(subsets.sizes, kept)).tree]
+
+
+def cheapest_plans(subsets: Subsets, cost: CostModel, count: int, kept: frozenset[Sources]) -> Sequence[Plan]:
+    """Find the `count` cheapest trees, then probing orders and an eddy where these may cost less than the last tree."""
+    trees, weighing = cheapest_trees(subsets, cost, count, kept), cost.weighing(subsets.sizes, kept)
+    # Orders and eddies make a hop for every two sources. Where that costs more, no size is looked up for them.
+    hops = subsets.count * (subsets.count - 1) * cost.units.operator_step * subsets.sizes.steps
+    if len(trees) == count and cost.weights.value(hops, 0.0) > weighing.of(trees[-1]).value:
+        return trees
+    return [*trees, cheapest_orders(subsets, cost), Eddy(subsets.aliases)]
 
 
 NONE = -1  # in place of the source that is probed next, as long as none was found

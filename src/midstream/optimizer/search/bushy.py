@@ -22,6 +22,7 @@ from midstream.optimizer.statistics import Sources
 from midstream.plan.tree import Join, Leaf, Plan
 
 MOST_SOURCES = 12  # of more sources there are too many sets to weigh them all
+FEW_SOURCES = 8  # of so many sources the trees are found in one step, however small that is, and weighed in the next
 
 
 def cheapest_trees(subsets: Subsets, cost: CostModel, count: int, kept: frozenset[Sources] = frozenset()) -> list[Plan]:

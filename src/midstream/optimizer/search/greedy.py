@@ -19,13 +19,14 @@ class Searched:
     """How far a local search has come: the best tree so far, how many neighbours it looked `at`, and how many of them
     in vain since it last found a better tree.
 
-    `done` says that nothing was weighed because the search is over.
+    `done` says that nothing was weighed because the search is over. `others` were found next to the tree.
     """
 
     tree: Plan
     at: int = 0
     tried: int = 0
     done: bool = False
+    others: tuple[Plan, ...] = ()
 
 
 def searched_tree(begun: Searched, subsets: Subsets, weighing: PlansWeighed, limit: int | None = None) -> Searched:
