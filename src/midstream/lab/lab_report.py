@@ -127,19 +127,22 @@ a figure from equations, so does the lab.
 
 To draw one figure, name it: `midstream lab zhu_09`. `midstream lab --list` lists all figures, tables and theorems. A
 figure is drawn again when what it measures changes: `git log -1 docs/lab/zhu_09.csv` names the commit of its data.
-{quick}
+{sizes}
 ## Appendix
 
 The rest of this page is for looking things up. First come the claims that do not hold as they are written, each with
 its numbers and the reason. Then come all figures, by paper, with all their claims.
 """
 
-QUICK = """\
-Without `--quick` a figure has its full size. In the documentation most figures have it. These do not yet: HybMig's
-Figs. 19 and 22, JISC's Theorem 1, §4.7, §6.3 and Fig. 10, OM's Figs. 3 and 4, Wang's Figs. 8.1 to 8.3 and 16.2 to
-16.7, and Zhu's Fig. 12. HybMig's Figs. 17 and 18 take 7 and 6 minutes of processor time, each of the others at most 3.
-"""
-"""What a page of `--quick` says of figures at full size."""
+SIZES: Mapping[Scale, str] = {
+    Scale.QUICK: "Without `--quick` a figure has its full size, nearer to the paper's.\n",
+    Scale.FULL: """\
+With `--quick` a figure has a smaller size. In the documentation these figures still have it: HybMig's Fig. 19, JISC's
+Theorem 1, §4.7 and §6.3, OM's Fig. 3, Wang's Figs. 8.1 to 8.3, 16.2, 16.3, 16.5 to 16.7 and those on Spark, and Zhu's
+Fig. 12. Of the others, HybMig's Figs. 17 and 18 take 7 and 6 minutes of processor time, and the rest at most 4 each.
+""",
+}
+"""What a page says of the sizes of figures."""
 
 LISTED: Mapping[Judgement, str] = {
     Judgement.FAILS: "Claims that do not hold",
@@ -158,8 +161,8 @@ def _lines(outcomes: Sequence[FigureOutcome], scale: Scale, folder: Path) -> Ite
     found = {finding: [(o, v) for o, v in verdicts if v.finding is finding] for finding in Judgement}
     counts = ", ".join(f"{len(those)} {finding.value}" for finding, those in found.items())
     total = f"{len(outcomes)} figures, {len(verdicts)} claims: {counts}."
-    flag, quick = (" --quick", QUICK) if scale is Scale.QUICK else ("", "")
-    yield HEAD.format(flag=flag, quick=quick, total=total, table="\n".join(_by_paper(outcomes)))
+    flag = " --quick" if scale is Scale.QUICK else ""
+    yield HEAD.format(flag=flag, sizes=SIZES[scale], total=total, table="\n".join(_by_paper(outcomes)))
     for finding, heading in LISTED.items():
         yield f"\n## {heading}\n"
         for outcome, verdict in found[finding]:

@@ -8,7 +8,7 @@ one wanted; what is then still missing is stretched. URND is not averaged: each 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,10 +65,10 @@ def with_burst(traffic: Traffic, begin: int, end: int, times: float, seed: int) 
     return Traffic(rates, selectivity)
 
 
-def real_joined(rounds: int, variation: float, seed: int) -> Traffic:
-    """Generate TCP, UDP and SF, each averaged for itself."""
+def real_joined(rounds: int, variation: float, seed: int, means: Sequence[float] = (MEAN, MEAN, MEAN)) -> Traffic:
+    """Generate TCP, UDP and SF of these mean rates, each averaged for itself."""
     random = np.random.default_rng([seed, 2])
-    streams = [_filtered(random, rounds, np.array([MEAN]), variation) for _ in range(3)]
+    streams = [_filtered(random, rounds, np.array([mean]), variation) for mean in means]
 
     def traffic(columns: list[Numbers]) -> Traffic:
         rates = np.concatenate(columns, axis=1)

@@ -14,7 +14,7 @@ from midstream.migration.strategy_contract import strategies
 
 DOCS = Path(__file__).parents[3] / "docs"
 MOST_BYTES = 60_000
-AGAIN = "make the page again: midstream lab --quick --out docs/lab --report docs/lab.md"
+AGAIN = "make the page again: midstream lab --out docs/lab --report docs/lab.md"
 
 
 @pytest.mark.parametrize("name", sorted(figures()))
@@ -27,7 +27,7 @@ def test_the_page_has_the_verdicts_of_the_data(name: str) -> None:
     verdicts = found.judge(data)
     assert verdicts
     page = (DOCS / "lab.md").read_text(encoding="utf-8").splitlines()
-    text = report([FigureOutcome(found, data, verdicts, csv, png)], Scale.QUICK, DOCS / "lab.md")
+    text = report([FigureOutcome(found, data, verdicts, csv, png)], Scale.FULL, DOCS / "lab.md")
     _, _, appendix = text.partition("\n## Appendix\n")
     about = [line for line in appendix.splitlines() if line.startswith(("| ", "- **", "  *Measured", "  *Why", "!["))]
     assert not set(about) - set(page), AGAIN

@@ -128,7 +128,8 @@ class HybMig21(Figure):
             CHEAPER.judged(
                 not dearer,
                 f"comparisons within 1.2 w, against HybMig with BSC: {ratios}",
-                f"not against {' and '.join(dearer)}: where BSC is done within a step it does exactly what MS does",
+                f"not against {' and '.join(dearer)}: BSC computes all that MS rebuilds, of which HybMig alone needs "
+                "the part that new rows meet",
             ),
         )
 

@@ -30,8 +30,8 @@ TIME, RATE, CPU, DURATION = "time (windows)", "results a second", "comparisons a
 DUE = "old"
 BUSY, LOAD = ", busy processor", 1.3
 """The busy processor is so many times as fast as the old plan needs."""
-LATE = 2
-"""The results behind of a rate that is similar; the slower one of two plans in a step is late by one."""
+LATE = 1 / 3
+"""A rate is similar if so many results at most are late as where GMS suspends the output."""
 
 
 class HybMig22(Figure):
@@ -68,7 +68,7 @@ class HybMig22(Figure):
         lengths = ", ".join(f"{case} {length[case]:.3f} w" for case in ("gms", "gpt", "ghm"))
         return (
             SIMILAR.judged(
-                max(behind["ghm"], behind["gpt"]) <= LATE,
+                max(behind["ghm"], behind["gpt"]) <= LATE * behind["gms"],
                 f"on the busy processor never more than {behind['ghm']:g} and {behind['gpt']:g} results behind the old "
                 f"plan alone, GMS {behind['gms']:g}",
                 "the processor is too busy for what one of them does besides",

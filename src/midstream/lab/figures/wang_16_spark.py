@@ -245,8 +245,8 @@ def _judged_rivals(data: pa.Table) -> Iterator[Verdict]:
     )
     yield GROWING.untested(
         "; ".join(f"{case}: {_span(rows[panel, case])} rows" for panel, case in atr),
-        "a row is copied to the nodes of the segments that its window meets, however many nodes there are; the "
-        "formula of §15.1 has each node keep its segment whole until its next one comes",
+        "a node drops what no window reaches any more; Fig. 16.4 has the nodes of §15.1's formula, which keep their "
+        "segments whole",
     )
     falling = [at for at in ctr if len(busiest[at]) > 1]
     yield FALLING.judged(
