@@ -153,7 +153,7 @@ METRICS = (
     Metric(
         "midstream_rows_per_second",
         GAUGE,
-        "Rows read per second of the steps' run time, over at most 500 of the newest steps.",
+        "Rows that the newest steps (at most 500) read, divided by the run time of these steps in seconds.",
         (),
         lambda job: [({}, rows_per_second(job.times))],
     ),

@@ -118,8 +118,10 @@ _SOURCES: set[str] = set()
 
 
 def allow_sources(*names: str) -> None:
-    """Allow job files to use a Spark format with any option (`"delta"`), or one further option of a known format
-    (`"kafka:kafka.sasl.jaas.config"`).
+    """Allow job files to use a Spark format, or an option of a format.
+
+    `"delta"` allows the format with any option. `"kafka:kafka.sasl.jaas.config"` allows one more option of a format
+    that midstream already allows.
 
     >>> allow_sources("kafka:kafka.ssl.truststore.location")
     >>> check_source("kafka", ["subscribe", "kafka.ssl.truststore.location"], "stream A")

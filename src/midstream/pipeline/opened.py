@@ -170,9 +170,9 @@ class OpenCheckpoint:
         """Make another job from a step of this job, in a new checkpoint. Return the new job's id.
 
         If both checkpoints are on one file system, they share chunks by hard links; otherwise midstream copies the
-        chunks. Results go below the new checkpoint, or into `sinks`, a mapping from queries to sinks. Each sink has a
-        form that `job.query` takes. The new job does not inherit the sinks of the old job, not even those of queries
-        that wait for their first step.
+        chunks. Results go below the new checkpoint, or into `sinks`, a mapping from queries to sinks. A sink may
+        be anything that `job.query` accepts as its `sink`. The new job does not inherit the sinks of the old job, not
+        even those of queries that wait for their first step.
         """
         manifest, place = self.manifest(step), located(new)
         waiting = (one.query for one in manifest.pending if isinstance(one, AddQuery))

@@ -51,7 +51,7 @@ class Staging:
         return file
 
     def synced_with(self, unsynced: Unsynced) -> Staging:
-        """Return a staging whose files `unsynced` syncs to the disk later, together with other files."""
+        """Return a staging that leaves its files to `unsynced`, which syncs them to the disk later."""
         return replace(self, storage=self.storage.synced_with(unsynced))
 
     def clear(self) -> None:

@@ -245,7 +245,8 @@ def _gone(storage: Storage, step: int, staged: str) -> SinkError:
     return SinkError(
         f"the results of step {step} are missing",
         place=storage.place(staged),
-        remedy="go back to an older step, so that the job repeats this step: midstream rewind CHECKPOINT STEP",
+        remedy="go back to a step before the missing one, so that the job repeats the missing step: "
+        "midstream rewind CHECKPOINT STEP",
     )
 
 

@@ -128,8 +128,8 @@ def going_back(history: Iterable[TableVersion], step: int, place: str, *, lost: 
             break
         elif foreign is not None:
             raise SinkError(
-                f"the table cannot go back to step {step}: its version {foreign.id} belongs to another query; step "
-                f"{version.stamp.step} wrote an older version",
+                f"the table cannot go back to step {step}: this would also undo version {foreign.id}, which another "
+                f"query wrote after step {version.stamp.step}",
                 place=place,
                 remedy="delete the rows of later steps by hand, or restore the table and give each query its own table",
             )

@@ -218,7 +218,7 @@ class _Over:
             raise error_at(
                 self.text,
                 node,
-                "a frame in time must order rows by the time only",
+                "OVER with a RANGE frame can be ordered only by the timestamp column",
                 "order by the timestamp column only",
             )
         return Frame(-first, last)

@@ -63,7 +63,8 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         instead = "write UNION ALL; or " if operation == "union" else ""
         remedy = f"{instead}select the window_end of windows to group by in each: equal rows are then known"
         raise LanguageError(
-            f"{operation.upper()} needs a column of time, because only time shows that all equal rows are known",
+            f"{operation.upper()} needs a timestamp column: without it, midstream cannot tell when all equal rows "
+            "have arrived",
             place=spot,
             remedy=remedy,
         )

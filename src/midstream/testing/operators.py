@@ -31,8 +31,8 @@ def check_operator(kind: type[OperatorForm], *, cases: int = 10, seed: int = 0) 
     """Check that a form gives the answer of its tree, and that its states have the right rows.
 
     It runs `cases` random tests with the seeds `seed`, `seed + 1` and so on. It raises an `AssertionError` if a test
-    fails, and the error names the seed. Plan notation must already know the form, from this package or from an entry
-    point of the group `midstream.operators`.
+    fails, and the error names the seed. The form must be in this package, or be
+    registered as an entry point of the group `midstream.operators`.
 
     >>> from midstream.operators.forms.stairs_form import StairsForm
     >>> check_operator(StairsForm, cases=2)

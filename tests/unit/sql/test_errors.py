@@ -155,7 +155,7 @@ CASES = [
     ),
     (
         "SELECT SUM(v) OVER (ORDER BY ts, v RANGE INTERVAL 3 DAYS PRECEDING) FROM A",
-        "by the time only",
+        "only by the timestamp column",
         "line 1, column 8",
         "timestamp column only",
     ),
@@ -505,11 +505,11 @@ CASES = [
         "line 1, column",
         "write JOIN ... ON",
     ),
-    ("SELECT k FROM A UNION SELECT k FROM B", "UNION needs a column of time", "line 1, column", "UNION ALL"),
-    ("SELECT k FROM A EXCEPT SELECT k FROM B", "EXCEPT needs a column of time", "line 1, column", "the window_end"),
+    ("SELECT k FROM A UNION SELECT k FROM B", "UNION needs a timestamp column", "line 1, column", "UNION ALL"),
+    ("SELECT k FROM A EXCEPT SELECT k FROM B", "EXCEPT needs a timestamp column", "line 1, column", "the window_end"),
     (
         "SELECT k FROM A INTERSECT SELECT k FROM B",
-        "INTERSECT needs a column of time",
+        "INTERSECT needs a timestamp column",
         "line 1, column",
         "the window_end",
     ),
