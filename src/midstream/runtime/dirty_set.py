@@ -88,11 +88,10 @@ class DirtySet:
         self._boxes.add(unit)
         self._states.update(states)
 
-    def rest(self, parts: Sequence[RestingStates | None]) -> None:
-        """Let what of all plans that run may rest do so; nothing does where there is a plan of which nothing may."""
-        found = [part for part in parts if part is not None]
-        if len(found) == len(parts):
-            self.rests, self.resting = True, found
+    def rest(self, parts: Sequence[RestingStates], plans: int) -> None:
+        """Let these parts of the plans that run rest, unless there are more plans: of one of them nothing may."""
+        if len(parts) == plans:
+            self.rests, self.resting = True, parts
 
     def together(self, states: Mapping[StateId, StateListing], boxes: Mapping[str, Mapping[str, object]]) -> LaneState:
         """Make the state of the lane after the step: what it touched, and what was left out.

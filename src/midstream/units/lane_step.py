@@ -74,7 +74,7 @@ def lane_step(
     steps = [UnitStep(unit, program.migrations.get(unit.name, ()), state, lane) for unit in awake]
     _for_each(steps, UnitStep.open)
     if not program.changed and not program.migrations:
-        lane.dirty.rest([step.resting() for step in steps])
+        lane.dirty.rest([part for step in steps if (part := step.resting())], len(steps))
     lane.bound(state_bounds(steps))
     _for_each(steps, UnitStep.recover)
     _for_each(steps, UnitStep.begin)
