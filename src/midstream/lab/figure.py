@@ -5,14 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 import midstream.lab.figures as room
-from midstream.model.discovery import discover
-from midstream.model.errors import QueryError
+from midstream.model.discovery import OpenSet
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -145,18 +143,5 @@ class Figure(ABC):
         """Draw the data onto an empty matplotlib figure, with the paper's axes."""
 
 
-@lru_cache(maxsize=1)
-def figures() -> dict[str, Figure]:
-    """Load the figures of the room and of other packages (entry points of `midstream.figures`), paper by paper.
-
-    >>> figures()["zhu_10"].source
-    'Zhu §6.2, Fig. 10'
-    """
-    return discover(room, Figure, "midstream.figures")
-
-
-def figure(name: str) -> Figure:
-    """Return the figure of a name; raises `QueryError` where there is none."""
-    if name not in figures():
-        raise QueryError(f"unknown figure {name!r}", place="lab", remedy=f"use one of: {', '.join(figures())}")
-    return figures()[name]
+figures = OpenSet(room, Figure, "midstream.figures", "unknown figure", place="lab")
+figure = figures.named

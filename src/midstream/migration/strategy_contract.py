@@ -10,12 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import midstream.migration as room
 from midstream.migration.option import DECOMPOSE, Option
-from midstream.model.discovery import discover
+from midstream.model.discovery import OpenSet
 from midstream.model.errors import StrategyError
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.tree import Plan
@@ -77,10 +76,10 @@ class Strategy(ABC):
         """
 
 
-@lru_cache(maxsize=1)
-def discovered() -> dict[str, Strategy]:
-    """Load the strategies of the room and of other packages (entry points of `midstream.strategies`), by name."""
-    return discover(room, Strategy, "midstream.strategies")
+discovered = OpenSet(
+    room, Strategy, "midstream.strategies", "unknown strategy", place="migrate", error=StrategyError, also=("auto",)
+)
+strategy = discovered.named
 
 
 def strategies() -> tuple[str, ...]:
@@ -90,12 +89,3 @@ def strategies() -> tuple[str, ...]:
     True
     """
     return tuple(discovered())
-
-
-def strategy(name: str) -> Strategy:
-    """Return the strategy of a name; raises `StrategyError` where there is none."""
-    if name not in discovered():
-        raise StrategyError(
-            f"unknown strategy {name!r}", place="migrate", remedy=f"use one of: auto, {', '.join(strategies())}"
-        )
-    return discovered()[name]

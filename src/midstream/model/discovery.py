@@ -6,11 +6,12 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import TypeGuard, TypeVar
+from typing import Generic, TypeGuard, TypeVar
 
-from midstream.model.errors import MidstreamError
+from midstream.model.errors import MidstreamError, QueryError
 
 Contract = TypeVar("Contract")
 
@@ -21,6 +22,38 @@ Base = Callable[..., Contract]
 def discover(package: ModuleType, base: Base[Contract], group: str) -> dict[str, Contract]:
     """Create an instance of every class that fulfils a contract, by its `name`, in order of name; see `kinds`."""
     return {name: kind() for name, kind in kinds(package, base, group).items()}
+
+
+class OpenSet(Generic[Contract]):
+    """An instance of every class that fulfils a contract, found at first use."""
+
+    def __init__(
+        self,
+        package: ModuleType,
+        base: Base[Contract],
+        group: str,
+        unknown: str,
+        *,
+        place: str,
+        error: type[MidstreamError] = QueryError,
+        also: tuple[str, ...] = (),
+    ) -> None:
+        """Declare the set; see `kinds`. A remedy lists the names `also` besides those of the set."""
+        self._find = lru_cache(maxsize=1)(partial(discover, package, base, group))
+        self.cache_clear = self._find.cache_clear
+        self._unknown, self._place, self._error, self._also = unknown, place, error, also
+
+    def __call__(self) -> dict[str, Contract]:
+        """Return the instances by name, in order of name."""
+        return self._find()
+
+    def named(self, name: object, place: str = "") -> Contract:
+        """Return the instance of a name; raises where there is none, naming the `place` where it is named."""
+        found = self._find().get(name) if isinstance(name, str) else None
+        if found is None:
+            remedy = f"use one of: {', '.join((*self._also, *self._find()))}"
+            raise self._error(f"{self._unknown} {name!r}", place=place or self._place, remedy=remedy)
+        return found
 
 
 def kinds(package: ModuleType, base: Base[Contract], group: str) -> dict[str, type[Contract]]:

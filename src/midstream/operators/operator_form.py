@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import lru_cache
 from typing import ClassVar
 
 import midstream.operators.forms as room
-from midstream.model.discovery import discover
+from midstream.model.discovery import OpenSet
 from midstream.model.errors import PlanError
 from midstream.runtime.operator import Operator
 
@@ -31,20 +30,7 @@ class OperatorForm(ABC):
         """The operator in place of a compiled tree; called once for each plan, not in each step."""
 
 
-@lru_cache(maxsize=1)
-def forms() -> dict[str, OperatorForm]:
-    """Every form of this room and of other packages (entry points of `midstream.operators`), by its name.
-
-    >>> "stairs" in forms()
-    True
-    """
-    return discover(room, OperatorForm, "midstream.operators")
-
-
-def form(name: str) -> OperatorForm:
-    """The form of a name."""
-    if name not in forms():
-        raise PlanError(
-            f"no operator is called {name!r}", place="plan", remedy=f"use one of: eddy, {', '.join(forms())}"
-        )
-    return forms()[name]
+forms = OpenSet(
+    room, OperatorForm, "midstream.operators", "no operator is called", place="plan", error=PlanError, also=("eddy",)
+)
+form = forms.named

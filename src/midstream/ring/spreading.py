@@ -9,14 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 import midstream.ring.spreadings as room
-from midstream.model.discovery import discover
+from midstream.model.discovery import OpenSet
 from midstream.model.errors import PlanError
 from midstream.ring.columns import Copies, Partials, StreamRows, Visits, Words
 from midstream.ring.deployment import Deployment
@@ -113,23 +112,7 @@ def _taken(rows: StreamRows, at: Words) -> StreamRows:
     return StreamRows(rows.ts[at], {key: codes[at] for key, codes in rows.keys.items()})
 
 
-@lru_cache(maxsize=1)
-def spreadings() -> dict[str, Spreading]:
-    """Load the spreadings of the room and of other packages (entry points of `midstream.spreadings`), in order of name.
-
-    >>> list(spreadings())
-    ['atr', 'ctr', 'hash_hops', 'lanes', 'one_lane', 'psp', 'psp_d', 'psp_i']
-    """
-    return discover(room, Spreading, "midstream.spreadings")
-
-
-def spreading(name: object, place: str = "spread") -> Spreading:
-    """Return the spreading of a name; raises where there is none, naming the `place` where it is named.
-
-    >>> spreading("psp").ages
-    True
-    """
-    found = spreadings().get(name) if isinstance(name, str) else None
-    if found is None:
-        raise PlanError(f"unknown spread {name!r}", place=place, remedy=f"use one of: auto, {', '.join(spreadings())}")
-    return found
+spreadings = OpenSet(
+    room, Spreading, "midstream.spreadings", "unknown spread", place="spread", error=PlanError, also=("auto",)
+)
+spreading = spreadings.named

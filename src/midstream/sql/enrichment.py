@@ -8,7 +8,7 @@ of tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -23,7 +23,7 @@ from midstream.sql.dialect import CqlText
 from midstream.sql.parts import Statement
 from midstream.sql.place import place_of
 from midstream.sql.scope import Scope, find_name
-from midstream.sql.sql_tree import join_of, source_of, titled
+from midstream.sql.sql_tree import anded, join_of, source_of, titled
 from midstream.sql.subqueries import as_subquery, common_tables
 from midstream.sql.table_join import NamedTable, TablesNamed
 
@@ -116,12 +116,12 @@ class _Attacher:
 
     def run(self) -> Enrichment:
         where = self.tree.args.get("where")
-        rest = [] if where is None else list(_anded(where.this))
+        rest = [] if where is None else list(anded(where.this, bare=False))
         bound = {id(node): self.binder.condition(node) for node in rest}
         owner: dict[str, str] = {}
         own: dict[str, list[tuple[exp.Expr, Expression]]] = {}
         for table in self.named.tables:
-            on = [(node, self.binder.condition(node)) for one in table.on for node in _anded(one)]
+            on = [(node, self.binder.condition(node)) for one in table.on for node in anded(one, bare=False)]
             if table.kind == "inner" and table.latest is None:
                 on += [(node, bound[id(node)]) for node in rest if table.alias in bound[id(node)].aliases()]
             told = [e for _, e in on] if table.items is None else [table.items]
@@ -237,13 +237,3 @@ def names_read(nodes: Sequence[object]) -> set[str] | None:
     if any(not isinstance(star.parent, exp.Count) for star in stars):
         return None
     return {part.name.lower() for node in trees for column in node.find_all(exp.Column) for part in column.parts}
-
-
-def _anded(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Write the conditions with AND between their texts; unlike `anded`, this leaves the brackets to the texts."""
-    inner = node.unnest()
-    if isinstance(inner, exp.And):
-        yield from _anded(inner.this)
-        yield from _anded(inner.expression)
-    else:
-        yield node

@@ -24,6 +24,7 @@ from midstream.sql.existence import ASKED
 from midstream.sql.from_clause import NO_WINDOW
 from midstream.sql.place import place, place_of
 from midstream.sql.scope import Scope
+from midstream.sql.sql_tree import anded
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class JoinOrder:
         blocks = list(self.blocks)
         binder = Binder(self.found.text, self.within(len(blocks)))
         for node in conditions:
-            for part in _anded(node):
+            for part in anded(node, bare=False):
                 read, at = binder.condition(part).aliases(), len(blocks) - 1
                 while at and read and read <= {*self.visible(at)} and blocks[at].kind not in ("right", "full"):
                     at -= 1
@@ -231,8 +232,3 @@ def is_bare(join: exp.Expr) -> bool:
 def stands_in_where(join: exp.Expr) -> bool:
     """Whether a join stands for a condition of WHERE."""
     return bool(join.meta.get(ASKED))
-
-
-def _anded(node: exp.Expr) -> list[exp.Expr]:
-    inner = node.unnest()
-    return [*_anded(inner.this), *_anded(inner.expression)] if isinstance(inner, exp.And) else [node]

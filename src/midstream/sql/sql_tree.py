@@ -9,8 +9,8 @@ from sqlglot import exp
 from midstream.sql.dialect import Midstream
 
 
-def anded(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The conditions of which all must hold, without brackets around them.
+def anded(node: exp.Expr, *, bare: bool = True) -> Iterator[exp.Expr]:
+    """The conditions of which all must hold; `bare`, without the brackets that they need for AND between their texts.
 
     >>> import sqlglot
     >>> [part.sql() for part in anded(sqlglot.parse_one("(a AND (b OR c)) AND d"))]
@@ -18,10 +18,10 @@ def anded(node: exp.Expr) -> Iterator[exp.Expr]:
     """
     inner = node.unnest()
     if isinstance(inner, exp.And):
-        yield from anded(inner.this)
-        yield from anded(inner.expression)
+        yield from anded(inner.this, bare=bare)
+        yield from anded(inner.expression, bare=bare)
     else:
-        yield inner
+        yield inner if bare else node
 
 
 def sql_of(node: exp.Expr) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar, Literal
 
@@ -13,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import midstream.sharing.schemes as room
-from midstream.model.discovery import discover
-from midstream.model.errors import QueryError
+from midstream.model.discovery import OpenSet
 from midstream.sharing.chain_cost import ChainLoad, UnitCosts, edge_lengths
 
 Delivery = Literal["prefix", "router", "partition"]
@@ -83,23 +81,5 @@ class Scheme(ABC):
         """
 
 
-@lru_cache(maxsize=1)
-def schemes() -> dict[str, Scheme]:
-    """Load the schemes of the room and of other packages (entry points of `midstream.schemes`), in order of name.
-
-    >>> sorted(schemes())
-    ['auto', 'cpu_opt', 'mem_opt', 'off', 'pull_up', 'push_down']
-    """
-    return discover(room, Scheme, "midstream.schemes")
-
-
-def scheme(name: object, place: str = "sharing") -> Scheme:
-    """Return the scheme of a name; raises where there is none, naming the `place` where it is named.
-
-    >>> scheme("mem_opt").delivery
-    'prefix'
-    """
-    found = schemes().get(name) if isinstance(name, str) else None
-    if found is None:
-        raise QueryError(f"unknown sharing {name!r}", place=place, remedy=f"use one of: {', '.join(schemes())}")
-    return found
+schemes = OpenSet(room, Scheme, "midstream.schemes", "unknown sharing", place="sharing")
+scheme = schemes.named
