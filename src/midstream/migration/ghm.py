@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ from midstream.migration.predictions import beside
 from midstream.migration.under_way.feeding import Queue, feed, old_rows, queue_of
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.migration_task import BegunTask
-from midstream.migration.under_way.transition import Transition, apart
+from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.signature import ViewKind, ViewName
@@ -43,35 +42,6 @@ AIM = 3
 
 DEAREST = 6
 """No row is fed where less is left of the budget than this many times what a row costs."""
-
-
-class GHM(Lasting):
-    """Run the old plan as it is, and feed the new one in the background from queues: old rows first, then new ones.
-
-    `budget` is what the new plan may do in a step, in comparisons; its output is thrown away. The migration ends when
-    the queues are empty, because both plans have then seen the same rows. It does not end before: a budget below what
-    the new plan needs for the rows of a step leaves the queues about as long as they are, as in the paper, whose
-    duration is then infinite. The phase says so once the old rows are spent.
-
-    Differences from the paper: the budget stands for the old plan's higher priority; rows that die while they wait are
-    not fed, so a queue never holds more than a window; the queues are states and survive a restart. What a row
-    costs is known only afterwards: a step that spends more than its budget takes it from the next one.
-    """
-
-    name: ClassVar[str] = "ghm"
-    feeds = "queue"
-    options = (DECOMPOSE, BUDGET)
-
-    @override
-    def transition(
-        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
-    ) -> Transition:
-        new = apart(whole, ViewName(name, ViewKind.NEW), task.units)
-        return GHMTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
-
-    @override
-    def predict(self, situation: Situation) -> Prediction | None:
-        return beside(situation, BUDGET.of(situation.options))
 
 
 @dataclass(frozen=True)
@@ -162,6 +132,29 @@ class GHMTransition(Transition):
     def report(self, lane: Lane) -> dict[str, Any]:
         # The queues say when it ends, not the lifetime of the old rows.
         return {**super().report(lane), "queue": self.waiting(lane), "predicted_end": None}
+
+
+class GHM(Lasting):
+    """Run the old plan as it is, and feed the new one in the background from queues: old rows first, then new ones.
+
+    `budget` is what the new plan may do in a step, in comparisons; its output is thrown away. The migration ends when
+    the queues are empty, because both plans have then seen the same rows. It does not end before: a budget below what
+    the new plan needs for the rows of a step leaves the queues about as long as they are, as in the paper, whose
+    duration is then infinite. The phase says so once the old rows are spent.
+
+    Differences from the paper: the budget stands for the old plan's higher priority; rows that die while they wait are
+    not fed, so a queue never holds more than a window; the queues are states and survive a restart. What a row
+    costs is known only afterwards: a step that spends more than its budget takes it from the next one.
+    """
+
+    made = GHMTransition
+    name: ClassVar[str] = "ghm"
+    feeds = "queue"
+    options = (DECOMPOSE, BUDGET)
+
+    @override
+    def predict(self, situation: Situation) -> Prediction | None:
+        return beside(situation, BUDGET.of(situation.options))
 
 
 def _most(fed: int) -> int:

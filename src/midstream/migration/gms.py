@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -12,39 +11,11 @@ from midstream.migration.gpt import begin_empty
 from midstream.migration.predictions import replay_all
 from midstream.migration.under_way.feeding import feed, old_rows
 from midstream.migration.under_way.lasting import Lasting
-from midstream.migration.under_way.migration_task import BegunTask
-from midstream.migration.under_way.transition import Transition, apart
+from midstream.migration.under_way.transition import Transition
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.lane import Lane
-from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations
-
-
-class GMS(Lasting):
-    """Feed the old rows of the last window to the new plan, its output thrown away; then it takes over.
-
-    The plan need only be one that can be fed: unlike moving states, every join is run, the topmost included,
-    and no state of the old plan is used. The output is silent for as long as that takes.
-
-    Differences from the paper: the rows are fed as one set, which compares what one row after the other would, for
-    windows are decided per pair; only rows that may still matter are fed, though they arrived longer ago than a window.
-    """
-
-    name: ClassVar[str] = "gms"
-    feeds = "at once"
-    keeps_old: ClassVar[bool] = False
-
-    @override
-    def transition(
-        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
-    ) -> Transition:
-        new = apart(whole, ViewName(name, ViewKind.NEW), task.units)
-        return GMSTransition(whole.signature, whole.rows, name, task, None, new, whole, options)
-
-    @override
-    def predict(self, situation: Situation) -> Prediction:
-        return replay_all(situation)
 
 
 @dataclass(frozen=True)
@@ -77,3 +48,23 @@ class GMSTransition(Transition):
     @override
     def serves(self) -> tuple[str, str]:
         return "none", "all results"
+
+
+class GMS(Lasting):
+    """Feed the old rows of the last window to the new plan, its output thrown away; then it takes over.
+
+    The plan need only be one that can be fed: unlike moving states, every join is run, the topmost included,
+    and no state of the old plan is used. The output is silent for as long as that takes.
+
+    Differences from the paper: the rows are fed as one set, which compares what one row after the other would, for
+    windows are decided per pair; only rows that may still matter are fed, though they arrived longer ago than a window.
+    """
+
+    made = GMSTransition
+    name: ClassVar[str] = "gms"
+    feeds = "at once"
+    keeps_old: ClassVar[bool] = False
+
+    @override
+    def predict(self, situation: Situation) -> Prediction:
+        return replay_all(situation)

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from typing_extensions import override
 
 from midstream.migration.predictions import beside
 from midstream.migration.under_way.lasting import Lasting
-from midstream.migration.under_way.migration_task import BegunTask
-from midstream.migration.under_way.transition import Transition, apart
+from midstream.migration.under_way.transition import Transition
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
-
-
-class GPT(Lasting):
-    """Run the new plan next to the old one, its output thrown away, until no old row matters any more.
-
-    The plan need only be one that can be fed. The output never stops, and the new rows are worked on twice.
-    Difference from the paper: payload is stored once; only what finds it is kept twice.
-    """
-
-    name: ClassVar[str] = "gpt"
-    feeds = "beside"
-
-    @override
-    def transition(
-        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
-    ) -> Transition:
-        new = apart(whole, ViewName(name, ViewKind.NEW), task.units)
-        return GPTTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
-
-    @override
-    def predict(self, situation: Situation) -> Prediction | None:
-        return beside(situation)
 
 
 @dataclass(frozen=True)
@@ -67,6 +43,22 @@ class GPTTransition(Transition):
     @override
     def serves(self) -> tuple[str, str]:
         return "all results", "none until the old rows are spent"
+
+
+class GPT(Lasting):
+    """Run the new plan next to the old one, its output thrown away, until no old row matters any more.
+
+    The plan need only be one that can be fed. The output never stops, and the new rows are worked on twice.
+    Difference from the paper: payload is stored once; only what finds it is kept twice.
+    """
+
+    made = GPTTransition
+    name: ClassVar[str] = "gpt"
+    feeds = "beside"
+
+    @override
+    def predict(self, situation: Situation) -> Prediction | None:
+        return beside(situation)
 
 
 def begin_empty(transition: Transition, lane: Lane) -> None:

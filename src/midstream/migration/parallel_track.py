@@ -15,73 +15,16 @@ from midstream.migration.predictions import both_plans
 from midstream.migration.strategy_contract import MigrationRequest
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.migration_task import BegunTask
-from midstream.migration.under_way.transition import Transition, apart, inner, joins_above, restricted
+from midstream.migration.under_way.transition import Transition, inner, joins_above, restricted
 from midstream.model.window import EVENT_TIME
 from midstream.operators.match import keyed
 from midstream.operators.window_join import WindowJoin
 from midstream.optimizer.prediction import Prediction, Situation
-from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.lane import Lane
-from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, Words, concatenate
 
 HOLD_NEW = Flag("hold_new", False, "keep the new plan's results back until the old plan is done (Zhu §4.2)")
 PURGE = OneOf("purge", "watermark", "when old rows go: by the watermark, or by Zhu's rule", ("watermark", "zhu"))
-
-
-class ParallelTrack(Lasting):
-    """Run both plans until the old one has only new tuples; its root makes no all-new result, the new plan makes those.
-
-    `hold_new` keeps the new plan's results back until the old plan is done, as in the paper, and releases them in one
-    burst; without it they go out at once, which the max ordering of HybMig §2.1 allows. `purge="watermark"` ends as
-    soon as no old row can be joined any more: W under max ordering (HybMig §3.5). `purge="zhu"` ends when Lemma 2.2 has
-    purged the last old tuple from every state of the old plan: a tuple of the other input purges it once the least of
-    its times is more than W after the greatest of the old tuple's. That is at most 2W, when Equation 4 ends it in any
-    case: streams that fall silent purge nothing.
-
-    Differences from the paper: payload is stored once for both plans; results held back have left the plan already and
-    wait as rows of the answer. The engine itself purges by watermark; the lemma decides when the old plan goes. It is
-    read at the end of a step, with the widest window for W. Where the old plan is itself a migration under way its
-    states are not joins' states, and the 2W are waited for.
-    """
-
-    name: ClassVar[str] = "parallel_track"
-    options = (DECOMPOSE, HOLD_NEW, PURGE)
-
-    @override
-    def refusal(self, move: MigrationRequest) -> str | None:
-        if PURGE.of(move.options) == "zhu" and not move.timed:
-            return 'purge="zhu" compares times (Lemma 2.2), but a window of the query counts rows; leave it out'
-        if HOLD_NEW.of(move.options) and not move.plain:
-            return (
-                "hold_new keeps rows of the answer back, but an aggregate, a difference or an operator on top "
-                "must know all of them in time"
-            )
-        return None
-
-    @override
-    def is_whole(self, options: Mapping[str, Any]) -> bool:
-        # What is held back must be the answer itself: inside a plan its partners would be purged meanwhile.
-        return HOLD_NEW.of(options) or super().is_whole(options)
-
-    @override
-    def nested(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**options, HOLD_NEW.name: False} if HOLD_NEW.of(options) else options
-
-    @override
-    def transition(
-        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
-    ) -> Transition:
-        new = apart(whole, ViewName(name, ViewKind.NEW), task.units)
-        return ParallelTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
-
-    @override
-    def predict(self, situation: Situation) -> Prediction:
-        return both_plans(
-            situation,
-            hold_new=HOLD_NEW.of(situation.options),
-            zhu_purge=PURGE.of(situation.options) == "zhu",
-        )
 
 
 @dataclass(frozen=True)
@@ -195,6 +138,55 @@ class ParallelTransition(Transition):
             fresh = [combinations.refs[label] >= self.task.start[label] for label in unit & combinations.refs.keys()]
             new &= np.logical_or.reduce(fresh) if fresh else True
         return new.astype(np.int64)
+
+
+class ParallelTrack(Lasting):
+    """Run both plans until the old one has only new tuples; its root makes no all-new result, the new plan makes those.
+
+    `hold_new` keeps the new plan's results back until the old plan is done, as in the paper, and releases them in one
+    burst; without it they go out at once, which the max ordering of HybMig §2.1 allows. `purge="watermark"` ends as
+    soon as no old row can be joined any more: W under max ordering (HybMig §3.5). `purge="zhu"` ends when Lemma 2.2 has
+    purged the last old tuple from every state of the old plan: a tuple of the other input purges it once the least of
+    its times is more than W after the greatest of the old tuple's. That is at most 2W, when Equation 4 ends it in any
+    case: streams that fall silent purge nothing.
+
+    Differences from the paper: payload is stored once for both plans; results held back have left the plan already and
+    wait as rows of the answer. The engine itself purges by watermark; the lemma decides when the old plan goes. It is
+    read at the end of a step, with the widest window for W. Where the old plan is itself a migration under way its
+    states are not joins' states, and the 2W are waited for.
+    """
+
+    made = ParallelTransition
+    name: ClassVar[str] = "parallel_track"
+    options = (DECOMPOSE, HOLD_NEW, PURGE)
+
+    @override
+    def refusal(self, move: MigrationRequest) -> str | None:
+        if PURGE.of(move.options) == "zhu" and not move.timed:
+            return 'purge="zhu" compares times (Lemma 2.2), but a window of the query counts rows; leave it out'
+        if HOLD_NEW.of(move.options) and not move.plain:
+            return (
+                "hold_new keeps rows of the answer back, but an aggregate, a difference or an operator on top "
+                "must know all of them in time"
+            )
+        return None
+
+    @override
+    def is_whole(self, options: Mapping[str, Any]) -> bool:
+        # What is held back must be the answer itself: inside a plan its partners would be purged meanwhile.
+        return HOLD_NEW.of(options) or super().is_whole(options)
+
+    @override
+    def nested(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**options, HOLD_NEW.name: False} if HOLD_NEW.of(options) else options
+
+    @override
+    def predict(self, situation: Situation) -> Prediction:
+        return both_plans(
+            situation,
+            hold_new=HOLD_NEW.of(situation.options),
+            zhu_purge=PURGE.of(situation.options) == "zhu",
+        )
 
 
 def _latest(known: int | None, times: Words) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -13,10 +12,11 @@ from midstream.migration import strategy_contract
 from midstream.migration.strategy_contract import Strategy
 from midstream.migration.under_way.migration_task import BegunTask, nodes
 from midstream.migration.under_way.running import MigratingBox, PlacedTransition, PlanInTransition, TransitionMaker
-from midstream.migration.under_way.transition import Transition
+from midstream.migration.under_way.transition import Transition, apart
 from midstream.model.errors import CheckpointError
 from midstream.operators.ensure import ensure, states_of
 from midstream.plan.decompose import Task, decompose
+from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
@@ -30,15 +30,22 @@ class Lasting(Strategy):
 
     `keeps_old` says whether the old plan runs on for a while. The old plan may be migrations under way; each of them
     makes every step dearer, so that beyond `DEEPEST` it is cheaper to finish them.
+
+    A subclass sets `made`, or overrides `transition`.
     """
 
     keeps_old: ClassVar[bool] = True
 
-    @abstractmethod
+    made: ClassVar[type[Transition]]
+    """The operator for one piece of a migration, over a new plan with states of its own."""
+
     def transition(
         self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
         """Build the operator for one piece of a migration; equal arguments give an equal operator."""
+        new = apart(whole, ViewName(name, ViewKind.NEW), task.units)
+        before = old if self.keeps_old else None
+        return self.made(whole.signature, whole.rows, name, task, before, new, whole, options)
 
     def nested(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the options for going on as the old plan of another migration, which holds no result back."""
