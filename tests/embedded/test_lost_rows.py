@@ -123,7 +123,7 @@ def test_a_program_is_warned_once_for_each_stream() -> None:
 def test_check_warns_of_files_that_are_taken_one_by_one_without_lateness(tmp_path: Path) -> None:
     job = write(tmp_path, GOOD, LATER)
     said = CliRunner(env={"COLUMNS": "300"}).invoke(app, ["check", str(job), "--engine", "embedded"]).output
-    assert "stream orders has no lateness and takes 1 file a step" in said
+    assert "stream orders has no lateness, and each step reads 1 file" in said
     (tmp_path / "job.toml").write_text(
         job.read_text().replace('timestamp = "ts"', 'timestamp = "ts"\nlateness = "1 minute"')
     )
@@ -137,7 +137,7 @@ def test_check_warns_of_csv_files_whose_names_would_be_a_row(tmp_path: Path) -> 
     job.write_text(f'checkpoint = "ckpt"\n{stream}[queries.q]\nsql = "SELECT k FROM A"\nsink = {{ path = "out" }}\n')
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text('"K", ts\n1,2026-01-01\n')
-    warning = 'Where files begin with names, say options = { header = "true" }'
+    warning = 'If the files begin with names, set options = { header = "true" }'
     runner = CliRunner(env={"COLUMNS": "300"})
     assert warning in runner.invoke(app, ["check", str(job), "--engine", "embedded"]).output
     assert warning in runner.invoke(app, ["check", str(job)]).output

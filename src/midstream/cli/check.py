@@ -1,4 +1,4 @@
-"""`midstream check`: tell what is wrong with a job file, and start nothing."""
+"""`midstream check`: report the faults of a job file, and start nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the faults of a job file that can be known before anything is started."""
+"""Find the faults of a job file before the job starts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from midstream.model.schema import StreamSchema, TableSchema
 from midstream.model.words import counted, some
 from midstream.operators.user_operator import OperatorSpec
 from midstream.pipeline.calibration_file import with_unit_costs
-from midstream.pipeline.doctor.logs import changed_files
+from midstream.pipeline.doctor.logs import changed_files, files_read
 from midstream.pipeline.outputs import dropped_next
 from midstream.pipeline.reconcile import refuse_other_host, refuse_other_streams, with_streams
 from midstream.pipeline.static_tables import unread
@@ -56,13 +56,13 @@ from midstream.storage.places import located
 from midstream.units.user_operators import result_columns
 
 CHECKED_JOB = "checked"
-"""The id of a job on Spark that is only looked at; embedded ones have none."""
+"""The id of a checked job on Spark; an embedded job has none."""
 
 _PLACES = {
     "checkpoint": "checkpoint", "sharing": "sharing", "lanes": "lanes", "workers": "workers", "spark": "[spark]",
     "optimizer": "[optimizer]",
 }  # fmt: skip
-"""Where a setting would stand that the file leaves out."""
+"""The places of settings that the file leaves out."""
 
 
 @dataclass
@@ -157,8 +157,8 @@ class _Check:
             for stream, file, step in changed_files(self.folders, self.newest) if self.newest is not None else ():
                 changed.setdefault(stream, []).append(f"{file} (step {step})")
             for stream, files in changed.items():
-                told = f"{counted(len(files), 'file')} again that changed after a step read it: {some(files)}"
-                self.found.warnings.append(f"stream {stream} does not read {told}. Write new rows to a new file")
+                told = f"{counted(len(files), 'file')} that changed after a step read it: {some(files)}"
+                self.found.warnings.append(f"stream {stream} does not read again {told}. Write new rows to a new file")
 
     def streams(self) -> dict[str, StreamSchema]:
         """Return the streams whose columns can be known here."""
@@ -187,7 +187,13 @@ class _Check:
                     spec.unit,
                     max_ahead=spec.max_ahead,
                 ).in_unit()
-                self.found.warnings += header_warnings(name, spec) or row_warnings(name, spec, streams[name])
+                warnings = header_warnings(name, spec)
+                self.found.warnings += warnings
+                if not warnings and (
+                    newest is None or (self.embedded and self.folders is not None)
+                ):  # On Spark no note names the files.
+                    read = {} if newest is None or self.folders is None else files_read(self.folders, newest, name)
+                    self.found.warnings += row_warnings(name, spec, streams[name], read)
         return streams
 
     def parts_of_stream(self, table: str, name: str, spec: SourceSpec) -> bool:

@@ -1,11 +1,14 @@
-"""The columns of a job file's stream before anything is started; what Spark alone can judge is let pass."""
+"""Find the columns of a job file's streams, and likely mistakes in their files, before the job starts.
+
+The checks accept everything that only Spark can judge.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -128,8 +131,8 @@ def lateness_warnings(name: str, spec: SourceSpec) -> list[str]:
         return []
     files = "1 file" if most == "1" else f"{most} files"
     return [
-        f"stream {name} has no lateness and takes {files} a step: rows that are older than the newest row of the files "
-        'before are late. Say how far rows may lie apart, such as lateness = "1 hour"'
+        f"stream {name} has no lateness, and each step reads {files}. A row is late if it is older than the newest row "
+        'of earlier files. Set how far rows may be out of order, such as lateness = "1 hour"'
     ]
 
 
@@ -149,7 +152,7 @@ def header_warnings(name: str, spec: SourceSpec) -> list[str]:
             if declared <= {one.strip().strip('"') for one in first}:
                 return [
                     f"stream {name} reads the names in the first line of {file} as a row, which will be a dead letter. "
-                    'Where files begin with names, say options = { header = "true" }'
+                    'If the files begin with names, set options = { header = "true" }'
                 ]
     return []
 
@@ -160,15 +163,18 @@ _DECIMAL_COMMA = re.compile(r"column .*: cannot read '-?[\d.]+,\d+' as")
 _NO_ISO_TIME = re.compile(r"column .*: cannot read .* as (timestamp|date)")
 
 
-def row_warnings(name: str, spec: SourceSpec, stream: StreamSchema) -> list[str]:
-    """Return warnings if a job cannot read some of the first CSV or JSON files of a stream, or first rows of them."""
+def row_warnings(name: str, spec: SourceSpec, stream: StreamSchema, read: Collection[str]) -> list[str]:
+    """Return warnings if a job cannot read some of the first CSV or JSON files of a stream, or first rows of them.
+
+    The job has already reported the faults of the files in `read`, whose names are absolute.
+    """
     path = _path_here(spec.path) if spec.format in ("csv", "json") else None
     if path is None or not os.path.exists(path):
         return []
     within = f"{glob.escape(path)}/[!_.]*" if os.path.isdir(path) else glob.escape(path)
     files = [file for file in sorted(glob.glob(within)) if file.endswith(f".{spec.format}") and os.path.isfile(file)]
     found = dict[str, str]()
-    for file in files[:_FIRST_FILES]:
+    for file in [one for one in files if os.path.abspath(one) not in read][:_FIRST_FILES]:
         # What only Spark can read, or cannot be read now, is a matter of the step that reads it.
         with suppress(OSError, MidstreamError):
             source = FolderSource.of(name, replace(spec, path=path), stream.columns)
@@ -180,10 +186,10 @@ def row_warnings(name: str, spec: SourceSpec, stream: StreamSchema) -> list[str]
                 rows = file_rows(pa.py_buffer(data), file, spec.format, source.columns, source.options)
             except BadFile as error:
                 if spec.on_bad_file == "stop":
-                    found.setdefault("file", f"stream {name} stops at {file}: {error.message}")
+                    found.setdefault("file", f"a step that reads {file} of stream {name} will fail: {error.message}")
                 continue
-            read = rows.select(source.columns.names).combine_chunks().to_batches()
-            reasons = read_rows(stream, read[0]).reasons if read else {}
+            batches = rows.select(source.columns.names).combine_chunks().to_batches()
+            reasons = read_rows(stream, batches[0]).reasons if batches else {}
             if reasons:
                 # An open quote explains the values that are missing in the lines around it.
                 first = next((one for one in reasons.values() if "quote" in one), reasons[min(reasons)])
@@ -191,9 +197,9 @@ def row_warnings(name: str, spec: SourceSpec, stream: StreamSchema) -> list[str]
                 if _DECIMAL_COMMA.match(first):
                     hint = ". Declare a VARCHAR, and convert it in SQL: CAST(REPLACE(x, ',', '.') AS DOUBLE)"
                 elif spec.format == "csv" and _NO_ISO_TIME.match(first):
-                    hint = '. Say how times are written, such as options = { timestampFormat = "dd/MM/yyyy HH:mm:ss" }'
-                rows_told = f"{len(reasons)} of the first {counted(len(read[0]), 'row')} of {file}"
-                found.setdefault("rows", f"stream {name} makes dead letters of {rows_told}: {first}{hint}")
+                    hint = '. Set the form of times, such as options = { timestampFormat = "dd/MM/yyyy HH:mm:ss" }'
+                rows_told = f"{len(reasons)} of the first {counted(len(batches[0]), 'row')} in {file}"
+                found.setdefault("rows", f"stream {name} cannot read {rows_told}: {first}{hint}")
     return list(found.values())
 
 
@@ -202,26 +208,24 @@ def folder_warnings(name: str, spec: SourceSpec) -> list[str]:
     path = _path_here(spec.path) if spec.format in SELF_DESCRIBING else None
     options = {key.lower() for key in spec.options}
     if path is not None and not os.path.exists(path) and not glob.has_magic(path):
-        return [
-            f"stream {name} reads {path}, which is not there yet. Correct the path, or its rows come once it exists"
-        ]
+        return [f"stream {name} reads {path}, which is not there yet. Correct the path, or create the folder later"]
     if path is None or not os.path.isdir(path) or "recursivefilelookup" in options:
         return []
     warnings = []
     if broken := broken_links(path):
-        links = f"{counted(len(broken), 'link')} in {path} whose target is missing: {some(broken)}"
-        warnings.append(f"stream {name} does not read {links}. Restore the target, or remove the link")
+        links = f"{counted(len(broken), 'link')} in {path} without a target: {some(broken)}"
+        warnings.append(f"stream {name} does not read {links}. Restore the targets, or remove the links")
     # Java lists such a file under a name that leads to no file.
     if unnamed := sorted(repr(file) for file in os.listdir(path) if _is_not_utf8(file)):
         files = f"{counted(len(unnamed), 'file')} in {path} whose name is not UTF-8: {some(unnamed)}"
-        warnings.append(f"stream {name} on Spark does not find {files}. Rename what a job on Spark must read")
+        warnings.append(f"a job on Spark does not find {files}, which are in stream {name}. Rename them")
     found = passed_over(path)
     if not found:
         return warnings
     folders = f"{counted(len(found), 'folder')} in {path}: {some(found)}"
     return [
         *warnings,
-        f"stream {name} does not read {folders}; only partitions such as k=5 are read. To read such folders write "
+        f"stream {name} does not read {folders}. It reads only partitions such as k=5. To read the folders, write "
         f'path = "{path.rstrip("/")}/*"',
     ]
 

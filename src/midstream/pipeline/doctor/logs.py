@@ -79,13 +79,18 @@ def events(patient: Patient) -> Iterator[Finding]:
             yield Finding("events", error.message, error.place, error.remedy, mend=patient.aside(f"events/{name}"))
 
 
+def files_read(folders: Folders, newest: Manifest, stream: str) -> dict[str, int]:
+    """Map each file that steps of the embedded engine read of a stream to the step, or to a later step."""
+    read = dict.fromkeys(newest.published.read.get(stream, ()), newest.step)
+    return read | folders.sources(stream).by_file(newest.time_line, newest.step)
+
+
 def changed_files(folders: Folders, newest: Manifest) -> Iterator[tuple[str, str, int]]:
     """Yield each local file that changed after a step of the embedded engine read it, with its stream and this step."""
     ended = {one.step: one.ended for one in folders.times.newest(newest.time_line, newest.step, TIMES_KEPT)}
     steps = sorted(ended)
     for stream in newest.streams:
-        read = dict.fromkeys(newest.published.read.get(stream, ()), newest.step)
-        for file, step in (read | folders.sources(stream).by_file(newest.time_line, newest.step)).items():
+        for file, step in files_read(folders, newest, stream).items():
             # The times of older steps are not kept; a later time is certain, too.
             at = bisect_left(steps, step)
             with suppress(OSError, ValueError):
