@@ -67,7 +67,7 @@ def test_ctr_and_its_rivals(changed: dict[str, list[tuple[float, float]]], expec
 
 @pytest.mark.parametrize(
     ("smoothed", "adapted", "expected"),
-    [(3.5, 3.0, [True, True]), (4.1, 3.0, [False, True]), (3.5, 3.6, [True, False])],
+    [(3.5, 3.0, [True, True]), (4.1, 3.0, [False, True]), (3.5, 3.6, [True, False]), (3.9, 3.8, [False, False])],
 )
 @pytest.mark.parametrize("figure", [Wang1606(), Wang1607()], ids=lambda figure: figure.name)
 def test_adaptation(figure: Wang1606 | Wang1607, smoothed: float, adapted: float, expected: list[bool]) -> None:
