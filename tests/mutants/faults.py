@@ -505,6 +505,17 @@ FAULTS = (
         ("tests/unit/embedded/test_api.py::test_late_rows_and_dead_letters_by_stream",),
     ),
     Fault(
+        "step-that-was-broken-off-is-not-reviewed",
+        "step/fold.py",
+        "planned(exceeded=broken.rows)",
+        "planned()",
+        "a step that was broken off is done again by the plan that explodes",
+        (
+            "tests/optimizer/test_broken_off.py"
+            "::test_the_plan_is_left_in_the_very_step_in_which_it_would_make_millions_of_rows",
+        ),
+    ),
+    Fault(
         "rescale-lists-held-results-in-every-lane",
         "step/rescaled_state.py",
         "        elif lane:\n            continue\n",

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.optimizer import flips, moves, staying
 from benchmarks.optimizer.family import ABOVE, KINDS, SEEDS, Case, outcome
+from midstream.model.events import MigrationBegun
 
 PAIRS = 200
 
@@ -27,6 +28,15 @@ def test_flips_are_answered_in_time_in_19_of_20_cases() -> None:
     found = [(case.seed, flips.in_time(case, *one)) for case in cases if (one := flips.answer(case)) is not None]
     assert len(found) >= 20
     assert sum(timely for _, timely in found) >= flips.ANSWERED * len(found), found
+
+
+def test_a_plan_is_not_taken_to_do_in_vain_what_the_one_before_did_while_rows_became_more() -> None:
+    case = flips.drawn(8305)
+    engine = case.engine("(((B C) A) D)", "auto")
+    for step in range(case.phase + 6):
+        engine.push(case.batch(step))
+    moved = [event.step for event in engine.events if isinstance(event, MigrationBegun)]
+    assert len(moved) == 2 and moved[0] < case.phase < moved[1], "the flip is answered within five steps"
 
 
 @pytest.mark.parametrize("seed", range(3020, 3024))
