@@ -47,6 +47,10 @@ class JoinedRows:
         found = self.take(at)
         return JoinedRows({**found.parts, label: rows}, found.moment, found.origin)
 
+    def without_origin(self) -> JoinedRows:
+        """Forget the nodes of the first hops, which no later hop asks for."""
+        return self if self.origin is None else JoinedRows(self.parts, self.moment)
+
     def read(self, column: Column) -> pa.Array:
         """Read a column."""
         return self.parts[column.alias].column(column.name)

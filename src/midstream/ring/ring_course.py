@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -58,11 +59,11 @@ class Hops:
     def met(self, way: int, hop: int, node: RingNode, joined: JoinedRows, visits: Visits) -> list[JoinedRows]:
         """Find what these visits meet at the node."""
         label, on = self.label(way, hop), self._hop(way, hop).on
-        tally = node.tallies.setdefault((way, hop), HopTally(self._origins))
+        tally = node.tallies.setdefault((way, hop), HopTally(self._origins, goes_on=hop + 1 < len(self)))
         found = list(node.meet(joined, visits, label, on, tally, new=label in self._earlier(way)))
         if hop or not self.chosen:
             return found
-        return [replace(one, origin=np.full(len(one), node.number)) for one in found]
+        return [JoinedRows(one.parts, one.moment, np.full(len(one), node.number)) for one in found]
 
     def after(self, way: int, hop: int, node: int) -> int:
         """Return the way by which what was met at a node in a hop goes on."""
@@ -73,29 +74,24 @@ class Hops:
 
         Returns: by source, the work of each node's partial results if nodes may differ in their orders, else one sum.
         """
-        last, each = len(self) - 1, [[_Sums(len(self)) for _ in range(self._origins)] for _ in self.routes]
+        last, each = len(self) - 1, [_Sums.of(self._origins, len(self)) for _ in self.routes]
         for node in nodes:
+            origin = node.number if self.chosen else 0
             for (way, hop), tally in node.tallies.items():
                 start = self._start(way)
-                place = self._place(start, way, hop)
+                sums, place = each[start], self._place(start, way, hop)
                 if hop and self.chosen:
-                    compared, matched = tally.compared_of.tolist(), tally.matched_of.tolist()
-                    by_origin = [one for one in enumerate(zip(compared, matched, strict=True)) if any(one[1])]
-                else:
-                    by_origin = [(node.number if self.chosen else 0, (tally.compared, tally.matched))]
-                for origin, (compared_here, matched_here) in by_origin:
-                    sums = each[start][origin]
-                    sums.compared[place] += compared_here
-                    sums.matched[place] += matched_here
+                    sums.compared[:, place] += tally.compared_of
+                    sums.matched[:, place] += tally.matched_of
                     if hop < last:
-                        sums.partials[self._place(start, self.after(way, hop, origin), hop + 1)] += matched_here
-        return {
-            route.source.spec.label: tuple(
-                RouteWork(route.order, 0, tuple(sums.compared), tuple(sums.matched), tuple(sums.partials[1:]))
-                for sums in own
-            )
-            for route, own in zip(self.routes, each, strict=True)
-        }
+                        sums.partials[:, self._place(start, way, hop + 1)] += tally.matched_of
+                else:
+                    sums.compared[origin, place] += tally.compared
+                    sums.matched[origin, place] += tally.matched
+                    if hop < last:
+                        following = self._place(start, self.after(way, hop, origin), hop + 1)
+                        sums.partials[origin, following] += tally.matched
+        return {route.source.spec.label: sums.works(route.order) for route, sums in zip(self.routes, each, strict=True)}
 
     def meets_new(self, label: str, hop: int) -> bool:
         """Return whether any input meets rows of the step in this source at this hop or a later one."""
@@ -119,7 +115,7 @@ class Hops:
         numbers = {own: len(self.routes) + at for at, own in enumerate(self._own_routes)}
         return {(start, node): numbers[start, route.order] for (start, node), route in self.own.items()}
 
-    @property
+    @cached_property
     def _origins(self) -> int:
         return self.deployment.nodes if self.chosen else 1
 
@@ -141,10 +137,20 @@ class Hops:
         return self._labels[: self._start(way)]
 
 
-class _Sums:
-    # Of the partial results of one origin, by source in the order of the plan.
-    def __init__(self, sources: int) -> None:
-        self.compared, self.matched, self.partials = [0] * sources, [0] * sources, [0] * sources
+class _Sums(NamedTuple):
+    """What partial results did, a row for each origin and a column for each source in the order of the plan."""
+
+    compared: Words
+    matched: Words
+    partials: Words
+
+    @staticmethod
+    def of(origins: int, sources: int) -> _Sums:
+        return _Sums(*(np.zeros((origins, sources), np.int64) for _ in range(3)))
+
+    def works(self, order: tuple[str, ...]) -> tuple[RouteWork, ...]:
+        each = zip(self.compared.tolist(), self.matched.tolist(), self.partials[:, 1:].tolist(), strict=True)
+        return tuple(RouteWork(order, 0, *map(tuple, one)) for one in each)
 
 
 class RingCourse:

@@ -32,9 +32,19 @@ class NodeRows:
 class HopTally:
     """Pairs that partial results compared and matched in a hop at a node, by the node of their first hop if known."""
 
-    def __init__(self, origins: int) -> None:
-        self.compared = self.matched = 0
+    def __init__(self, origins: int, *, goes_on: bool) -> None:
+        """Count nothing yet; where what is met `goes_on`, it carries the node of its first hop."""
+        self.compared, self.matched, self.goes_on = 0, 0, goes_on
         self.compared_of, self.matched_of = np.zeros(origins, np.int64), np.zeros(origins, np.int64)
+
+    def add(self, joined: JoinedRows, compared: Sequence[Words], matched: Sequence[Words]) -> None:
+        """Add pairs, by the places of their partial results."""
+        self.compared += sum(map(len, compared))
+        self.matched += sum(map(len, matched))
+        if joined.origin is not None:
+            for counts, places in ((self.compared_of, compared), (self.matched_of, matched)):
+                if places:
+                    counts += np.bincount(joined.origin[np.concatenate(places)], minlength=len(counts))
 
 
 class RingNode:
@@ -70,8 +80,14 @@ class RingNode:
         codes, valid = codes_of(on, on.left_key, lambda column: taken(joined.read(column), at), len(at))
         if valid is not None:
             visits, codes = visits.where(valid), codes[valid]
+        compared, matched = list[Words](), list[Words]()
+        carried = joined if tally.goes_on else joined.without_origin()
         for rows in (*self._old.get(label, ()), *(self._new.get(label, ()) if new else ())):
-            yield from self._matches(joined, visits, codes, label, on, rows, tally)
+            batch = rows.chunk.batch
+            for pairs in self._matches(joined, visits, codes, label, on, rows, compared):
+                matched.append(pairs.partial)
+                yield carried.joined(pairs.partial, label, self._batches[label].at(batch, pairs.row))
+        tally.add(joined, compared, matched)
 
     def _matches(
         self,
@@ -81,8 +97,9 @@ class RingNode:
         label: str,
         on: JoinCondition,
         rows: NodeRows,
-        tally: HopTally,
-    ) -> Iterator[JoinedRows]:
+        compared: list[Words],
+    ) -> Iterator[_Pairs]:
+        # What is compared is added by the places of partial results.
         batch = rows.chunk.batch
         for visit, row in ChunkIndex.of_chunk(on, rows.chunk).candidates(on, codes, visits.low, visits.high):
             if rows.here is not None:
@@ -96,19 +113,14 @@ class RingNode:
             for condition in on.verify:
                 pairs = pairs.where(condition)
             self.comparisons += len(pairs)
-            tally.compared += len(pairs)
-            if joined.origin is not None:
-                tally.compared_of += np.bincount(joined.origin[pairs.partial], minlength=len(tally.compared_of))
+            compared.append(pairs.partial)
             for condition in on.residual:
                 if len(pairs):
                     self.predicates += len(pairs)
                     pairs = pairs.where(condition)
             self.rows_out += len(pairs)
             if len(pairs):
-                tally.matched += len(pairs)
-                if joined.origin is not None:
-                    tally.matched_of += np.bincount(joined.origin[pairs.partial], minlength=len(tally.matched_of))
-                yield joined.joined(pairs.partial, label, self._batches[label].at(batch, pairs.row))
+                yield pairs
 
 
 class _Pairs:

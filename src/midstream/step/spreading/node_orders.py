@@ -99,7 +99,9 @@ def best_order(on: Condition, start: str, order: Order, work: RouteWork) -> Orde
     each = zip(work.order, work.comparisons, work.matches, strict=True)
     cost = {one: Visited(compared / visits[one], matched / visits[one]) for one, compared, matched in each
             if one in visits}  # fmt: skip
-    if (*order[:1], *sorted(order[1:], key=lambda one: cost[one].rank)) == order:
+    # Conditions aside, no order compares less than that by rank. It is found at once, and conditions take long.
+    least = compared_along(cost, (*order[:1], *sorted(order[1:], key=lambda one: cost[one].rank)))
+    if compared_along(cost, order) <= BETTER * least:
         return order
     counted = {one: on((start, *order[:at]), one) for at, one in enumerate(order) if at}
     found = order[:1]
