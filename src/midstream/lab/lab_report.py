@@ -138,7 +138,7 @@ SIZES: Mapping[Scale, str] = {
     Scale.QUICK: "Without `--quick` a figure has its full size, nearer to the paper's.\n",
     Scale.FULL: """\
 With `--quick` a figure has a smaller size. In the documentation these figures still have it: HybMig's Fig. 19, JISC's
-Theorem 1, §4.7 and §6.3, OM's Fig. 3, Wang's Figs. 8.1 to 8.3, 16.2, 16.3, 16.5 and those on Spark, and Zhu's Fig.
+Theorem 1 and §4.7, Wang's Figs. 8.1 to 8.3, 16.2, 16.3, 16.5 and those on Spark, and Zhu's Fig.
 12. Of the others, HybMig's Figs. 17 and 18 take 7 and 6 minutes of processor time, and the rest at most 4 each.
 """,
 }

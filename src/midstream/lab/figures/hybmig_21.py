@@ -10,7 +10,7 @@ import pyarrow.compute
 from typing_extensions import override
 
 from midstream.embedded.stream_generator import Schedule
-from midstream.lab.drawing import bars
+from midstream.lab.drawing import bars, legend_below
 from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.hybmig_settings import METHODS, RATES, SETTING, SPAN, HybMigTask, Machine
 from midstream.lab.tidy import cases, column, table
@@ -144,6 +144,9 @@ class HybMig21(Figure):
         for axes, (part, measure) in zip(canvas.subplots(1, 3), panels, strict=True):
             bars(axes, part, TAU, measure)
             axes.set_yscale("log")
+            axes.get_legend().remove()
+        canvas.axes[1].set_title("slow processor", fontsize="small")
+        legend_below(canvas, canvas.axes[0])
 
 
 def idle(task: HybMigTask) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pyarrow as pa
+import pyarrow.compute
 from typing_extensions import override
 
-from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.drawing import lines
+from midstream.lab.figure import Canvas, Claim, Scale, Verdict
 from midstream.lab.om_figures import (
     ADAPTIVE_SETTING,
     CASE,
@@ -103,6 +105,14 @@ class Om04A(OmFigure):
             ),
             self.adaptive_verdict(found),
         )
+
+    @override
+    def draw(self, data: pa.Table, canvas: Canvas) -> None:
+        unlike = pa.array(case.endswith(UNLIKE) for case in data[CASE].to_pylist())
+        panels = data.filter(pa.compute.invert(unlike)), data.filter(unlike)
+        for axes, part in zip(canvas.subplots(1, 2, sharey=True), panels, strict=True):
+            lines(axes, part, self.x, FIDELITY, marks=True)
+            axes.set_ylim(0, 1.02)
 
 
 SOURCE_04_B = "OM §5.3, Fig. 4(b)"
