@@ -385,7 +385,8 @@ def faults_of(
     The function replaces each faulty name, call or clause, and parses the SQL again. It leaves out errors that only
     follow from an earlier fault.
 
-    Returns: the faults, and the query without its faulty parts. The query is None if some fault cannot be replaced.
+    Returns: the faults, and the query without its faulty parts. The query is None if the function cannot replace a
+    fault.
 
     >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
     >>> found, _ = faults_of("SELECT kk, foo(k) FROM A WHERE vv > 3", {"A": A})

@@ -164,7 +164,7 @@ _NO_ISO_TIME = re.compile(r"column .*: cannot read .* as (timestamp|date)")
 
 
 def row_warnings(name: str, spec: SourceSpec, stream: StreamSchema, read: Collection[str]) -> list[str]:
-    """Return warnings if a job cannot read some of the first CSV or JSON files of a stream, or first rows of them.
+    """Return warnings if a job cannot read the first CSV or JSON files of a stream, or their first rows.
 
     The job has already reported the faults of the files in `read`, whose names are absolute.
     """

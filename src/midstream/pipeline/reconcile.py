@@ -210,7 +210,7 @@ def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
         EMBEDDED: ("a job on Spark", "run it with --engine spark, or start it as an ms.Job"),
     }[host]
     raise CheckpointError(
-        f"the checkpoint belongs to {what}, and nothing else can continue it",
+        f"the checkpoint belongs to {what}, and only {what} can continue it",
         place=place,
         remedy=f"{remedy}, or name another folder",
     )

@@ -194,7 +194,7 @@ class Sink(ABC):
             raise SinkError(
                 f"the sink {cls.name!r} cannot be made: {(*unknown, *missing, error)[0]}",
                 place="sink",
-                remedy=f"correct its options, which are {', '.join(known)}",
+                remedy=f"correct the sink's options; the possible options are: {', '.join(known)}",
             ) from error
 
     def to_json(self) -> dict[str, Any]:

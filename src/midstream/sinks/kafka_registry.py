@@ -89,7 +89,7 @@ class Registry:
 
     def _refused(self, topic: str, why: str) -> SinkError:
         return WriteError(
-            f"the schema registry refuses the schema of the values of {topic}: {why}",
+            f"the schema registry refuses the schema for the topic {topic}: {why}",
             place=self._place,
             remedy="keep the columns and types of the registered schema, or change the registry's compatibility level",
         )

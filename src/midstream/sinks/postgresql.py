@@ -375,7 +375,7 @@ class PostgresqlSink(Sink):
         return SinkError(
             f"the rows of steps after {step} cannot be taken back: {why}",
             place=self._place,
-            remedy=f"restore the table and {STEPS} as they were after step {step}, or start with the newest manifest",
+            remedy=f"restore the table and {STEPS} as they were after step {step}, or continue from the newest step",
         )
 
     @property

@@ -154,7 +154,9 @@ class Job:
         refuse_taken_name("table", name, self._names)
         found = static_rows(name, rows_of_frame(rows, f"table {name}"))
         if found is None:
-            raise InputError(f"table {name!r} has no columns", place=f"table {name}", remedy="give the table a row")
+            raise InputError(
+                f"table {name!r} has no columns", place=f"table {name}", remedy="give the table at least one row"
+            )
         self._tables[name] = found
         return self
 

@@ -197,7 +197,7 @@ def result_type(call: AggregateCall) -> pa.DataType:
         if call.distinct and call.argument is not None and family(call.argument.type) == "other":
             raise LanguageError(
                 f"values of type {name(call.argument.type)} cannot be compared",
-                remedy="count numbers, strings or times",
+                remedy="use numbers, strings or times",
             )
         return INT64
     type = call.argument.type
@@ -205,7 +205,7 @@ def result_type(call: AggregateCall) -> pa.DataType:
     if call.function in LISTS:
         if kind in ("other", "null"):
             raise LanguageError(
-                f"a list cannot have values of type {name(type)}", remedy="list numbers, strings or times"
+                f"a list cannot have values of type {name(type)}", remedy="use numbers, strings or times"
             )
         if call.function == "string_agg" and kind != "text":
             raise LanguageError(

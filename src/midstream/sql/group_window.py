@@ -162,7 +162,7 @@ def _with_function(found: CqlText, tree: exp.Select, windowed: WindowFunction) -
         raise error_at(found.text, tree, "PARTITION BY and GROUP BY must name the same columns", remedy)
     if len(others) == len(groups):
         remedy = "GROUP BY window_start, window_end; or PARTITION BY them"
-        raise error_at(found.text, tree, f"{sql_of(windowed.call)} needs a GROUP BY of its windows", remedy)
+        raise error_at(found.text, tree, f"a query with {sql_of(windowed.call)} must group by the windows", remedy)
     rewritten.set("group", exp.Group(expressions=[windowed.call.copy(), *others]))
     return rewritten
 

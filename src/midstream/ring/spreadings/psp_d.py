@@ -63,5 +63,5 @@ class PspD(Spreading):
                 raise PlanError(
                     f"there are slices at nodes beyond {deployment.nodes - 1}",
                     place=f"source {label}",
-                    remedy="name more nodes",
+                    remedy="use more nodes",
                 )
