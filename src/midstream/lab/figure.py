@@ -143,5 +143,5 @@ class Figure(ABC):
         """Draw the data onto an empty matplotlib figure, with the paper's axes."""
 
 
-figures = OpenSet(room, Figure, "midstream.figures", "unknown figure", place="lab")
-figure = figures.named
+_SET = OpenSet(room, Figure, "midstream.figures", "unknown figure", place="lab")
+figures, figure = _SET.all, _SET.named

@@ -76,10 +76,10 @@ class Strategy(ABC):
         """
 
 
-discovered = OpenSet(
+_SET = OpenSet(
     room, Strategy, "midstream.strategies", "unknown strategy", place="migrate", error=StrategyError, also=("auto",)
 )
-strategy = discovered.named
+discovered, strategy = _SET.all, _SET.named
 
 
 def strategies() -> tuple[str, ...]:

@@ -25,7 +25,7 @@ def discover(package: ModuleType, base: Base[Contract], group: str) -> dict[str,
 
 
 class OpenSet(Generic[Contract]):
-    """An instance of every class that fulfils a contract, found at first use."""
+    """An instance of every class that fulfils a contract, found at first use: `all` by name, or `named` one."""
 
     def __init__(
         self,
@@ -39,19 +39,15 @@ class OpenSet(Generic[Contract]):
         also: tuple[str, ...] = (),
     ) -> None:
         """Declare the set; see `kinds`. A remedy lists the names `also` besides those of the set."""
-        self._find = lru_cache(maxsize=1)(partial(discover, package, base, group))
-        self.cache_clear = self._find.cache_clear
+        # Steps ask for it often: a call of a method would cost each of them.
+        self.all = lru_cache(maxsize=1)(partial(discover, package, base, group))
         self._unknown, self._place, self._error, self._also = unknown, place, error, also
-
-    def __call__(self) -> dict[str, Contract]:
-        """Return the instances by name, in order of name."""
-        return self._find()
 
     def named(self, name: object, place: str = "") -> Contract:
         """Return the instance of a name; raises where there is none, naming the `place` where it is named."""
-        found = self._find().get(name) if isinstance(name, str) else None
+        found = self.all().get(name) if isinstance(name, str) else None
         if found is None:
-            remedy = f"use one of: {', '.join((*self._also, *self._find()))}"
+            remedy = f"use one of: {', '.join((*self._also, *self.all()))}"
             raise self._error(f"{self._unknown} {name!r}", place=place or self._place, remedy=remedy)
         return found
 

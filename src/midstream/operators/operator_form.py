@@ -30,7 +30,7 @@ class OperatorForm(ABC):
         """The operator in place of a compiled tree; called once for each plan, not in each step."""
 
 
-forms = OpenSet(
+_SET = OpenSet(
     room, OperatorForm, "midstream.operators", "no operator is called", place="plan", error=PlanError, also=("eddy",)
 )
-form = forms.named
+forms, form = _SET.all, _SET.named

@@ -112,7 +112,7 @@ def _taken(rows: StreamRows, at: Words) -> StreamRows:
     return StreamRows(rows.ts[at], {key: codes[at] for key, codes in rows.keys.items()})
 
 
-spreadings = OpenSet(
+_SET = OpenSet(
     room, Spreading, "midstream.spreadings", "unknown spread", place="spread", error=PlanError, also=("auto",)
 )
-spreading = spreadings.named
+spreadings, spreading = _SET.all, _SET.named

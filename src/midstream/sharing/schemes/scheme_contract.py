@@ -81,5 +81,5 @@ class Scheme(ABC):
         """
 
 
-schemes = OpenSet(room, Scheme, "midstream.schemes", "unknown sharing", place="sharing")
-scheme = schemes.named
+_SET = OpenSet(room, Scheme, "midstream.schemes", "unknown sharing", place="sharing")
+schemes, scheme = _SET.all, _SET.named
