@@ -172,7 +172,8 @@ def row_warnings(name: str, spec: SourceSpec, stream: StreamSchema, read: Collec
     if path is None or not os.path.exists(path):
         return []
     within = f"{glob.escape(path)}/[!_.]*" if os.path.isdir(path) else glob.escape(path)
-    files = [file for file in sorted(glob.glob(within)) if file.endswith(f".{spec.format}") and os.path.isfile(file)]
+    plain = (file for file in sorted(glob.glob(within)) if not file.lower().endswith((".gz", ".bz2", ".zst")))
+    files = [file for file in plain if os.path.isfile(file)]
     found = dict[str, str]()
     for file in [one for one in files if os.path.abspath(one) not in read][:_FIRST_FILES]:
         # What only Spark can read, or cannot be read now, is a matter of the step that reads it.

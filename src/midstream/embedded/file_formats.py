@@ -73,7 +73,10 @@ def file_columns(data: pa.Buffer, place: str, format: str, options: Options) -> 
             parse = pyarrow.csv.ParseOptions(
                 delimiter=_delimiter(options), newlines_in_values=options.get("multiline", "false").lower() == "true"
             )
-            return _declarable(_with_times(_in_blocks(data, lambda size: _typed_csv(data, size, parse)), options))
+            rows = _in_blocks(data, lambda size: _typed_csv(data, size, parse))
+            if hint := _other_separator(rows.column_names):
+                raise _NotReadable(f"its header has only the column {rows.column_names[0]!r}{hint}")
+            return _declarable(_with_times(rows, options))
         return _apart(_declarable(_in_blocks(data, lambda size: _typed_json(data, size)).schema))
 
 
@@ -272,9 +275,8 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
         return pa.table([pa.array([], pa.string()) for _ in columns], names=columns.names)
     own = own_names(columns.names, header)
     if lacking := [name for name in columns.names if name not in own]:
-        other = next((one for one in ";\t|" if len(header) == 1 and one in header[0]), None)
-        hint = "" if other is None else f'; if {other!r} separates its columns, say options = {{ sep = "{other}" }}'
-        raise _NotReadable(f"its header has no {', '.join(map(repr, lacking))}, but {', '.join(header)}{hint}")
+        lack = f"its header has no {', '.join(map(repr, lacking))}, but {', '.join(header)}"
+        raise _NotReadable(f"{lack}{_other_separator(header)}")
     found = {name: rows.column(header.index(own[name])) for name in columns.names}
     found = {name: _in_iso(column, columns.field(name).type, options) for name, column in found.items()}
     if longer:
@@ -283,6 +285,11 @@ def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
         plain = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         found[first.name] = with_reasons(plain, first, longer)
     return pa.table(found)
+
+
+def _other_separator(header: Sequence[str]) -> str:
+    other = next((one for one in ";\t|" if len(header) == 1 and one in header[0]), None)
+    return "" if other is None else f'; if {other!r} separates its columns, say options = {{ sep = "{other}" }}'
 
 
 _LIMIT = threading.Lock()

@@ -390,6 +390,19 @@ def test_columns_that_cannot_be_found_are_to_be_declared(folder: Path, capsys: p
         assert said in fault["message"] and "declare the columns: schema =" in fault["remedy"]
 
 
+def test_a_separator_that_is_not_declared_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = folder / "in" / "own"
+    own.mkdir()
+    (own / "1.CSV").write_text("id;amount;at\n1;x;2026-02-01\n")
+    (folder / "job.toml").write_text(FILES.format(more=""))
+    (fault,) = found("--engine", "embedded", capsys=capsys)[1]["faults"]
+    assert """if ';' separates its columns, say options = { sep = ";" }""" in fault["message"]
+    schema = "schema = 'id BIGINT, amount DOUBLE, at TIMESTAMP'"
+    (folder / "job.toml").write_text(FILES.format(more=f'{schema}\noptions = {{ sep = ";", header = "true" }}'))
+    (warning,) = found("--engine", "embedded", capsys=capsys)[1]["warnings"]
+    assert "1 of the first 1 row in" in warning and "1.CSV: column 'amount': cannot read 'x'" in warning
+
+
 def test_a_file_that_changed_after_it_was_read_is_warned_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = folder / "in" / "own"
     own.mkdir()
