@@ -219,12 +219,15 @@ class Living:
 
     def _own(self, chunks: Sequence[ChunkRef]) -> Columns:
         runs = [RowRun(ref.first, self.store.get(ref)) for ref in chunks]
-        batch = united([self._narrow(run.batch) for run in runs], self._read_columns)
-        numbers = runs[0].numbers if len(runs) == 1 else np.concatenate([run.numbers for run in runs])
+        if len(runs) == 1:
+            batch, numbers = runs[0].batch, runs[0].numbers
+        else:
+            batch = united([self._narrow(run.batch) for run in runs], self._read_columns)
+            numbers = np.concatenate([run.numbers for run in runs])
         if self.own_rows is not None:
             own = (np.asarray(batch.column(LINEAGE).to_numpy(zero_copy_only=True)) & self.own_rows.mask) != 0
             if not own.all():
-                batch, numbers = batch.filter(pa.array(own)), numbers[own]
+                batch, numbers = self._narrow(batch).filter(pa.array(own)), numbers[own]
         return batch, numbers, [self._codes(member, batch) for member in self.keys.values()]
 
     def _read(self, some: Neighbours, by_row: float, by_key: tuple[float, ...]) -> Drawn:
@@ -248,7 +251,7 @@ class Living:
             row_hashes = self._of_a_key(self._row_hashes(_of(numbers, at), some.lane), some.lane)
             kept = below(row_hashes, by_row)
             at, row_hashes, hashed = at[kept], row_hashes[kept], [one[kept] for one in hashed]
-        few = batch if len(at) == len(numbers) else batch.take(pa.array(at))
+        few = batch if len(at) == len(numbers) else self._narrow(batch).take(pa.array(at))
         return self._of_rows(few, row_hashes, [(codes[at], valid[at]) for codes, valid in keys], hashed, often)
 
     def _of_rows(
@@ -292,7 +295,10 @@ class Living:
         if lineage is None or self.own_rows is None:
             return self.spec
         mask, size = self.own_rows.mask, self.own_rows.size
-        own = tuple(replace(one, size=min(size, one.size)) for one in lineage.filters if one.mask == mask)
+        filters = (one for one in lineage.filters if one.mask == mask)
+        own = tuple([one if one.size <= size else replace(one, size=size) for one in filters])
+        if own == lineage.filters:
+            return self.spec  # with what is remembered of it
         return replace(self.spec, lineage=replace(lineage, filters=own))
 
     def _nothing(self) -> Drawn:

@@ -135,8 +135,10 @@ class Meetings:
         first, *others = sorted(sources)
         at, met = np.arange(len(self._living(first))), self._living(first)
         for alias in others:
+            if not len(at):
+                break
             met = met * self._living(alias)[at]
-            some = np.flatnonzero(met)
+            some = met.nonzero()[0]
             at, met = at[some], met[some]
         if len(self._begun):
             met = met[np.array([alias in sources for alias in self.members])[self._begun[at]]]
