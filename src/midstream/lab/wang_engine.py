@@ -45,11 +45,15 @@ PARTS = 1_000
 """Values are whole numbers below it: selectivities are thousandths."""
 
 
+TICK, FINE = 1.0, 0.5
+"""Seconds of the paper in a step: they decide how many slices mode cpu_opt makes, and which chunks filters spare."""
+
+
 @dataclass(frozen=True)
 class WangSetting:
     """Q_1 without a filter, the others with the same one on A; the windows ascend.
 
-    `pace` is how long a second of the paper takes here: windows and the run are so many times as long.
+    `pace` is how long a second of the paper takes here: windows, the run and steps of `tick` are so many times as long.
 
     >>> WangSetting((5, 30), rate=20, s_sigma=0.5, s_join=0.1).queries(500)["q2"].partition(" WHERE ")[2]
     '(A.u + B.u) % 1000 < 100 AND A.v < 500'
@@ -61,6 +65,7 @@ class WangSetting:
     s_join: float
     pace: float = 1.0
     run: float = RUN
+    tick: float = TICK
 
     @property
     def sources(self) -> tuple[GeneratedStream, ...]:
@@ -102,9 +107,6 @@ def small_large(queries: int) -> tuple[float, ...]:
 
 
 SEED = 8
-
-TICK = 1.0
-"""Seconds of the paper in a step; it decides how many slices mode cpu_opt makes, and which chunks filters spare."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def tally(setting: WangSetting, sharing: str) -> Tally:
     queries = setting.queries(bound)
     for name, sql in queries.items():
         engine.add_query(name, sql, plan="(A B)")
-    tick = TICK * setting.pace
+    tick = setting.tick * setting.pace
     delivered = dict.fromkeys(queries, 0)
     held, boundaries = [], 0
     for number in range(ceil(setting.until / tick - 1e-9)):
@@ -290,7 +292,7 @@ class OfThree(Figure, ABC):
         for panel, (windows, s_sigma, s_join) in self.panels.items():
             for rate in scale.pick(quick=(RATES[0], RATES[1], RATES[-1]), full=RATES):
                 pace, run = scale.pick(quick=(0.5, 60.0), full=(1.0, RUN))
-                yield {PANEL: panel, RATE: rate}, WangSetting(THREE[windows], rate, s_sigma, s_join, pace, run)
+                yield {PANEL: panel, RATE: rate}, WangSetting(THREE[windows], rate, s_sigma, s_join, pace, run, FINE)
 
     @override
     def draw(self, data: pa.Table, canvas: Canvas) -> None:

@@ -15,6 +15,7 @@ from midstream.lab.drawing import PANEL, RATE, draw_panels
 from midstream.lab.figure import Canvas, Claim, Figure, Scale, Verdict
 from midstream.lab.tidy import column, table
 from midstream.lab.wang_engine import (
+    FINE,
     MEM_OPT,
     MIDDLE,
     PULL_UP,
@@ -143,7 +144,7 @@ class Wang0802(OfThree):
         "purge for each row and join it enters, each result against every window of a router but the widest and "
         "against the filter of each query that takes it, push-down's merge by results of Q_1, state-slice's unions by "
         "input rows. Each way's pairs are those that the engine examined in it. By the equations state-slice and "
-        f"push-down examine the same; in steps of {TICK:g} s filters spare state-slice whole chunks only. The text "
+        f"push-down examine the same; in steps of {FINE:g} s filters spare state-slice whole chunks only. The text "
         "does not say what the other settings of a panel are: here the middle ones."
     )
 
