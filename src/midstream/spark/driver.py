@@ -49,7 +49,7 @@ from midstream.pipeline.waiting_commands import WaitingCommands
 from midstream.runtime import piece_writer
 from midstream.runtime.watermark import Seen
 from midstream.spark.blocks import RowsRead
-from midstream.spark.executor import Gathered, SparkExecutor, run_on_spark
+from midstream.spark.executor import Gathered, SparkExecutor
 from midstream.spark.job_streams import needs
 from midstream.spark.layout import StepLayout
 from midstream.spark.session import STEP_SETTINGS
@@ -251,8 +251,7 @@ class Driver:
             self._attempts += 1
             self._read_before = self._read.value
             try:
-                executor = SparkExecutor(self.manifest, plan, batch, setting, writes, parallelism, self._read)
-                return run_on_spark(plan, executor)
+                return SparkExecutor(self.manifest, plan, batch, setting, writes, parallelism, self._read).gather()
             except MidstreamError:
                 raise
             except Exception as error:  # Spark's errors have no common class; a step is pure: any may be tried again.

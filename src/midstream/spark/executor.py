@@ -59,20 +59,10 @@ class Gathered:
     worked: float = 0.0
 
 
-def run_on_spark(plan: StepPlan, executor: SparkExecutor) -> Gathered:
-    """Run a step's jobs, one for each level. Raises the `MidstreamError` of a task, or the error that Spark raises."""
-    try:
-        outputs = run_levels(plan, executor)
-        return Gathered(outputs, tuple(executor.files), executor.cache, executor.again, executor.worked)
-    finally:
-        executor.release()
-
-
 class SparkExecutor(Executor):
     """Runs the lanes of a step in Spark's tasks; those of a level above read what those below kept.
 
-    `files`, `cache`, `again` and `worked` add up what the tasks report besides their lanes, `read` the rows of the
-    batch while tasks read them. Small steps are read by at most `parallelism` tasks.
+    `read` adds up the rows of the batch while tasks read them. Small steps are read by at most `parallelism` tasks.
     """
 
     def __init__(
@@ -92,8 +82,17 @@ class SparkExecutor(Executor):
         self._returning = returned(before, plan, writes.store)
         self._parcel_files = ParcelFiles.of(writes.store, plan.manifest.step)
         self._kept: list[KeptRows] = []
-        self.files: list[OutputFile] = []
-        self.cache, self.again, self.worked = NOT_USED, False, 0.0
+        self._files: list[OutputFile] = []
+        self._cache, self._again, self._worked = NOT_USED, False, 0.0
+
+    def gather(self) -> Gathered:
+        """Run the step's jobs, one for each level. Raises the `MidstreamError` of a task, or the error of Spark."""
+        try:
+            outputs = run_levels(self._plan, self)
+            return Gathered(outputs, tuple(self._files), self._cache, self._again, self._worked)
+        finally:
+            if self._parcel_files is not None:
+                self._parcel_files.remove()
 
     @override
     def run(self, level: int, clock: StepClock) -> LevelOutput:
@@ -104,7 +103,7 @@ class SparkExecutor(Executor):
             told = ({name: Seen(*values) for name, values in one["seen"].items()} for one in found)
             seen = summed(told, self._streams)
             output = replace(self._gathered(task, found), seen=seen)
-            self.worked = sum(one.get("worked", 0.0) for one in found)
+            self._worked = sum(one.get("worked", 0.0) for one in found)
             if setting.exchange.has_filters:
                 output = replace(output, lanes=_with_rows_left_out(setting, found, seen, output.lanes))
             return output
@@ -115,11 +114,6 @@ class SparkExecutor(Executor):
     @override
     def answer(self, stream: StreamSchema, outputs: Mapping[LaneId, LaneOutput]) -> AnswerTimes:
         return sum((one.times for one in self._kept if one.stream == stream.name), AnswerTimes())
-
-    def release(self) -> None:
-        """Remove what travelled by files; called however the step ended."""
-        if self._parcel_files is not None:
-            self._parcel_files.remove()
 
     def _split(self, clock: StepClock) -> Blocks:
         # The rows of the batch on their way to the lanes.
@@ -149,7 +143,10 @@ class SparkExecutor(Executor):
 
     def _done(self, task: StepTask, blocks: Blocks) -> Reports:
         self._writes.store.finish()
-        return _none_failed(reports(blocks, task))
+        found = reports(blocks, task)
+        for report in found:
+            raise_failure(report)
+        return found
 
     def _task(self, exchange: Exchange, level: int, clock: StepClock) -> StepTask:
         # For the tasks of one level.
@@ -183,9 +180,9 @@ class SparkExecutor(Executor):
         over_nodes = {part.name: _over_nodes(self._plan, part, reports) for part in task.spreads}
         for output in over_nodes.values():
             outputs.update(output.lanes)
-        self.files += [OutputFile(*file) for one in reports for file in one["files"]]
-        self.cache = reduce(CacheUse.beside, (CacheUse(*one["cache"]) for one in reports), self.cache)
-        self.again = self.again or any(one["again"] for one in reports)
+        self._files += [OutputFile(*file) for one in reports for file in one["files"]]
+        self._cache = reduce(CacheUse.beside, (CacheUse(*one["cache"]) for one in reports), self._cache)
+        self._again = self._again or any(one["again"] for one in reports)
         self._kept += [decode(KeptRows, kept) for one in reports for kept in one.get("kept", ())]
         return LevelOutput(outputs, {name: output.spread for name, output in over_nodes.items()})
 
@@ -197,12 +194,6 @@ def _sent(one: UserPredicate) -> object:
     # A function of a module that the workers have goes by its name, any other by its code.
     serializer: Any = CloudPickleSerializer
     return serializer().dumps(one)
-
-
-def _none_failed(reports: Reports) -> Reports:
-    for report in reports:
-        raise_failure(report)
-    return reports
 
 
 def _over_nodes(plan: StepPlan, part: SpreadPart, reports: Sequence[Mapping[str, Any]]) -> SpreadOutput:
