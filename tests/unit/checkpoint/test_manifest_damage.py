@@ -75,7 +75,7 @@ def test_another_format(log: ManifestLog) -> None:
     publish(log, 0, 1)
     newest = file_of(log, 1)
     newest.write_text(newest.read_text().replace('"0.2.0","format":1', '"0.3.1","format":2'))
-    with pytest.raises(OtherFormatError, match=r"format 2 of midstream 0\.3\.1; .*Remedy: use midstream 0\.3\.1"):
+    with pytest.raises(OtherFormatError, match=r"format 2 of midstream 0\.3\.1, but .*Remedy: use midstream 0\.3\.1"):
         log.latest()
 
 
@@ -84,5 +84,5 @@ def test_a_format_of_the_first_version(log: ManifestLog, number: int) -> None:
     publish(log, 0)
     value = json.dumps({"format": number, **encode(full(0))})
     file_of(log, 0).write_text(f'{{"format":{number},"crc32":"00000000","value":{value}}}\n')
-    with pytest.raises(OtherFormatError, match=rf"format {number} of midstream 0\.1\.0; .*Remedy: use midstream 0\.1"):
+    with pytest.raises(OtherFormatError, match=rf"format {number} of midstream 0\.1\.0, but .*Remedy: use midstream 0\.1"):
         log.latest()

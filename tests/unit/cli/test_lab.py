@@ -140,4 +140,4 @@ def test_several_processes_draw_the_same(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_an_unknown_figure_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "zhu_99"]) == 2
-    assert "zhu_01" in capsys.readouterr().err
+    assert "use one of: hybmig_00, " in capsys.readouterr().err

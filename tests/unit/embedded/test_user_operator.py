@@ -299,7 +299,7 @@ def test_what_else_is_refused() -> None:
         ALONE.migrate("q", operator=f"{HERE}:Alive", operator_options={"by": "first"}, strategy="gms")
     with pytest.raises(ms.StrategyError, match="name a strategy: ghm, gms, gpt"):
         ALONE.migrate("q", operator=f"{HERE}:Packed", strategy="auto")
-    with pytest.raises(ms.StrategyError, match="other columns"):
+    with pytest.raises(ms.StrategyError, match="different columns"):
         ALONE.migrate("q", operator="tests.unit.embedded.user_operators:Other", strategy="gms")
     with pytest.raises(ms.QueryError, match="name the operator too"):
         ALONE.migrate("q", operator_options={"by": "second"}, strategy="gms")

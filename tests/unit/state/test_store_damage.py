@@ -94,7 +94,7 @@ def as_file(rows: pa.RecordBatch, times: int = 1) -> bytes:
 )
 def test_a_chunk_of_another_format(store: FileStore, metadata: dict[str, str], known: str) -> None:
     ref = rewritten(store, as_file(batch().replace_schema_metadata(metadata)))
-    with pytest.raises(OtherFormatError, match=f"format {known}; .*Remedy: use midstream"):
+    with pytest.raises(OtherFormatError, match=f"format {known}, but .*Remedy: use midstream"):
         store.get(ref)
 
 
