@@ -84,5 +84,5 @@ def test_a_format_of_the_first_version(log: ManifestLog, number: int) -> None:
     publish(log, 0)
     value = json.dumps({"format": number, **encode(full(0))})
     file_of(log, 0).write_text(f'{{"format":{number},"crc32":"00000000","value":{value}}}\n')
-    with pytest.raises(OtherFormatError, match=rf"format {number} of midstream 0\.1\.0, but .*Remedy: use midstream 0\.1"):
+    with pytest.raises(OtherFormatError, match=rf"format {number} of midstream 0\.1\.0, but .*: use midstream 0\.1"):
         log.latest()
