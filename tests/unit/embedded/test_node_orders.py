@@ -163,6 +163,8 @@ def test_the_source_that_leaves_fewer_partial_results_comes_first() -> None:
     assert best_order(lambda seen, label: SCAN, "A", other, better) == other
     assert best_order(lambda seen, label: SCAN, "A", present, work((10, 100, 80), (80, 800, 640))) == present
     assert best_order(lambda seen, label: SCAN, "A", present, work((10, 100, 0), (0, 0, 0))) == present
+    few = work((100, 100, 80), (800, 800, 80))
+    assert best_order(lambda seen, label: SCAN, "A", present, few) == present, "to save a pair does not pay"
 
 
 def test_a_condition_that_was_not_counted_is_not_tried() -> None:

@@ -28,7 +28,11 @@ LEAST_COUNTED = 1_000
 """A node looks at its order once its partial results have compared so many pairs since: what few did is chance."""
 
 BETTER = 1.25
-"""A node leaves an order that compares so many times as much as another one: a second order has a price of its own."""
+"""A node leaves an order that compares so many times as much as another one: what differs less may be chance."""
+
+SAVED = 4
+"""The other order must also save so many pairs for each partial result, because nodes with an order of their own take
+their partial results apart from other nodes: to take up one costs as much as some pairs. A key finds fewer pairs."""
 
 
 class Visited(NamedTuple):
@@ -91,7 +95,7 @@ def best_order(on: Condition, start: str, order: Order, work: RouteWork) -> Orde
     """Choose the order of a node from what its partial results did by the present one.
 
     After the first source the one of least rank follows, among those whose condition was counted. The present order
-    stays unless it compares `BETTER` times as much.
+    stays unless it compares `BETTER` times as much and `SAVED` pairs more.
     """
     visits = dict(zip(work.order[1:], work.partials, strict=True))
     if not all(visits.values()):
@@ -101,7 +105,7 @@ def best_order(on: Condition, start: str, order: Order, work: RouteWork) -> Orde
             if one in visits}  # fmt: skip
     # Conditions aside, no order compares less than that by rank. It is found at once, and conditions take long.
     least = compared_along(cost, (*order[:1], *sorted(order[1:], key=lambda one: cost[one].rank)))
-    if compared_along(cost, order) <= BETTER * least:
+    if compared_along(cost, order) <= BETTER * least + SAVED:
         return order
     counted = {one: on((start, *order[:at]), one) for at, one in enumerate(order) if at}
     found = order[:1]
@@ -110,7 +114,7 @@ def best_order(on: Condition, start: str, order: Order, work: RouteWork) -> Orde
         if not able:
             return order
         found = (*found, min(able, key=lambda one: cost[one].rank))
-    return found if compared_along(cost, order) > BETTER * compared_along(cost, found) else order
+    return found if compared_along(cost, order) > BETTER * compared_along(cost, found) + SAVED else order
 
 
 def compared_along(cost: Mapping[str, Visited], order: Order) -> float:
