@@ -122,6 +122,17 @@ class Judge:
         if latest is not None and exact_from is not None:
             assert exact_from <= latest, f"{label}: exact from {exact_from} only, though from {latest} nothing is old"
 
+    def _in_other_words(self, segment: Segment) -> Segment | None:
+        """The segment that ended as this one began, if its text differs at most in the order of its conditions."""
+
+        def meaning(spec: QuerySpec) -> QuerySpec:
+            return replace(spec, where=tuple(sorted(spec.where, key=lambda one: one.text)))
+
+        for other in () if segment.added else self.found.segments:
+            if (other.query, other.end) == (segment.query, segment.begin):
+                return other if meaning(other.asked.spec) == meaning(segment.asked.spec) else None
+        return None
+
     def _check_sees(self, segment: Segment, sees: Sees, exact_from: int | None, label: str) -> None:
         """What is easy to tell: who must see all, and who only what is new."""
         heard = self._heard(segment)
@@ -134,7 +145,11 @@ class Judge:
             assert event.sees == "new" or not several, f"{label}: no member, yet sees {event.sees}"
             return
         reshared = any(isinstance(action, Reshare) for action in self.case.actions)
-        if not segment.history or (self.case.sharing == "off" and not reshared):
+        alone = self.case.sharing == "off" and not reshared
+        if alone and (before := self._in_other_words(segment)):
+            assert sees == said(before)[0], f"{label}: sees {sees}, though the text before it means the same"
+            return
+        if not segment.history or alone:
             assert sees == Sees("new", segment.begin), f"{label}: sees {sees}, and should see what is new alone"
             return
         for other in self.found.segments if self.alike else ():
