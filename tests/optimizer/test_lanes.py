@@ -209,7 +209,7 @@ def test_bad_settings_are_refused() -> None:
     made = engine()
     with pytest.raises(ms.QueryError, match="unknown mode 'always' for the number of lanes"):
         made.optimize(lanes="always", mode="auto")
-    with pytest.raises(ms.QueryError, match="one query cannot set the mode for the number of lanes"):
+    with pytest.raises(ms.QueryError, match="the mode for the number of lanes is one for the whole job"):
         made.optimize("q", lanes="auto", mode="auto")
     with pytest.raises(ms.QueryError, match="no other number of lanes is proposed"):
         made.approve(lanes=2)

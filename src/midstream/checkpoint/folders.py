@@ -190,7 +190,7 @@ def _check_not_inside(place: str, path: str, what: str, other: str) -> None:
         raise SinkError(
             f"{path} {'is in' if inside else 'contains'} the folder of {what}, {other}",
             place=place,
-            remedy="give each query a separate folder, outside all other folders",
+            remedy="give each query a folder apart from other queries' folders and the checkpoint's",
         )
 
 

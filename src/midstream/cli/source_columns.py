@@ -166,7 +166,7 @@ _NO_ISO_TIME = re.compile(r"column .*: cannot read .* as (timestamp|date)")
 def row_warnings(name: str, spec: SourceSpec, stream: StreamSchema, read: Collection[str]) -> list[str]:
     """Return warnings if a job cannot read the first CSV or JSON files of a stream, or their first rows.
 
-    The job has already reported the faults of the files in `read`, whose names are absolute.
+    The function skips the files in `read` (absolute paths), because the job has already reported their faults.
     """
     path = _path_here(spec.path) if spec.format in ("csv", "json") else None
     if path is None or not os.path.exists(path):

@@ -163,7 +163,7 @@ class Workers:
                 self._begin(worker, replace(task, attempt=self.attempt(), again=True))
         how = f"by signal {-status}" if status < 0 else f"with status {status}"
         raise WriteError(
-            f"{ATTEMPTS} worker processes in a row have ended before they completed their lanes, {how}",
+            f"{ATTEMPTS} worker processes in a row ended {how} before they completed their lanes",
             place=f"step {task.clock.step}, worker {worker}",
             remedy="read the last lines of this worker on standard error, and check whether memory was short (dmesg); "
             "push the rows again, or use fewer workers",

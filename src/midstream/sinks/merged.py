@@ -87,7 +87,7 @@ class MergedResults:
     def current(self) -> str:
         """Return a folder with the newest files, for programs that cannot read midstream's lists of files.
 
-        An object store has no links, so there the folder has the files of all lists.
+        On an object store this is the whole folder, which also contains the files of older lists.
         """
         return self.storage.place(CURRENT) if isinstance(self.storage, LocalStorage) else self.storage.url
 

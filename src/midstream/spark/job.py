@@ -176,8 +176,8 @@ class Job:
     ) -> Job:
         """Declare a query over declared streams. Without a sink the results go into the checkpoint.
 
-        Running queries with the same join already keep rows. Unless `history` is False, the new query also joins these
-        rows.
+        If a running query has the same join as the new query, the job already keeps earlier rows for this join. Unless
+        `history` is False, the new query also joins these rows.
 
         `operator`, such as `package.module:Class`, names a `UserOperator` that runs on top of the query. midstream
         makes the operator with `operator_options`. Every worker must be able to import the module. A `spread`, such as
