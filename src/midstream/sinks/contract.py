@@ -112,7 +112,10 @@ class StagedStep:
 
     @property
     def is_partly_there(self) -> bool:
-        """Check whether any file is there, or raise `ReadError` if the storage cannot be read."""
+        """Return whether at least one of the files is still there.
+
+        Raises `ReadError` if midstream cannot read the storage.
+        """
         try:
             return not set(self.files).isdisjoint(self.staging.storage.names())
         except ReadError as error:

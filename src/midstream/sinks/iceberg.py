@@ -99,7 +99,7 @@ class IcebergSink(Sink):
                 self._back(table, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Restore the table to its snapshot before the first step after `step`.
+        """Undo all steps after `step`: restore the snapshot that the first of them replaced.
 
         Raises `SinkError` if another writer wrote after `step`, or if that snapshot has expired.
         """

@@ -105,7 +105,7 @@ class MergedResults:
         return [self.storage.place(part.file) for part in self.newest().parts]
 
     def write(self, number: int, data: Bytes) -> str:
-        """Write a file of merged results for the list `number`, and return the file's name."""
+        """Write merged results into a file for the list with this number, and return the file's name."""
         name = f"{PARTS}/{number:08d}-{secrets.token_hex(4)}.parquet"
         self.storage.write(name, data)
         return name

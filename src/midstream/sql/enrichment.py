@@ -48,8 +48,8 @@ class EnrichedStream:
         missing = [part.text() for one in self.conditions for part in conjuncts(one) if part.text() not in evaluated]
         if missing:
             raise LanguageError(
-                f"a condition between {self.alias!r} and a static table cannot be evaluated before the "
-                f"join: {missing[0]}",
+                f"midstream must look up a static table before it joins the streams, and cannot evaluate this "
+                f"condition between {self.alias!r} and the table so early: {missing[0]}",
                 remedy="join the table with its stream in a subquery",
             )
 

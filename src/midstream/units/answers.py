@@ -331,7 +331,7 @@ def _check_readable(manifest: Manifest, name: str, reader: str) -> None:
     entry, remedy = manifest.queries[name], "write its answers to files, and read those as a stream"
     if entry.operator is not None:
         raise QueryError(
-            f"query {reader!r} reads the answers of {name!r}, which has a user's operator on top",
+            f"query {reader!r} cannot read the answers of query {name!r}, because {name!r} has a user operator",
             place=f"query {reader}",
             remedy=remedy,
         )
