@@ -137,9 +137,8 @@ its numbers and the reason. Then come all figures, by paper, with all their clai
 SIZES: Mapping[Scale, str] = {
     Scale.QUICK: "Without `--quick` a figure has its full size, nearer to the paper's.\n",
     Scale.FULL: """\
-With `--quick` a figure has a smaller size. In the documentation five still have it, because no run at full size was
-made to its end: HybMig's Fig. 19, Wang's Figs. 8.3, 16.5 and those on Spark, and Zhu's Fig. 12. HybMig's Figs. 17 and
-18 take 7 and 6 minutes of processor time, and the others at most 4 each.
+With `--quick` a figure has a smaller size. In the documentation Wang's figures on Spark still have it. HybMig's
+Figs. 17 and 18 take 7 and 6 minutes of processor time, and the others at most 4 each.
 """,
 }
 """What a page says of the sizes of figures."""

@@ -56,6 +56,7 @@ def known() -> dict[str, Figure]:
 @pytest.fixture(autouse=True)
 def figures(known: dict[str, Figure], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(figure, "figures", lambda: known)
+    monkeypatch.setattr(figure._SET, "all", lambda: known)
     yield
 
 
@@ -140,4 +141,4 @@ def test_several_processes_draw_the_same(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_an_unknown_figure_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "zhu_99"]) == 2
-    assert "use one of: hybmig_00, " in capsys.readouterr().err
+    assert "use one of: zhu_01\n" in capsys.readouterr().err
