@@ -137,8 +137,8 @@ its numbers and the reason. Then come all figures, by paper, with all their clai
 SIZES: Mapping[Scale, str] = {
     Scale.QUICK: "Without `--quick` a figure has its full size, nearer to the paper's.\n",
     Scale.FULL: """\
-With `--quick` a figure has a smaller size. In the documentation Wang's figures on Spark still have it. HybMig's
-Figs. 17 and 18 take 7 and 6 minutes of processor time, and the others at most 4 each.
+All figures of the documentation have their full size. With `--quick` a figure has a smaller size. At full size,
+HybMig's Figs. 17 and 18 take 7 and 6 minutes of processor time, and the others at most 4 each.
 """,
 }
 """What a page says of the sizes of figures."""
