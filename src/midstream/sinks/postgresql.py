@@ -68,7 +68,7 @@ def check_dsn(dsn: str) -> Mapping[str, str]:
     if ":" in given.get("sslkey", ""):  # OpenSSL would load the engine, which may be any library.
         raise _refused("the sslkey of a dsn must not name an engine of OpenSSL")
     if {"service", "host"} <= given.keys():
-        raise _refused("a dsn must not name both a service and a host, because this host would get the service's password")
+        raise _refused("a dsn must not name a service and a host: this host would get the service's password")
     return given
 
 
