@@ -66,6 +66,29 @@ def test_a_query_migrates_by_another_packages_strategy(from_scratch: str) -> Non
     check_strategy(type(discovered()[from_scratch]), cases=5)
 
 
+UNMADE = """
+from midstream.migration.under_way.lasting import LastingApart
+
+
+class Unmade(LastingApart):
+    name = "unmade"
+
+    def predict(self, situation):
+        return None
+"""
+
+
+def test_a_lasting_strategy_without_its_operator_is_refused_when_it_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = {"midstream.strategies": {"unmade": "unmade:Unmade"}}
+    monkeypatch.syspath_prepend(distribution(tmp_path / "another", declared, unmade=UNMADE))
+    discovered.cache_clear()
+    with pytest.raises(ms.MidstreamError, match="unmade:Unmade is not a valid Strategy"):
+        discovered()
+    discovered.cache_clear()
+
+
 def test_a_strategy_is_gone_with_its_package() -> None:
     assert "from_scratch" not in ms.strategies()
 

@@ -11,7 +11,7 @@ from midstream.migration.gpt import begin_empty
 from midstream.migration.option import DECOMPOSE, Budget
 from midstream.migration.predictions import beside
 from midstream.migration.under_way.feeding import Queue, feed, old_rows, queue_of
-from midstream.migration.under_way.lasting import Lasting
+from midstream.migration.under_way.lasting import LastingApart
 from midstream.migration.under_way.migration_task import BegunTask
 from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
@@ -134,7 +134,7 @@ class GHMTransition(Transition):
         return {**super().report(lane), "queue": self.waiting(lane), "predicted_end": None}
 
 
-class GHM(Lasting):
+class GHM(LastingApart):
     """Run the old plan as it is, and feed the new one in the background from queues: old rows first, then new ones.
 
     `budget` is what the new plan may do in a step, in comparisons; its output is thrown away. The migration ends when

@@ -10,7 +10,7 @@ from typing_extensions import override
 from midstream.migration.gpt import begin_empty
 from midstream.migration.predictions import replay_all
 from midstream.migration.under_way.feeding import feed, old_rows
-from midstream.migration.under_way.lasting import Lasting
+from midstream.migration.under_way.lasting import LastingApart
 from midstream.migration.under_way.transition import Transition
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.signature import ViewKind, ViewName
@@ -50,7 +50,7 @@ class GMSTransition(Transition):
         return "none", "all results"
 
 
-class GMS(Lasting):
+class GMS(LastingApart):
     """Feed the old rows of the last window to the new plan, its output thrown away; then it takes over.
 
     The plan need only be one that can be fed: unlike moving states, every join is run, the topmost included,

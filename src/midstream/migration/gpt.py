@@ -8,7 +8,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from midstream.migration.predictions import beside
-from midstream.migration.under_way.lasting import Lasting
+from midstream.migration.under_way.lasting import LastingApart
 from midstream.migration.under_way.transition import Transition
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.signature import ViewKind, ViewName
@@ -45,7 +45,7 @@ class GPTTransition(Transition):
         return "all results", "none until the old rows are spent"
 
 
-class GPT(Lasting):
+class GPT(LastingApart):
     """Run the new plan next to the old one, its output thrown away, until no old row matters any more.
 
     The plan need only be one that can be fed. The output never stops, and the new rows are worked on twice.

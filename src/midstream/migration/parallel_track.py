@@ -13,7 +13,7 @@ from midstream.migration.gpt import begin_empty
 from midstream.migration.option import DECOMPOSE, Flag, OneOf
 from midstream.migration.predictions import both_plans
 from midstream.migration.strategy_contract import MigrationRequest
-from midstream.migration.under_way.lasting import Lasting
+from midstream.migration.under_way.lasting import LastingApart
 from midstream.migration.under_way.migration_task import BegunTask
 from midstream.migration.under_way.transition import Transition, inner, joins_above, restricted
 from midstream.model.window import EVENT_TIME
@@ -140,7 +140,7 @@ class ParallelTransition(Transition):
         return new.astype(np.int64)
 
 
-class ParallelTrack(Lasting):
+class ParallelTrack(LastingApart):
     """Run both plans until the old one has only new tuples; its root makes no all-new result, the new plan makes those.
 
     `hold_new` keeps the new plan's results back until the old plan is done, as in the paper, and releases them in one

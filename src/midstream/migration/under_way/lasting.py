@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -30,22 +31,15 @@ class Lasting(Strategy):
 
     `keeps_old` says whether the old plan runs on for a while. The old plan may be migrations under way; each of them
     makes every step dearer, so that beyond `DEEPEST` it is cheaper to finish them.
-
-    A subclass sets `made`, or overrides `transition`.
     """
 
     keeps_old: ClassVar[bool] = True
 
-    made: ClassVar[type[Transition]]
-    """The operator for one piece of a migration, over a new plan with states of its own."""
-
+    @abstractmethod
     def transition(
         self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
         """Build the operator for one piece of a migration; equal arguments give an equal operator."""
-        new = apart(whole, ViewName(name, ViewKind.NEW), task.units)
-        before = old if self.keeps_old else None
-        return self.made(whole.signature, whole.rows, name, task, before, new, whole, options)
 
     def nested(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the options for going on as the old plan of another migration, which holds no result back."""
@@ -89,6 +83,23 @@ class Lasting(Strategy):
     def maker(self) -> Callable[[str], TransitionMaker]:
         """The function that rebuilds transitions of any strategy."""
         return maker
+
+
+class LastingApart(Lasting):
+    """A strategy that lasts, and whose new plan has states of its own."""
+
+    @property
+    @abstractmethod
+    def made(self) -> type[Transition]:
+        """The operator for one piece of a migration."""
+
+    @override
+    def transition(
+        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+    ) -> Transition:
+        new = apart(whole, ViewName(name, ViewKind.NEW), task.units)
+        before = old if self.keeps_old else None
+        return self.made(whole.signature, whole.rows, name, task, before, new, whole, options)
 
 
 def maker(name: str) -> TransitionMaker:
