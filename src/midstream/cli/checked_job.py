@@ -157,8 +157,8 @@ class _Check:
             for stream, file, step in changed_files(self.folders, self.newest) if self.newest is not None else ():
                 changed.setdefault(stream, []).append(f"{file} (step {step})")
             for stream, files in changed.items():
-                told = f"{counted(len(files), 'file')} that changed after a step read it: {some(files)}"
-                self.found.warnings.append(f"stream {stream} does not read again {told}. Write new rows to a new file")
+                which = f"{counted(len(files), 'file')} that changed after a step read it: {some(files)}"
+                self.found.warnings.append(f"stream {stream} does not read again {which}. Write new rows to a new file")
 
     def streams(self) -> dict[str, StreamSchema]:
         """Return the streams whose columns can be known here."""
@@ -356,13 +356,13 @@ _FOLLOWS = re.compile(r"is not SQL|EVERY|selects nothing|reads no|'NULL'|take a 
 """Faults that may come only from the NULL that takes the place of a faulty part."""
 _NO_WINDOW = "has no window"
 _LACKING = {_NO_WINDOW: " WINDOW 1 SECOND", "need EVERY": " EVERY 1 SECOND"}
-"""What to write at the end of a text that lacks a clause."""
+"""The clause to add for a fault, so that the rest of the text is checked too."""
 _PART = re.compile(
     r"""(?P<text>'[^']*')|(?P<open>[(\[])|(?P<close>[)\]])
     |,|\b(?:SELECT|FROM|WHERE|ON|AND|OR|BY|HAVING|WINDOW|EVERY|THEN|ELSE|WHEN)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What begins an item of a list, a condition or a clause."""
+"""The signs and words after which an item of a list, a condition or a clause begins."""
 _CLAUSE = re.compile(r"\b(?:ORDER\s+BY|LIMIT|OFFSET|HAVING|WINDOW|EVERY|UNION|EXCEPT)\b|[()]|$", re.IGNORECASE)
 _LEFT_OUT = re.compile(r"(ORDER BY|LIMIT|OFFSET) is not part of the language")
 _UNKNOWN_STREAM = re.compile(r"unknown stream '(.*)'")

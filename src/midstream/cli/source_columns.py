@@ -199,8 +199,8 @@ def row_warnings(name: str, spec: SourceSpec, stream: StreamSchema, read: Collec
                     hint = ". Declare a VARCHAR, and convert it in SQL: CAST(REPLACE(x, ',', '.') AS DOUBLE)"
                 elif spec.format == "csv" and _NO_ISO_TIME.match(first):
                     hint = '. Set the form of times, such as options = { timestampFormat = "dd/MM/yyyy HH:mm:ss" }'
-                rows_told = f"{len(reasons)} of the first {counted(len(batches[0]), 'row')} in {file}"
-                found.setdefault("rows", f"stream {name} cannot read {rows_told}: {first}{hint}")
+                which = f"{len(reasons)} of the first {counted(len(batches[0]), 'row')} in {file}"
+                found.setdefault("rows", f"stream {name} cannot read {which}: {first}{hint}")
     return list(found.values())
 
 

@@ -141,7 +141,7 @@ All figures of the documentation have their full size. With `--quick` a figure h
 HybMig's Figs. 17 and 18 take 7 and 6 minutes of processor time, and the others at most 4 each.
 """,
 }
-"""What a page says of the sizes of figures."""
+"""The sentences of a page on the sizes of its figures."""
 
 LISTED: Mapping[Judgement, str] = {
     Judgement.FAILS: "Claims that do not hold",

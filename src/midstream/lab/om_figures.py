@@ -26,7 +26,7 @@ DRIFTING = 0.12
 
 STREAMS = (
     "No engine: plans cost what OM's functions say (§4.1), at the paper's processing rates and weights 0.4 and 0.6. "
-    "Its trace is not at hand: arrivals of each second are drawn from a log-normal distribution and averaged twice, "
+    "We do not have its trace: arrivals of each second are drawn from a log-normal distribution and averaged twice, "
     "over as many seconds as it takes to bring the rate's coefficient of variation down to the one wanted; 500 rows a "
     f"second. Estimates look back {SEEN} rounds with a = {DECAY:g} (§4.3; the paper gives neither). A hit is a round "
     "that runs the plan which is cheapest for what the round turned out to be. "

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from midstream.logical.query import query_of
 from midstream.migration.strategy_contract import discovered
@@ -19,7 +20,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, OptimizerSettings, ReviewBudget
 from midstream.model.window import SECOND
 from midstream.proposals.plan_group import PlanGroup, group_of, groups_with_choice, is_quiet, query_time, settings_of
-from midstream.review.review_price import ANY_STEP, SHORT, UNITS, any_step, price, usual_step, worked
+from midstream.review.review_price import ANY_STEP, SHORT, UNITS, any_step, price, trees_at_once, usual_step, worked
 from midstream.units.arrangement import keep_arrangement, known_arrangement
 from midstream.units.program import unit_of
 
@@ -30,6 +31,7 @@ MUCH = 500_000.0  # ns of work after which a look is worth its while at once
 LITTLE = 0.1  # the share of all its work by which a plan may do more than foreseen
 RISEN = 1.3  # a plan does so many times what was foreseen: then a review comes as soon as the budget allows
 SPARES = 4.0  # so many times the share of reviews in all work is theirs in what another plan might spare
+TIMES = 8.0  # so many times the work of a usual step and a review: an attempt in vain costs an eighth of the step
 PAYS = 0.5  # the share of excess work that pays for a review: not all of it could be spared
 
 
@@ -160,3 +162,40 @@ def inner_joins(manifest: Manifest, lead: str) -> tuple[tuple[CounterKey, ...], 
         keys = (tuple([CounterKey(unit.group, one) for one in ids]) for ids in unit.box(unit.plan).inner_joins)
         joins[lead] = tuple(keys)
     return joins[lead]
+
+
+class JoinBounds:
+    """How many rows an inner join may make in a step before the step is broken off, reviewed and done again.
+
+    A plan that did next to nothing may have to make millions of rows in one step, as where a hot key comes to one more
+    stream. Counters tell that only afterwards. So a join that is about to make rows for several times the work of a
+    usual step and of a review stops first: what was done so far is lost, and if no plan is better the step takes that
+    much more.
+    """
+
+    def __init__(self, manifest: Manifest, *, migrates: bool) -> None:
+        """Take the manifest that a step runs by, and whether a migration begins or runs in the step."""
+        self._manifest, self._migrates = manifest, migrates
+
+    def most(self, join: CounterKey) -> int | None:
+        """Return how many rows a join may make; None where nothing bounds it."""
+        return self._found.get(join)
+
+    @cached_property
+    def _found(self) -> dict[CounterKey, int]:
+        # Found when a join asks for the first time: in most steps none does.
+        manifest, found = self._manifest, dict[CounterKey, int]()
+        for names in () if self._migrates else groups_with_choice(manifest):
+            kept, now = manifest.optimizations.get(names[0]), query_time(manifest, names[0])
+            if kept is None or kept.reviewed is None or now is None or kept.searched:
+                continue
+            one, steps = group_of(manifest, names), manifest.step - kept.reviewed_in
+            if one.settings.mode != "auto" or not one.is_reviewed or is_quiet(one.settings, now) or not steps:
+                continue
+            moves = any(manifest.queries[name].migrations for name in names)
+            if moves or manifest.queries[names[0]].since >= manifest.step or trees_at_once(manifest, one) is not None:
+                continue
+            pace = max(kept.pace, kept.spared or 0.0) * (now - kept.reviewed) / SECOND / steps
+            most = TIMES * (usual_step(manifest) + kept.price * kept.hurdle + pace) / MADE
+            found |= {key: int(most) for keys in inner_joins(manifest, names[0]) for key in keys}
+        return found

@@ -22,6 +22,7 @@ from midstream.optimizer.charts.selection_chart import (
     first_order,
     ordered_conditions,
     orders_text,
+    parse_order,
 )
 from midstream.optimizer.policies.policy_contract import Decision, Review, WeighedPlan
 from midstream.optimizer.statistics import Statistics
@@ -129,7 +130,7 @@ def _review(draft: Draft, over: _Round) -> None:
         at_hand = replace(shown, memory=known.get(alias, {}))
         decided[alias] = chart.decide(chart.review(at_hand, over.order(alias)))
     order = {alias: over.order(alias) for alias in over.sources}
-    moved = {alias: _order(one.plan) for alias, one in decided.items() if one.plan is not None}
+    moved = {alias: parse_order(one.plan) for alias, one in decided.items() if one.plan is not None}
     reason = "; ".join(f"{alias}: {one.reason}" for alias, one in decided.items())
     kept = [decode(ChartMemory, one.memory) for one in decided.values()]
     memory = ChartMemory(*(tuple(one for many in kept for one in getattr(many, part)) for part in _PARTS))
@@ -192,10 +193,6 @@ def _fits(entry: QueryEntry, sources: Sources) -> bool:
     return entry.order.keys() == sources.keys() and all(
         sorted(entry.order[alias]) == list(range(len(source.tested))) for alias, source in sources.items()
     )
-
-
-def _order(text: str) -> Order:
-    return tuple(int(number) - 1 for number in text.split())
 
 
 def _figures(observed: Mapping[str, ObservedSelections]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from midstream.model.ids import CounterKey, LaneId
 from midstream.model.lane_choice import StepTiming
 from midstream.model.manifest import LaneState, Manifest
 from midstream.model.schema import StreamSchema
+from midstream.review.schedule import JoinBounds
 from midstream.runtime.lane import BrokenOff
 from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
@@ -32,7 +33,6 @@ from midstream.state.chunk_store import ChunkStore
 from midstream.state.gather import MANY, POOL, taken
 from midstream.state.keys import stable_order
 from midstream.step.dealt_rows import Each, RunsLanes, numbered, one_by_one, spread
-from midstream.step.join_bounds import JoinBounds
 from midstream.step.levels import Executor, LevelOutput, conclude_levels, run_levels
 from midstream.step.plan_step import Refuse, StepPlan, lanes_of, plan_step
 from midstream.step.rescaled_state import adopt, dealt_states
@@ -93,7 +93,8 @@ def step(
         return StepResult(same, nothing, (done,), {}, {})
     planned = partial(plan_step, manifest, commands, chunks=store, timing=timing, refuse=refuse)
     plan, vain = planned(), Counters()
-    lanes = LaneExecutor(manifest, plan, batch, store, each, pieces, JoinBounds(plan).most)
+    bounds = JoinBounds(plan.manifest, migrates=bool(plan.migrations))
+    lanes = LaneExecutor(manifest, plan, batch, store, each, pieces, bounds.most)
     try:
         outputs = run_levels(plan, lanes)
     except BrokenOff as broken:

@@ -142,8 +142,8 @@ class Om04B(OmFigure):
         STREAMS
         + f"Q2, coefficient of variation {DRIFTING} (DEC). URND is not averaged: each second is drawn for itself, "
         "uniformly, with the same coefficient of variation. The mean of two runs; also with contested regions weighed "
-        "anew, by the plan that is surest to whoever knows all before a round, and how it is drawn, and by the chart "
-        "looked up at the round's own rates."
+        "anew, by the plan that is best in expectation if all rounds before and the distribution are known, and by the "
+        "chart looked up at the round's own rates."
     )
 
     @override

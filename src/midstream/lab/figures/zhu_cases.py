@@ -31,7 +31,7 @@ BIN = 1.0
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a set of §6.3 runs: a column of Table 2, the seconds of a step, and the streams' length at each scale.
+    """Settings of a set of §6.3: a column of Table 2, the seconds of a step, and the streams' length at each scale.
 
     With `slow` it runs on the processor `SLOW`, too.
     """

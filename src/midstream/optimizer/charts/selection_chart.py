@@ -87,6 +87,15 @@ def order_text(order: Order) -> str:
     return " ".join(str(number + 1) for number in order)
 
 
+def parse_order(text: str) -> Order:
+    """Read what `order_text` wrote.
+
+    >>> parse_order("2 1")
+    (1, 0)
+    """
+    return tuple(int(number) - 1 for number in text.split())
+
+
 def orders_text(orders: Mapping[str, Order]) -> str:
     """Write the orders of a query's conditions, by alias.
 
@@ -184,5 +193,5 @@ class SelectionChart(ChartPolicy):
 
     def _costs(self, review: Review, texts: Sequence[str]) -> SelectionCosts:
         weights = OmWeights(self.option(review, "w_r"), self.option(review, "w_m"))
-        orders = tuple(tuple(int(number) - 1 for number in text.split()) for text in texts)
+        orders = tuple(map(parse_order, texts))
         return SelectionCosts(self._observed, orders, weights if self.word(review, "cost") == OM else None)
