@@ -127,7 +127,6 @@ class _Check:
         return self.found.at(self.places.get(f"{table}.{key}") or self.places[table])
 
     def is_unread(self, table: str, *key: str) -> bool:
-        """Return whether something in a table, or under a key of it, could not be read."""
         within = (*table.split(".", 1), *key)
         return any(path[: len(within)] == within for path in self.unread)
 
@@ -284,7 +283,6 @@ class _Check:
             declared = {key: value for key, value in declared.items() if key != option}
 
     def spread(self, manifest: Manifest, table: str, bare: AddQuery, command: AddQuery) -> None:
-        """Check the number of nodes, the spread, and each option of the spread."""
         if command.spread is not None:
             before = len(self.found.faults)
             with self.at(table, "spread"):

@@ -263,7 +263,6 @@ def _split(path: str) -> tuple[str, list[str]]:
 
 
 def _matching(storage: Storage, folder: str, patterns: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Return the files whose names, or the names of whose folders, match the patterns level by level."""
     pattern, *deeper = patterns
     files = {} if deeper else {name: moment for moment, name in storage.changed(folder)}
     for name in storage.names(folder):

@@ -144,7 +144,6 @@ class _Options:
         self.given = {key.lower() if key.lower() in _OF_STREAM else key: one for key, one in spec.options.items()}
 
     def source(self) -> GeneratorSource:
-        """Read all of them."""
         columns = self._columns()
         drawn = [name for name in columns.names if name != self.spec.timestamp]
         self._refuse_unknown(drawn)

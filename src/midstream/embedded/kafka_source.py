@@ -456,7 +456,6 @@ class KafkaSource(FileSource):
         return kafka().TopicPartition(self.topic, partition, offset)
 
     def _starts(self, new: Sequence[int], bounds: Mapping[int, tuple[int, int]], *, first: bool) -> dict[int, int]:
-        """Return the beginning of each partition that the job has not read."""
         given = _starting_offsets(self._options, self.topic, self._place)
         if not new or not first:
             return {one: bounds[one][0] for one in new}

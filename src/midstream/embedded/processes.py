@@ -84,7 +84,6 @@ class _Process:
         return _Process(channel, process)
 
     def end(self) -> int:
-        """End the process, whatever it does, and return how it ended."""
         self.channel.close()
         with suppress(OSError):
             self.process.kill()

@@ -72,7 +72,6 @@ class _Asked(NamedTuple):
 
     @staticmethod
     def of(source: FileSource, read: Collection[str]) -> _Asked:
-        """Ask a source for a step after the one that has `read` the last of these."""
         waiting = source.waiting(read)
         files = waiting[: source.most]
         return _Asked(waiting, files, source.read(files) if files else None, source.backlog(waiting, files))

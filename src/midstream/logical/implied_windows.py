@@ -104,7 +104,6 @@ class _NearTime:
     most: int = 0
 
     def moved(self, least: int, most: int) -> _NearTime:
-        """Return a term that lies so far from this one."""
         return replace(self, least=self.least + least, most=self.most + most)
 
 

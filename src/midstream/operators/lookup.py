@@ -119,12 +119,10 @@ class _Found:
         return self._columns[name]
 
     def take(self, places: Indices) -> _Found:
-        """Some of the rows, in another order, or several times."""
         tables = {alias: (read, found[places]) for alias, (read, found) in self.tables.items()}
         return _Found(self.base, self.at[places], tables)
 
     def beside(self, alias: str, read: Read, places: Indices) -> _Found:
-        """The rows with those of one more table at these places."""
         return _Found(self.base, self.at, {**self.tables, alias: (read, places)}, dict(self._columns))
 
 
@@ -139,11 +137,9 @@ class _Offers(ABC):
         """How the columns of what is offered are read, and pairs of rows and places, among which are all that match."""
 
     def chosen(self, lane: Lane, read: Read, rows: Words, places: Words) -> tuple[Words, Words]:
-        """Of the pairs that match those that count."""
         return rows, places
 
     def look_up(self, found: _Found, lane: Lane) -> _Found:
-        """The rows with what they find, by the kind of the lookup."""
         read, candidates = self.offered(found, lane)
         pairs = [self._matching(found, read, *pair) for pair in candidates]
         rows = np.concatenate([a for a, _ in pairs]) if pairs else np.zeros(0, np.int64)

@@ -117,7 +117,6 @@ class Matched:
         self._pair_few(few, places)
 
     def _pair_few(self, few: Sequence[Candidates], places: Sequence[int]) -> None:
-        """Decide about the candidates of several pairs of runs at once."""
         if not few:
             return
         kept = self._take(*pair_few(few), places, [len(one.left_at) for one in few])

@@ -24,7 +24,6 @@ class ProjectOperator(ResultOperator):
 
     @cached_property
     def _read_from(self) -> frozenset[str]:
-        """Return the sources whose columns the select list reads, or dead letters show."""
         if self.dead_letters is not None:
             return frozenset(self.query.aliases)
         parts = [o.expression for o in self.query.outputs] + (

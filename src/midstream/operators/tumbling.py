@@ -110,7 +110,6 @@ def _begun(call: AggregateCall, argument: pa.Array | None, owner: Words, groups:
 
 
 def _merged(call: AggregateCall, argument: pa.Array | None, owner: Words, groups: int) -> pa.Array:
-    """Merge the values that an aggregate has over parts of the rows into its value over all rows."""
     if call.function in ("sum", "count"):
         return added(argument, owner, groups)
     return aggregate(call, argument, owner, groups)

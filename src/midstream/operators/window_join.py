@@ -241,7 +241,6 @@ class WindowJoin(Operator):
         return sort_run(codes, arrived) if codes is not None else keyed(lane, self.rows, arrived, self.on.index, key)
 
     def _pour(self, lane: Lane, pairs: Sequence[RunPair], pour: Pour) -> None:
-        """Give out what the pairs join to, piece by piece."""
         ages = [ages_of(one, other, self.clock) if len(one) and len(other) else (0, 0) for one, other in pairs]
         slices = [self._slice_of(lane, pair) for pair in pairs]
 

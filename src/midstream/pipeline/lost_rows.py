@@ -96,7 +96,6 @@ def summary_lines(lost: Mapping[Source, LostRows], folders: Folders, step: int) 
 
 
 def _first_reason(folders: Folders, source: Source, step: int) -> str:
-    """Return why the first dead letter could not be read; empty where that cannot be found out."""
     place = folders.rejected(*source)
     try:
         for _, file in FileSink(place).files(range(step + 1), anything):

@@ -171,7 +171,6 @@ class _Notation:
         return PlanError(message, place=f"plan, {place(self.text, offset)}", remedy=remedy)
 
     def note(self, message: str, offset: int, remedy: str) -> None:
-        """Record a fault behind which the parser can go on."""
         self.faults.append(self.error(message, offset, remedy))
 
     def source(self) -> tuple[str, int]:

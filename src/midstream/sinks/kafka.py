@@ -288,7 +288,6 @@ class _Clients:
         return self._reader
 
     def registry(self) -> Registry:
-        """The schema registry that the environment names."""
         if self._registry is None:
             self._registry = Registry.of_environment(self._place, WriteError)
         return self._registry

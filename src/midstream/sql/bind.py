@@ -186,7 +186,6 @@ class Binder:
         return self.call(name, *(self.bind(argument) for argument in arguments if argument is not None))
 
     def _unknown(self, written: str) -> LanguageError:
-        """Return the error of a function that is not known by the name that the user wrote."""
         near = difflib.get_close_matches(written.lower(), (CATALOGUE.keys() - INTERNAL) | brought_functions().keys(), 3)
         perhaps = f"perhaps {' or '.join(one.upper() for one in near)}; " if near else ""
         return LanguageError(

@@ -123,7 +123,6 @@ class _Joined:
         return node if one is None else one[1].copy()
 
     def items(self, item: exp.Expr) -> list[exp.Expr]:
-        """Return what an item of the select list stands for."""
         if isinstance(item, exp.Star) and not any(item.args.values()):
             return self._all()
         written = item.transform(self.shown)

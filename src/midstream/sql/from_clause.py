@@ -76,7 +76,6 @@ class _Item(NamedTuple):
 
 
 def _resolved(found: CqlText, items: Sequence[_Item], streams: Mapping[str, StreamSchema]) -> list[Source]:
-    """Find the named sources; raise LanguageError for an unknown stream or a repeated alias."""
     sources: list[Source] = []
     for item in items:
         known, spot = find_name(item.stream, streams), place(found.text, item.offset)

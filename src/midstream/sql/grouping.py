@@ -102,7 +102,6 @@ class _Grouping:
         return unique(named), Aggregate(groups, tuple(self.calls), every, having, offset)
 
     def having(self, places: dict[str, int]) -> Expression | None:
-        """The condition that groups must satisfy; a name may be that of an item of the select list."""
         clause = self.tree.args.get("having")
         if clause is None:
             return None

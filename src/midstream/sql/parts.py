@@ -204,7 +204,6 @@ class _Finder:
         self.unions: dict[str, tuple[str, ...]] = {}
 
     def parts(self, tree: exp.Expr) -> Parts:
-        """The parts of a query."""
         whole = self._rewritten(tree.copy())
         for table in clause.expressions if (clause := whole.args.get("with_")) is not None else ():
             if isinstance(table.this, exp.Query):

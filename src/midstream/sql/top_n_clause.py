@@ -366,7 +366,6 @@ class _Groups:
         self.named = {name: node for name, node in named.items() if name not in grouped}
 
     def item(self, item: exp.Expr) -> exp.Expr:
-        """An item of the select list over the groups."""
         node = item.unalias()
         if is_rank(node):
             return exp.alias_(self._over(node), item.alias or RANKS[type(node.this)], quoted=True)

@@ -92,7 +92,6 @@ class _Bench:
         return StagedStep(QUERY, step, line, staging, tuple(written), self.case.frames)
 
     def holds(self, rows: Rows, promise: str) -> None:
-        """Fail unless a reader sees exactly these rows."""
         seen = sorted((row["k"], row["s"]) for row in self.case.read(self.place))
         assert seen == sorted(rows), f"{promise}: a reader sees {seen}, not {sorted(rows)}"
 

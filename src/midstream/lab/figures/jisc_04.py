@@ -142,7 +142,6 @@ class _Running:
 
     @property
     def by_value(self) -> bool:
-        """Whether attempts are kept by value instead of for each state."""
         return self.obeys(FRESH) or self.rule == OF_STREAM
 
     def move(self, plan: Plan) -> None:

@@ -140,7 +140,6 @@ class _Pipeline:
                     self._freed(name, self._key(number), second)
 
     def process(self, number: int) -> None:
-        """Take in the row of a number."""
         stream, key = self.course.rows[number]
         self.alive[stream].append(number)
         if stream == OUTER:

@@ -80,7 +80,6 @@ class _Running:
         return found
 
     def see(self, engine: Engine) -> None:
-        """Note what the query's sources have counted by now."""
         counted = {
             key.operator.name.partition(".")[0]: one
             for key, one in engine.manifest.operators.items()

@@ -216,7 +216,6 @@ class EddyOperator(Operator):
         new: Mapping[StateId, SortedRun],
         met: int,
     ) -> list[Combinations]:
-        """Return the results of rows of one origin, by way of batches that have been joined with ever more SteMs."""
         batches = {origin.bit: [start]} if len(start) else {}
         for _ in range(len(self.stems) - 1):
             routed: dict[int, list[Combinations]] = {}
