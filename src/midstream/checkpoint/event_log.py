@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
 
+from midstream.checkpoint.manifest_file import fits
 from midstream.model.codec import encode
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
@@ -24,6 +25,9 @@ class StepLog(ABC):
     """JSON objects noted by steps. A file bears the epoch and the step it is of, so that a driver which has lost the
     checkpoint overwrites nothing; what steps have left that do not count is passed over.
     """
+
+    shape: ClassVar[Mapping[str, type]]
+    """What each object has, as `fits` knows it."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -65,7 +69,7 @@ class StepLog(ABC):
             return []
         try:
             found = [json.loads(line) for line in lines if line.strip()]
-            if not all(map(self._is_noted, found)):
+            if not all(fits(one, self.shape) for one in found):
                 raise ValueError("the file differs from its entry in the log")
             return found
         except (ValueError, RecursionError) as error:
@@ -73,11 +77,6 @@ class StepLog(ABC):
             raise CheckpointError(
                 f"{what} cannot be read: {type(error).__name__}", place=self.storage.place(name), remedy=remedy
             ) from error
-
-    @staticmethod
-    @abstractmethod
-    def _is_noted(value: Any) -> bool:
-        """Return whether a value is what steps note."""
 
     @abstractmethod
     def _damaged(self, name: str) -> tuple[str, str]:
@@ -100,6 +99,8 @@ class FilesRead(StepLog):
     {'/in/a.parquet': 7}
     """
 
+    shape: ClassVar[Mapping[str, type]] = {"file": str}
+
     def write(self, step: int, line: TimeLine, files: Iterable[str]) -> None:
         """Write which files a step has read."""
         self.note(step, line, ({"file": file} for file in files))
@@ -107,10 +108,6 @@ class FilesRead(StepLog):
     def by_file(self, line: TimeLine, last: int) -> dict[str, int]:
         """Map each file that was read up to a step to the last step that read it."""
         return {note["file"]: step for step, notes in self.by_step(line, last) for note in notes}
-
-    @staticmethod
-    def _is_noted(value: Any) -> bool:
-        return isinstance(value, dict) and isinstance(value.get("file"), str)
 
     def _damaged(self, name: str) -> tuple[str, str]:
         before = int(name.removesuffix(".jsonl").rpartition("-")[2]) - 1
@@ -140,9 +137,7 @@ class EventLog(StepLog):
     [{'event': 'lanes_rescaled', 'step': 7, 'old': 1, 'new': 2}]
     """
 
-    @staticmethod
-    def _is_noted(value: Any) -> bool:
-        return isinstance(value, dict) and isinstance(value.get("event"), str) and isinstance(value.get("step"), int)
+    shape: ClassVar[Mapping[str, type]] = {"event": str, "step": int}
 
     def _damaged(self, name: str) -> tuple[str, str]:
         return "the events", "remove the file: the events of its step are then missing, nothing else"

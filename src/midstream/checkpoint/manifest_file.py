@@ -11,7 +11,7 @@ is written for few of them again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -60,8 +60,8 @@ def credible(manifest: Manifest, place: str) -> Manifest:
 def shaped(document: Mapping[str, Any], place: str) -> Mapping[str, Any]:
     """Return a manifest's document, or raise `CheckpointError` where what is published has another shape."""
     published = document["published"]
-    for key, fits in _SHAPES.items():
-        if key in published and not fits(published[key]):
+    for key, shape in _SHAPES.items():
+        if key in published and (published[key] == {} or not fits(published[key], shape)):
             raise _not_ours(f"what the manifest has published under {key!r} is nothing that a job publishes", place)
     return document
 
@@ -79,65 +79,51 @@ def _check_numbers(manifest: Manifest, place: str) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return type(value) is int
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_any_text(value: Any) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _are(value: Any, fits: Callable[[Any], bool]) -> bool:
-    return isinstance(value, list) and all(map(fits, value))
-
-
-def _are_named(value: Any, fits: Callable[[Any], bool]) -> bool:
-    return isinstance(value, dict) and all(map(fits, value.values()))
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _is_staged(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 4 and all(map(_is_text, value[:3])) and _is_number(value[3])
-
-
-def _is_event(value: Any) -> bool:
-    return isinstance(value, dict) and _is_text(value.get("event")) and _is_number(value.get("step"))
-
-
-def _is_carried(value: Any) -> bool:
-    return isinstance(value, dict) and all(_are_named(value.get(part, {}), _is_text) for part in ("texts", "objects"))
-
-
-def _is_query(value: Any) -> bool:
-    return isinstance(value, dict) and _is_text(value.get("sql")) and _is_any_text(value.get("plan"))
-
-
-def _is_declared(value: Any) -> bool:
-    # What is as by default is not written.
-    if not value or not isinstance(value, dict) or not _are_named(value.get("queries", {}), _is_query):
-        return False
-    lanes, tables = value.get("lanes"), value.get("tables", {})
-    named = _is_any_text(value.get("sharing")) and _are_named(tables, _is_text)
-    return named and (lanes is None or _is_number(lanes)) and _are_named(value.get("optimizer", {}), _is_object)
-
-
-_SHAPES: Mapping[str, Callable[[Any], bool]] = {
-    "host": _is_text,
-    "files": lambda value: _are(value, _is_staged),
-    "read": lambda value: _are_named(value, lambda files: _are(files, _is_text)),
-    "spark": _is_carried,
-    "declared": _is_declared,
-    "events": lambda value: _are(value, _is_event),
-    "late": lambda value: _are_named(value, _is_object),
-    "dead_letters": lambda value: _are_named(value, _is_object),
+_SHAPES: Mapping[str, Any] = {
+    "host": str,
+    "files": [[str, str, str, int]],
+    "read": {"*": [str]},
+    "spark": {"*": {"*": str}},
+    "declared": {
+        "lanes?": int,
+        "sharing?": str,
+        "queries?": {"*": {"sql": str, "plan?": str}},
+        "optimizer?": {"*": dict},
+        "tables?": {"*": str},
+    },
+    "events": [{"event": str, "step": int}],
+    "late": {"*": dict},
+    "dead_letters": {"*": dict},
 }
-"""By its name what a host publishes with a step, or `Engine.save` with an engine: what it looks like."""
+"""By its name what a host publishes with a step, or `Engine.save` with an engine: what it looks like.
+
+`[one]` are any number of these, `{"*": one}` are these by any name, and a name with `?` need not be there. Nothing is
+an empty object, because what is as by default is not written.
+"""
+
+
+def fits(value: Any, shape: Any) -> bool:
+    """Return whether a JSON value has a shape, which is written as those of `_SHAPES` are.
+
+    >>> fits({"file": "a", "more": 1}, {"file": str}), fits([["a", 1], ["b", "c"]], [[str, int]])
+    (True, False)
+    """
+    match shape:
+        case type():
+            return type(value) is shape
+        case [one]:
+            return type(value) is list and all(fits(item, one) for item in value)
+        case [*several]:
+            return type(value) is list and len(value) == len(several) and all(map(fits, value, several))
+        case {"*": one}:
+            return type(value) is dict and all(fits(item, one) for item in value.values())
+    return type(value) is dict and all(
+        fits(value[name.removesuffix("?")], one) if name.removesuffix("?") in value else name.endswith("?")
+        for name, one in shape.items()
+    )
 
 
 def _not_ours(message: str, place: str) -> CheckpointError:
@@ -214,7 +200,8 @@ def _of_objects(old: dict[str, Any], new: dict[str, Any]) -> Difference | None:
 def _of_lists(old: list[Any], new: list[Any]) -> Difference | None:
     pieces, at = list[Any](), 0
     for item in new:
-        found = next((place for place in _places(old, at) if _equal(old[place], item)), None)
+        near = range(at, min(at + NEAR, len(old)))
+        found = next((place for place in near if _equal(old[place], item)), None)
         if found is None:
             if not pieces or type(pieces[-1]) is list:
                 pieces.append({"new": []})
@@ -228,10 +215,6 @@ def _of_lists(old: list[Any], new: list[Any]) -> Difference | None:
     if pieces == [[0, len(old)]] or (not old and not new):
         return {}
     return {"pieces": pieces} if any(type(piece) is list for piece in pieces) else None
-
-
-def _places(old: list[Any], at: int) -> Iterator[int]:
-    yield from range(at, min(at + NEAR, len(old)))
 
 
 def _items(old: Any, piece: Any) -> list[Any]:
@@ -294,17 +277,6 @@ def document_of(manifest: Manifest) -> Document:
 def written(manifest: Manifest) -> bytes:
     """Encode a whole manifest as the bytes of its file."""
     return seal(document_of(manifest))
-
-
-def written_difference(base: Written, found: Difference) -> bytes:
-    """Encode a manifest, by its difference from another file, as the bytes of its file."""
-    return seal({BASE: {"name": base.name, "crc32": base.crc32}, DIFFERENCE: found})
-
-
-def base_named_in(data: bytes) -> str | None:
-    """Find the name of the base file in the first bytes of a file; None if it names none."""
-    found = _PEEKED.match(data)
-    return found[1].decode() if found else None
 
 
 def manifest_of(data: bytes, place: str, remedy: str, store: KeepsLanes) -> Manifest:
@@ -411,9 +383,11 @@ class ManifestWriting:
         """
         document, base = document_of(manifest), self._base(manifest)
         found = None if base is None else difference(base.document, document)
-        data = seal(document) if base is None or found is None else written_difference(base, found)
-        standing_on = base.name if base is not None and found is not None else None
-        name = name if standing_on is None else name.removesuffix(".json") + DIFFERS
+        if base is None or found is None:
+            data, standing_on = seal(document), None
+        else:
+            data = seal({BASE: {"name": base.name, "crc32": base.crc32}, DIFFERENCE: found})
+            name, standing_on = name.removesuffix(".json") + DIFFERS, base.name
         self._next = _File(epoch_of(manifest), Written.of(name, data, document), len(data), standing_on)
         return name, data
 
@@ -433,13 +407,7 @@ class ManifestWriting:
     def needed(self, names: set[str]) -> set[str]:
         """Collect the files needed to read files of these names, themselves included, and those the next may differ
         from."""
-        found = {file.name for _, file in self._stack}
-        for name in names:
-            one: str | None = name
-            while one is not None and one not in found:
-                found.add(one)
-                one = self.bases.get(one)
-        return found
+        return _with_bases({file.name for _, file in self._stack}, names, self.bases.get)
 
     def forget_all_but(self, left: set[str]) -> None:
         """Forget all files except those of these names."""
@@ -455,6 +423,15 @@ class ManifestWriting:
     def _below(self, number: int) -> list[tuple[int, Written]]:
         base = number & (number - 1)
         return [one for one in self._stack if one[0] <= base]
+
+
+def _with_bases(found: set[str], names: Iterable[str], base_of: Callable[[str], str | None]) -> set[str]:
+    for name in names:
+        one: str | None = name
+        while one is not None and one not in found:
+            found.add(one)
+            one = base_of(one)
+    return found
 
 
 BASES_KEPT = 16
@@ -494,19 +471,14 @@ class ManifestReading:
 
     def needed(self, names: Iterable[str]) -> set[str]:
         """Collect the files needed to read files of these names, themselves included; few, since it reads them."""
-        found = set[str]()
-        for name in names:
-            one: str | None = name
-            while one is not None and one not in found:
-                found.add(one)
-                one = self._base_of(one)
-        return found
+        return _with_bases(set(), names, self._base_of)
 
     def _base_of(self, name: str) -> str | None:
         if not name.endswith(DIFFERS):
             return None
         if name not in self._base_names:
-            self._base_names[name] = base_named_in(self._storage.read(name).to_pybytes()) or ""
+            found = _PEEKED.match(self._storage.read(name).to_pybytes())
+            self._base_names[name] = found[1].decode() if found else ""
         return self._base_names[name] or None
 
     def _document(self, data: bytes, name: str) -> Document:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 from zlib import crc32
 
 import pyarrow as pa
@@ -22,7 +23,20 @@ from midstream.storage.disk import check_format
 from midstream.storage.places import Place, storage_at
 
 _NAME = re.compile(r"(?:(\d+)-)?(-?\d+)(?:~(\d+))?\+?\.json")
-_T = TypeVar("_T")
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
+
+
+def _settled(look: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
+    # The writer may take a file away after it was listed and before it is read: look again.
+    @wraps(look)
+    def settled(*given: _Given.args, **named: _Given.kwargs) -> _Found:
+        for _ in range(100):
+            with suppress(FileNotFoundError):
+                return look(*given, **named)
+        return look(*given, **named)
+
+    return settled
 
 
 class _Entry(NamedTuple):
@@ -187,88 +201,88 @@ class ManifestLog:
         finally:
             self.epochs.release(claim)
 
+    @_settled
     def check_format(self) -> None:
         """Raise `OtherFormatError` where the newest manifest is of a format that this midstream does not read."""
-        self._settled(self._check_format)
+        for entry in self._everything()[-1:]:
+            check_format(self.storage.read(entry.name).to_pybytes(), self.storage.place(entry.name))
 
+    @_settled
     def latest(self) -> Manifest | None:
         """Read the newest manifest, or None for a job that has not done a step.
 
         Raises `CheckpointError` where it is damaged, naming the newest step that can be gone back to.
         """
-        return self._settled(self._latest)
+        everything = self._everything()
+        return self._read_whole(everything[-1], everything) if everything else None
 
+    @_settled
     def newest_name(self) -> str:
         """Return the name of the newest manifest's file, which differs after each step; costs a listing.
 
         An engine may be saved again after the same step, so its file's checksum is part of it.
         """
-        return self._settled(self._newest_name)
-
-    def read(self, step: int) -> Manifest:
-        """Read the manifest of a kept step."""
-        return self._settled(lambda: self._read_kept(step))
-
-    def steps(self, line: TimeLine | None = None) -> tuple[int, ...]:
-        """List the kept steps, in order; with the newest manifest's time line, that costs only a listing."""
-
-        def kept() -> list[_Entry]:
-            return self._kept() if line is None else self._counting(self._everything(), line)[-self._keep :]
-
-        return self._settled(lambda: tuple(entry.step for entry in kept()))
-
-    def listed_steps(self) -> tuple[int, ...]:
-        """List the steps of all files, of any epoch, also of damaged files."""
-        return self._settled(lambda: tuple(entry.step for entry in self._everything()))
-
-    def last_epoch(self) -> int:
-        """Return the newest epoch of any file, also of a damaged one; 0 without a file."""
-        return self._settled(lambda: max((entry.epoch for entry in self._everything()), default=0))
-
-    def newest_whole(self) -> Manifest | None:
-        """Read the newest manifest that is not damaged, or None."""
-        return self._settled(lambda: next(self._readable(reversed(self._everything())), None))
-
-    def kept(self) -> tuple[Manifest, ...]:
-        """Read all kept manifests, in order of step, for the sweep; those this object has read or published cost
-        little.
-
-        Raises `CheckpointError` where one of them is damaged; then nothing may be swept, because it may list anything.
-        """
-        return self._settled(self._all)
-
-    def readable_after(self, step: int) -> tuple[Manifest, ...]:
-        """Read the kept manifests of later steps, except damaged ones; raises where one cannot be reached."""
-        return self._settled(lambda: tuple(self._readable(one for one in self._kept() if one.step > step)))
-
-    def _readable(self, entries: Iterable[_Entry]) -> Iterator[Manifest]:
-        for entry in entries:
-            data = self.storage.read(entry.name)
-            with suppress(MidstreamError):
-                yield self._made(data, entry)
-
-    def _check_format(self) -> None:
-        for entry in self._everything()[-1:]:
-            check_format(self.storage.read(entry.name).to_pybytes(), self.storage.place(entry.name))
-
-    def _latest(self) -> Manifest | None:
-        everything = self._everything()
-        return self._read_whole(everything[-1], everything) if everything else None
-
-    def _newest_name(self) -> str:
         everything = self._everything()
         if not everything:
             return ""
         newest = everything[-1]
         return newest.name if newest.epoch else f"{newest.name}:{crc32(self.storage.read(newest.name)):08x}"
 
-    def _read_kept(self, step: int) -> Manifest:
+    @_settled
+    def read(self, step: int) -> Manifest:
+        """Read the manifest of a kept step."""
         kept = self._kept()
         for entry in kept:
             if entry.step == step:
                 return self._read_whole(entry, kept)
         steps = f"{kept[0].step} to {kept[-1].step}" if kept else "none"
         raise CheckpointError(f"step {step} is not kept", place=self.storage.url, remedy=f"choose a kept step: {steps}")
+
+    @_settled
+    def steps(self, line: TimeLine | None = None) -> tuple[int, ...]:
+        """List the kept steps, in order; with the newest manifest's time line, that costs only a listing."""
+        kept = self._kept() if line is None else self._counting(self._everything(), line)[-self._keep :]
+        return tuple(entry.step for entry in kept)
+
+    @_settled
+    def listed_steps(self) -> tuple[int, ...]:
+        """List the steps of all files, of any epoch, also of damaged files."""
+        return tuple(entry.step for entry in self._everything())
+
+    @_settled
+    def last_epoch(self) -> int:
+        """Return the newest epoch of any file, also of a damaged one; 0 without a file."""
+        return max((entry.epoch for entry in self._everything()), default=0)
+
+    @_settled
+    def newest_whole(self) -> Manifest | None:
+        """Read the newest manifest that is not damaged, or None."""
+        return next(self._readable(reversed(self._everything())), None)
+
+    @_settled
+    def kept(self) -> tuple[Manifest, ...]:
+        """Read all kept manifests, in order of step, for the sweep; those this object has read or published cost
+        little.
+
+        Raises `CheckpointError` where one of them is damaged; then nothing may be swept, because it may list anything.
+        """
+        kept = self._kept()
+        if not kept:
+            self.latest()  # Where none can be read, it is not known which count.
+        seen = {entry: self._seen.get(entry) or self._read_whole(entry, kept) for entry in kept}
+        self._remember(seen)
+        return tuple(seen.values())
+
+    @_settled
+    def readable_after(self, step: int) -> tuple[Manifest, ...]:
+        """Read the kept manifests of later steps, except damaged ones; raises where one cannot be reached."""
+        return tuple(self._readable(one for one in self._kept() if one.step > step))
+
+    def _readable(self, entries: Iterable[_Entry]) -> Iterator[Manifest]:
+        for entry in entries:
+            data = self.storage.read(entry.name)
+            with suppress(MidstreamError):
+                yield self._made(data, entry)
 
     def _read_whole(self, entry: _Entry, others: list[_Entry]) -> Manifest:
         try:
@@ -278,14 +292,6 @@ class ManifestLog:
                 raise
             remedy = self._way_out([other for other in others if other < entry])
             raise CheckpointError(error.message, place=error.place, remedy=remedy) from error
-
-    def _all(self) -> tuple[Manifest, ...]:
-        kept = self._kept()
-        if not kept:
-            self._latest()  # Where none can be read, it is not known which count.
-        seen = {entry: self._seen.get(entry) or self._read_whole(entry, kept) for entry in kept}
-        self._remember(seen)
-        return tuple(seen.values())
 
     def _remember(self, seen: Mapping[_Entry, Manifest]) -> None:
         # An engine that is saved again may write a file of the same name.
@@ -349,12 +355,3 @@ class ManifestLog:
         for name in Savepoints(storage_at(checkpoint)).names():
             return f"restore the file, or go back to a savepoint with: midstream rewind {checkpoint} {name}"
         return "restore the file, or begin with another checkpoint: no older step is whole"
-
-    def _settled(self, look: Callable[[], _T]) -> _T:
-        # The writer may take a file away after it was listed and before it is read: look again.
-        for _ in range(100):
-            try:
-                return look()
-            except FileNotFoundError:
-                continue
-        return look()

@@ -173,47 +173,35 @@ def _queries(manifest: Manifest, unit: Unit, optimizers: Mapping[str, OptimizerR
     lanes = lanes_of_group(manifest, unit.group).values()
     listed = [{id: listing for id, listing in lane.states.items() if id in ids} for lane in lanes]
     rows, held = sum(map(living_rows, listed)), _Held(states.values() for states in listed)
-    return {
-        name: _query(manifest, name, rows, held.bytes, tuple(sorted(ids)), migrations, optimizers[name])
-        for name in unit.queries
-    }  # fmt: skip
-
-
-def _query(
-    manifest: Manifest,
-    name: str,
-    rows: int,
-    size: int,
-    states: tuple[str, ...],
-    migrations: tuple[MigrationReport, ...],
-    optimizer: OptimizerReport,
-) -> QueryReport:
-    entry, mates = manifest.queries[name], mates_of(manifest, name)
-    return QueryReport(
-        name=name,
-        sql=entry.sql,
-        plan=entry.plan,
-        since=entry.since,
-        joined=entry.entered,
-        sees=entry.sees,
-        from_step=entry.from_step,
-        exact_from=entry.exact_from,
-        lanes=entry.nodes.nodes if entry.nodes is not None else lanes_of(entry.group, manifest.lanes),
-        spread=_spread(entry, mates),
-        operator=None if entry.operator is None else decode(OperatorSpec, entry.operator).describe(),
-        sink=dict(entry.sink or {}),
-        chain=entry.chain if entry.shares else None,
-        counters=entry.counters,
-        state_rows=rows,
-        state_bytes=size,
-        states=states,
-        migrations=migrations,
-        optimizer=optimizer,
-        nodes=entry.nodes,
-        nodes_with=tuple(mates),
-        rejected=entry.rejected,
-        part_of=_part_of(manifest, name) if entry.part else (),
-    )
+    found = {}
+    for name in unit.queries:
+        entry, mates = manifest.queries[name], mates_of(manifest, name)
+        found[name] = QueryReport(
+            name=name,
+            sql=entry.sql,
+            plan=entry.plan,
+            since=entry.since,
+            joined=entry.entered,
+            sees=entry.sees,
+            from_step=entry.from_step,
+            exact_from=entry.exact_from,
+            lanes=entry.nodes.nodes if entry.nodes is not None else lanes_of(entry.group, manifest.lanes),
+            spread=_spread(entry, mates),
+            operator=None if entry.operator is None else decode(OperatorSpec, entry.operator).describe(),
+            sink=dict(entry.sink or {}),
+            chain=entry.chain if entry.shares else None,
+            counters=entry.counters,
+            state_rows=rows,
+            state_bytes=held.bytes,
+            states=tuple(sorted(ids)),
+            migrations=migrations,
+            optimizer=optimizers[name],
+            nodes=entry.nodes,
+            nodes_with=tuple(mates),
+            rejected=entry.rejected,
+            part_of=_part_of(manifest, name) if entry.part else (),
+        )
+    return found
 
 
 def _spread(entry: QueryEntry, mates: Sequence[str]) -> str:
