@@ -100,8 +100,8 @@ _SHAPES: Mapping[str, Any] = {
 }
 """By its name what a host publishes with a step, or `Engine.save` with an engine: what it looks like.
 
-`[one]` are any number of these, `{"*": one}` are these by any name, and a name with `?` need not be there. Nothing is
-an empty object, because what is as by default is not written.
+`[one]` stands for any number of these, `{"*": one}` for these by any name, and a name with `?` may be missing. No value
+is an empty object, because defaults are not written.
 """
 
 
