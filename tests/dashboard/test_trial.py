@@ -41,6 +41,26 @@ def test_sql_is_answered_over_the_rows_that_are_kept(job: Played, tmp_path: Path
     assert job.engine.report().step == 3
 
 
+def test_a_row_that_queries_of_two_groups_keep_is_one_row_with_its_own_columns(job: Played, tmp_path: Path) -> None:
+    job.engine.add_query("keyed", "SELECT A.k FROM A, D WHERE A.k = D.k WINDOW 20 SECONDS")
+    job.push(2)
+    found = tried(tmp_path, of="rows", sql="SELECT count(*), count(v), count(ts) FROM B")
+    assert found["rows"] == [["120", "120", "120"]]
+    listed = {one["name"]: one for one in Api([Checkpoint.open(tmp_path / "ckpt")]).view(0, "trial", {})["tables"]}
+    for name, table in listed.items():
+        every = tried(tmp_path, of="rows", sql=f"SELECT * FROM {name}")
+        assert every["columns"] == table["columns"]
+        counted = tried(tmp_path, of="rows", sql=f"SELECT count(*) FROM {name}")
+        assert counted["rows"] == [[str(table["rows"])]]
+    assert listed["A"]["columns"] == ["k", "ts"]  # no query reads v
+
+
+def test_text_of_a_query_with_a_window_is_answered_with_what_to_leave_out(job: Played, tmp_path: Path) -> None:
+    with pytest.raises(ms.QueryError) as refused:
+        tried(tmp_path, of="rows", sql=CROSSED)
+    assert "leave out WINDOW" in refused.value.remedy
+
+
 @pytest.mark.parametrize(
     "sql",
     [

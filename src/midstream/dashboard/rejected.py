@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from midstream.admission.refused_rows import REASON, WATERMARK
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
-from midstream.checkpoint.state_tables import rows_for_people
 from midstream.dashboard.job_reading import JobReading
 from midstream.dashboard.trial import kept_tables
 from midstream.model.errors import MidstreamError
@@ -82,17 +81,15 @@ def sample(reading: JobReading, kind: str, stream: str) -> dict[str, Any]:
 
 def kept_sample(reading: JobReading, stream: str) -> dict[str, Any]:
     """Sample the newest kept rows of a stream: `columns`, and `rows` as lists of texts, none where none are kept."""
-    id, _, _ = kept_tables(reading.manifest).get(stream, (None, 0, 0))
-    listings = [
-        lane.states[id] for lane in reading.manifest.lane_states.values() if id is not None and id in lane.states
-    ]
+    kept = kept_tables(reading.manifest).get(stream)
+    listings = [] if kept is None else kept.listings
     chunks = [one.chunks[-1] for one in listings if one.chunks and one.chunks[-1].bytes <= LARGEST]
     newest = max(chunks, key=lambda chunk: (chunk.born or (0, 0))[1], default=None)
-    if newest is None:
+    if kept is None or newest is None:
         return _texts(pa.table({}))
     store = FileStore(reading.checkpoint.folders.chunks.url)
     rows = pa.Table.from_batches([store.get(newest)])
-    return _texts(rows_for_people(rows.slice(max(0, rows.num_rows - FEW))))
+    return _texts(kept.shown(rows.slice(max(0, rows.num_rows - FEW))))
 
 
 def results_sample(reading: JobReading, query: str) -> dict[str, Any]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from midstream.checkpoint.report import report
 from midstream.checkpoint.running_states import lanes_of_group, running_boxes, running_units, state_names
-from midstream.checkpoint.state_tables import state_table
+from midstream.checkpoint.state_tables import rows_for_people
 from midstream.commands.add_query import AddQuery
 from midstream.commands.base import taken
 from midstream.dashboard.job_reading import JobReading
@@ -17,13 +21,17 @@ from midstream.explain.graph import plan_graph
 from midstream.logical.query import Query, query_of
 from midstream.model.errors import QueryError, fault_located
 from midstream.model.extras import from_extra
-from midstream.model.ids import StateId
-from midstream.model.manifest import Manifest, StateListing
+from midstream.model.ids import LaneId
+from midstream.model.manifest import LaneState, Manifest, StateListing
+from midstream.model.schema import StreamSchema
 from midstream.plan.key_classes import key_classes
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Join, Plan
 from midstream.proposals.plan_group import plan_group, query_time, without_choice
 from midstream.review.review import Reviewing
+from midstream.state.base_state import TIME
+from midstream.state.chunk_store import ChunkStore
+from midstream.state.specs import RowsSpec
 from midstream.storage.files import FileStore
 from midstream.units.program import unit_of
 
@@ -40,20 +48,72 @@ LONGEST, MEMORY = 10.0, "1GB"
 """A query over kept rows may take so many seconds, and so much memory."""
 
 NAME = "a query that is tried"
+WINDOWS = re.compile(r"\bWINDOW\s+\d|\[\s*(RANGE|ROWS)\b", re.IGNORECASE)
 
 
-def kept_tables(manifest: Manifest) -> dict[str, tuple[StateId, int, int]]:
-    """Find by stream the state that keeps most of its rows: its id, how many rows, and how many bytes."""
-    found: dict[str, tuple[StateId, int, int]] = {}
+@dataclass(frozen=True)
+class KeptTable:
+    """The state that keeps most rows of a stream, and the lanes that hold it."""
+
+    stream: StreamSchema
+    spec: RowsSpec
+    lanes: Mapping[LaneId, LaneState]
+
+    @property
+    def listings(self) -> list[StateListing]:
+        """What each lane holds of the state."""
+        return [lane.states.get(self.spec.id, StateListing()) for lane in self.lanes.values()]
+
+    @property
+    def rows(self) -> int:
+        """How many rows are alive."""
+        return sum(one.live for one in self.listings)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the stream that are kept, in the stream's order."""
+        kept = {*self.spec.columns, self.stream.timestamp}
+        return tuple(name for name in self.stream.columns.names if name in kept)
+
+    def read(self, store: ChunkStore) -> pa.Table:
+        """Read the rows of all lanes, under the columns of the stream.
+
+        Raises `QueryError` if they are more than `LARGEST` bytes.
+        """
+        size = sum(chunk.bytes for one in self.listings for chunk in one.chunks)
+        if size > LARGEST:
+            what = f"the job keeps {size:,} bytes of {self.stream.name}, which is too much for this page"
+            remedy = "read it in a program: midstream.open(CHECKPOINT).state(NAME).duckdb()"
+            raise QueryError(what, place="SQL", remedy=remedy)
+        parts = [pa.Table.from_batches([store.get(chunk)]) for one in self.listings for chunk in one.chunks]
+        return self.shown(pa.concat_tables(parts, promote_options="permissive") if parts else None)
+
+    def shown(self, rows: pa.Table | None) -> pa.Table:
+        """Give rows as the state keeps them the columns of the stream."""
+        names, clock = self.columns, self.stream.timestamp
+        schema = pa.schema([self.stream.columns.field(name) for name in names])
+        if rows is None:
+            return schema.empty_table()
+        plain = rows_for_people(rows)
+        kept = {name: plain.column(name) for name in names if name in plain.column_names}
+        if clock not in kept:  # A timestamp that no query reads is kept as an instant only.
+            instants, declared = plain.column(TIME), schema.field(clock).type
+            kept[clock] = instants.cast(declared) if pa.types.is_timestamp(declared) else instants
+        return pa.table({name: kept[name] for name in names})
+
+
+def kept_tables(manifest: Manifest) -> dict[str, KeptTable]:
+    """Find by stream the state that keeps most of its rows."""
+    found: dict[str, KeptTable] = {}
     for unit in running_units(manifest):
         streams = {source.alias: source.stream for source in unit.query.sources}
+        lanes = lanes_of_group(manifest, unit.group)
         for label, spec in unit.binding.rows().items():
-            stream, id = streams.get(label, label), spec.id
-            listings = [lane.states.get(id, StateListing()) for lane in lanes_of_group(manifest, unit.group).values()]
-            rows = sum(one.live for one in listings)
-            size = sum(chunk.bytes for one in listings for chunk in one.chunks)
-            if rows > found.get(stream, (id, 0, 0))[1]:
-                found[stream] = (id, rows, size)
+            stream = streams.get(label, label)
+            if stream in manifest.streams:
+                one = KeptTable(manifest.streams[stream], spec, lanes)
+                if stream not in found or one.rows > found[stream].rows:
+                    found[stream] = one
     return found
 
 
@@ -83,6 +143,8 @@ def answer(reading: JobReading, sql: str) -> dict[str, Any]:
             raise QueryError(f"the query took more than {LONGEST:.0f} seconds", place="SQL", remedy=remedy) from None
         except duckdb.Error as error:
             remedy = f"use DuckDB's SQL over the tables {', '.join(kept_tables(reading.manifest)) or '(none yet)'}"
+            if WINDOWS.search(sql):
+                remedy = "leave out WINDOW n unit, [RANGE n unit] and [ROWS n], which DuckDB does not know"
             raise QueryError(str(error), place="SQL", remedy=remedy) from error
     rows = [[None if value is None else _text(value) for value in row] for row in found[:ROWS_SHOWN]]
     return {"columns": columns, "rows": rows, "more": len(found) > ROWS_SHOWN}
@@ -91,15 +153,9 @@ def answer(reading: JobReading, sql: str) -> dict[str, Any]:
 def _register(database: duckdb.DuckDBPyConnection, reading: JobReading, named: set[str]) -> None:
     store = FileStore(reading.checkpoint.folders.chunks.url)
     wanted = {name.strip('"').lower() for name in named}
-    for stream, (id, _, size) in kept_tables(reading.manifest).items():
-        if stream.lower() not in wanted:
-            continue
-        if size > LARGEST:
-            remedy = "read it in a program: midstream.open(CHECKPOINT).state(NAME).duckdb()"
-            raise QueryError(
-                f"the job keeps {size:,} bytes of {stream}, which is too much for this page", place="SQL", remedy=remedy
-            )
-        database.register(stream, state_table(reading.manifest, store, id).arrow())
+    for stream, kept in kept_tables(reading.manifest).items():
+        if stream.lower() in wanted:
+            database.register(stream, kept.read(store))
     # From here on the statement can reach nothing but these tables.
     database.execute("SET enable_external_access = false")
     database.execute("SET python_enable_replacements = false")

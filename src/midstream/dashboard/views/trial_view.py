@@ -17,7 +17,7 @@ COLUMNS_SHOWN = 40
 def trial(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
     """Show what SQL can be tried over.
 
-    `tables`: of each stream its `name`, its `columns`, and how many `rows` are kept of it (0 where none are). `sql`:
+    `tables`: of each stream its `name`, the `columns` that are kept, and how many `rows` (0 where none are). `sql`:
     the text of the chosen query.
     """
     kept, query = kept_tables(reading.manifest), reading.query(options)
@@ -25,8 +25,8 @@ def trial(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
         "tables": [
             {
                 "name": name,
-                "columns": stream.columns.names[:COLUMNS_SHOWN],
-                "rows": kept[name][1] if name in kept else 0,
+                "columns": list(kept[name].columns if name in kept else stream.columns.names)[:COLUMNS_SHOWN],
+                "rows": kept[name].rows if name in kept else 0,
             }
             for name, stream in reading.manifest.streams.items()
         ],
