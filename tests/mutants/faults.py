@@ -181,8 +181,8 @@ FAULTS = (
     Fault(
         "ring-skips-one-meeting",
         "ring/ring_course.py",
-        "return self._labels[: self._start(way)]",
-        "return self._labels[: max(self._start(way) - 1, 0)]",
+        "return self._labels[: self._starts[way]]",
+        "return self._labels[: max(self._starts[way] - 1, 0)]",
         "new rows of two streams that follow each other in the routes never meet",
         ("tests/unit/embedded/test_spread.py::test_no_row_is_kept_twice_and_no_pair_compared_twice",),
     ),

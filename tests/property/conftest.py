@@ -18,5 +18,6 @@ def lengths_change_often() -> Iterator[None]:
         patched.setattr(lengthening, "STEPS_BETWEEN", 1)
         patched.setattr(node_orders, "LEAST_COUNTED", 1)
         patched.setattr(node_orders, "SAVED", 0)
+        patched.setattr(node_orders, "COUNTED_STEPS", 1)
         patched.setattr(lengthening, "MEASURED", RingCosts(join=1e-2, send=1e-5, hop=1e-3))
         yield

@@ -30,7 +30,7 @@ class Hops:
 
     A partial result goes a *way*: a route, by its number. New rows go the way of their input's number. `own` are the
     routes of nodes with a probing order of their own, by input and node: what a node finds in a first hop goes on by
-    the node's order (Wang §12.2).
+    the node's order (Wang §12.2). If `by_node`, the step counts the work of each node's partial results.
     """
 
     deployment: Deployment
@@ -38,14 +38,19 @@ class Hops:
     keys: Keys
     routes: Sequence[Route]
     own: Mapping[tuple[int, int], Route] = field(default_factory=dict)
+    by_node: bool = False
 
     def __len__(self) -> int:
         return len(self.routes) - 1
 
     @cached_property
-    def chosen(self) -> bool:
-        """Whether nodes may differ in their orders: not in the first hop, or a result would be lost."""
-        return len(self) > 2 and (self.spreading.ages or self.spreading.keeps_slices)
+    def origins(self) -> int:
+        """How many nodes' partial results are counted apart: those of all nodes together are one.
+
+        Nodes differ in their orders after the first hop only, or results would be lost.
+        """
+        chosen = len(self) > 2 and (self.spreading.ages or self.spreading.keeps_slices)
+        return self.deployment.nodes if self.by_node and chosen else 1
 
     def label(self, way: int, hop: int) -> str:
         """Return the source that partial results visit at a hop."""
@@ -59,9 +64,9 @@ class Hops:
     def met(self, way: int, hop: int, node: RingNode, joined: JoinedRows, visits: Visits) -> list[JoinedRows]:
         """Find what these visits meet at the node."""
         label, on = self.label(way, hop), self._hop(way, hop).on
-        tally = node.tallies.setdefault((way, hop), HopTally(self._origins, goes_on=hop + 1 < len(self)))
+        tally = node.tallies.setdefault((way, hop), HopTally(self.origins, goes_on=hop + 1 < len(self)))
         found = list(node.meet(joined, visits, label, on, tally, new=label in self._earlier(way)))
-        if hop or not self.chosen:
+        if hop or self.origins == 1:
             return found
         return [JoinedRows(one.parts, one.moment, np.full(len(one), node.number)) for one in found]
 
@@ -72,24 +77,25 @@ class Hops:
     def worked(self, nodes: Collection[RingNode]) -> dict[str, tuple[RouteWork, ...]]:
         """Add up what nodes did for the new rows of each source, whose number they do not know.
 
-        Returns: by source, the work of each node's partial results if nodes may differ in their orders, else one sum.
+        Returns: by source, the work of each node's partial results where they are counted apart, else one sum.
         """
-        last, each = len(self) - 1, [_Sums.of(self._origins, len(self)) for _ in self.routes]
+        last, each = len(self) - 1, [_Sums.of(self.origins, len(self)) for _ in self.routes]
         for node in nodes:
-            origin = node.number if self.chosen else 0
+            origin = node.number if self.origins > 1 else 0
             for (way, hop), tally in node.tallies.items():
-                start = self._start(way)
-                sums, place = each[start], self._place(start, way, hop)
-                if hop and self.chosen:
-                    sums.compared[:, place] += tally.compared_of
-                    sums.matched[:, place] += tally.matched_of
+                start, place = self._starts[way], self._places[way][hop]
+                sums = each[start]
+                if hop and tally.by_origin is not None:
+                    compared, matched = tally.by_origin
+                    sums.compared[:, place] += compared
+                    sums.matched[:, place] += matched
                     if hop < last:
-                        sums.partials[:, self._place(start, way, hop + 1)] += tally.matched_of
+                        sums.partials[:, self._places[way][hop + 1]] += matched
                 else:
                     sums.compared[origin, place] += tally.compared
                     sums.matched[origin, place] += tally.matched
                     if hop < last:
-                        following = self._place(start, self.after(way, hop, origin), hop + 1)
+                        following = self._places[self.after(way, hop, node.number)][hop + 1]
                         sums.partials[origin, following] += tally.matched
         return {route.source.spec.label: sums.works(route.order) for route, sums in zip(self.routes, each, strict=True)}
 
@@ -115,26 +121,27 @@ class Hops:
         numbers = {own: len(self.routes) + at for at, own in enumerate(self._own_routes)}
         return {(start, node): numbers[start, route.order] for (start, node), route in self.own.items()}
 
-    @cached_property
-    def _origins(self) -> int:
-        return self.deployment.nodes if self.chosen else 1
-
     def _hop(self, way: int, hop: int) -> Hop:
         return self._ways[way].hops[hop]
 
-    def _place(self, start: int, way: int, hop: int) -> int:
-        # Of the source that is visited, in the order of the plan.
-        return hop if way == start else self.routes[start].order.index(self.label(way, hop))
+    @cached_property
+    def _places(self) -> list[Sequence[int]]:
+        # By way and hop, of the source that is visited, in the order of the plan.
+        planned = range(len(self))
+        own = [[self.routes[start].order.index(label) for label in order] for start, order in self._own_routes]
+        return [*(planned for _ in self.routes), *own]
 
-    def _start(self, way: int) -> int:
-        return way if way < len(self.routes) else self._labels.index(self._ways[way].source.spec.label)
+    @cached_property
+    def _starts(self) -> list[int]:
+        # By way.
+        return [*range(len(self.routes)), *(start for start, _ in self._own_routes)]
 
     @cached_property
     def _labels(self) -> list[str]:
         return [route.source.spec.label for route in self.routes]
 
     def _earlier(self, way: int) -> list[str]:
-        return self._labels[: self._start(way)]
+        return self._labels[: self._starts[way]]
 
 
 class _Sums(NamedTuple):

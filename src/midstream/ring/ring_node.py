@@ -30,19 +30,22 @@ class NodeRows:
 
 
 class HopTally:
-    """Pairs that partial results compared and matched in a hop at a node, by the node of their first hop if known."""
+    """Pairs that partial results compared and matched in a hop at a node, by the node of their first hop if known.
+
+    `by_origin` has a row for those compared and one for those matched, and a column for each node of a first hop.
+    """
 
     def __init__(self, origins: int, *, goes_on: bool) -> None:
         """Count nothing yet; where what is met `goes_on`, it carries the node of its first hop."""
         self.compared, self.matched, self.goes_on = 0, 0, goes_on
-        self.compared_of, self.matched_of = np.zeros(origins, np.int64), np.zeros(origins, np.int64)
+        self.by_origin = np.zeros((2, origins), np.int64) if origins > 1 else None
 
     def add(self, joined: JoinedRows, compared: Sequence[Words], matched: Sequence[Words]) -> None:
         """Add pairs, by the places of their partial results."""
         self.compared += sum(map(len, compared))
         self.matched += sum(map(len, matched))
-        if joined.origin is not None:
-            for counts, places in ((self.compared_of, compared), (self.matched_of, matched)):
+        if joined.origin is not None and self.by_origin is not None:
+            for counts, places in zip(self.by_origin, (compared, matched), strict=True):
                 if places:
                     counts += np.bincount(joined.origin[np.concatenate(places)], minlength=len(counts))
 

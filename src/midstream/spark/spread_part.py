@@ -27,6 +27,7 @@ from midstream.step.spreading.deployed import (
     needs_arrivals,
     stays,
 )
+from midstream.step.spreading.node_orders import counts_by_node
 from midstream.step.spreading.partition import listed
 from midstream.step.spreading.spread_step import left_elsewhere, spread_unit
 from midstream.units.query_unit import join_of
@@ -79,7 +80,8 @@ class SpreadPart:
         """Deploy the nodes as they lie in the step, as one of the parcels says if the step's rows matter to it."""
         unit = spread_unit(plan, self.name)
         said = (decode(StepSpread, parcel.words[0]) for parcel in parcels if parcel.kind == SPREAD)
-        return Deployed(unit, next(said, as_before(self.spread)), plan.manifest.seed, bound_of(unit, clock))
+        how, by_node = next(said, as_before(self.spread)), counts_by_node(clock.step)
+        return Deployed(unit, how, plan.manifest.seed, bound_of(unit, clock), by_node)
 
     def numbers(self, partition: int, partitions: int) -> range:
         """Return the nodes of a partition."""

@@ -89,12 +89,16 @@ def bound_of(unit: QueryUnit, clock: StepClock) -> int:
 
 @dataclass(frozen=True)
 class Deployed:
-    """The nodes of a query as they lie in a step; `bound` is the least end of a lifetime that still matters."""
+    """The nodes of a query as they lie in a step; `bound` is the least end of a lifetime that still matters.
+
+    If `by_node`, the step counts the work of each node's partial results.
+    """
 
     unit: QueryUnit
     how: StepSpread
     seed: int
     bound: int
+    by_node: bool = False
 
     @cached_property
     def spreading(self) -> Spreading:
@@ -117,7 +121,7 @@ class Deployed:
                     known[order] = compile_route(self.unit.binding, label, order)
                 if order != route.order:
                     own[start, node] = known[order]
-        return Hops(self.deployment, self.spreading, keys_of(self.unit.query), routes, own)
+        return Hops(self.deployment, self.spreading, keys_of(self.unit.query), routes, own, self.by_node)
 
     @property
     def shared(self) -> SharedQueries | None:

@@ -19,6 +19,7 @@ from midstream.state.chunk_store import ChunkStore
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.arrivals import StepArrivals
 from midstream.step.spreading.deployed import Deployed, begun_spread, bound_of, step_spread
+from midstream.step.spreading.node_orders import counts_by_node
 from midstream.step.spreading.nodes_done import NodesDone, SpreadOutput, spread_output
 from midstream.step.spreading.partition import Partition, answers_of, listed, moment_before, read, visited
 from midstream.step.spreading.taken_over import Former, former, former_of_ring
@@ -75,7 +76,7 @@ def _spread_step(
     else:
         chunks, spread = dict(left.chunks), begun_spread(unit, spread, left, bound)
     how = step_spread(unit, spread, arrivals.times, bound)
-    deployed = Deployed(unit, how, manifest.seed, bound)
+    deployed = Deployed(unit, how, manifest.seed, bound, counts_by_node(clock.step))
     new = {label: deployed.homes(label).groups(batch) for label, batch in arrivals.rows.items()}
     partition = Partition(deployed, range(how.spread.reach), chunks, new)
     nodes = partition.nodes()
