@@ -53,9 +53,10 @@ def statistics(
 ) -> Statistics:
     """Gather the figures of a running query, by the user's aliases; `speed` is the host's, in comparisons a second.
 
-    With `samples` (`samples_of`) they also say what joins would hold that the plan does not run.
+    With `samples` (`samples_of`), which say more of any join than the counters of those that run, `joins` are left out.
     """
-    return replace(Gathering(manifest, observed).statistics(), speed=speed, samples=samples)
+    found = Gathering(manifest, observed)
+    return replace(found.statistics(() if samples else found.joins()), speed=speed, samples=samples)
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,13 @@ class Gathering:
     manifest: Manifest
     observed: Observed
 
-    def statistics(self) -> Statistics:
-        """Gather all figures."""
+    def joins(self) -> tuple[JoinStatistics, ...]:
+        """Gather what the operators counted."""
+        return tuple(join for operator in self._operators for join in self._joins(operator))
+
+    def statistics(self, joins: tuple[JoinStatistics, ...]) -> Statistics:
+        """Gather all other figures."""
         sources = {alias: self._source(label) for alias, label in self.observed.labels.items()}
-        joins = tuple(join for operator in self._operators for join in self._joins(operator))
         return Statistics(sources, self._conditions(), joins, self._states(sources), self._elapsed / self._steps)
 
     def _source(self, label: str) -> SourceStatistics:

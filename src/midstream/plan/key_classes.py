@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from midstream.expr.expression import Call, Expression
 from midstream.logical.query import EquiPredicate, Query
+from midstream.model.frozen import kept_with
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,10 @@ def key_classes(query: Query) -> tuple[KeyClass, ...]:
 
     `A.k = B.k AND B.k = C.k` makes one class, so that A and C may be joined by their key although no predicate says so.
     """
+    return kept_with(query, "_key_classes", _key_classes)
+
+
+def _key_classes(query: Query) -> tuple[KeyClass, ...]:
     found: dict[str, dict[str, Expression]] = {}
     equals = "="
     for predicate in query.predicates:

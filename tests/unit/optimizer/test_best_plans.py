@@ -80,7 +80,7 @@ def test_the_search_finds_what_trying_all_trees_finds(seed: int) -> None:
     live = drawn(seed, 2 + seed % 5)
     estimate, model = Estimate(live), MODELS[seed % 3]
     values = sorted(model.of(tree, estimate).value for tree in possible_trees(live))
-    found = [model.of(tree, estimate).value for tree in cheapest_trees(subsets(live), model, 5)]
+    found = [model.of(tree, estimate).value for _, tree in cheapest_trees(subsets(live), model, 5)]
     assert found == approx(values[:5], rel=1e-9)
 
 
@@ -92,7 +92,8 @@ def test_states_that_other_queries_keep_are_free(seed: int) -> None:
     kept = frozenset(frozenset(part.aliases()) for part in other.walk()) - {frozenset(live.sources)}
     chosen = frozenset(Random(seed).sample(sorted(kept, key=sorted), 2))
     least = min(model.of(tree, estimate, chosen).value for tree in possible_trees(live))
-    assert model.of(cheapest_trees(subsets(live), model, 1, chosen)[0], estimate, chosen).value == approx(least)
+    (_, tree), *_ = cheapest_trees(subsets(live), model, 1, chosen)
+    assert model.of(tree, estimate, chosen).value == approx(least)
     assert model.of(other, estimate, kept).value <= model.of(other, estimate, chosen).value
 
 
@@ -156,7 +157,7 @@ def test_more_sources_than_can_be_weighed_all_are_searched() -> None:
 def test_local_search_comes_near_to_the_best(seed: int) -> None:
     live = drawn(seed, 7)
     of, model = subsets(live), CostModel()
-    best = model.of(cheapest_trees(of, model, 1)[0], of.sizes.estimate).value
+    best = model.of(cheapest_trees(of, model, 1)[0][1], of.sizes.estimate).value
     weighing = model.weighing(of.sizes)
     found = whole = searched_tree(Searched(connected_tree(of)), of, weighing)
     searched, slices = weighing.of(whole.tree).value, 0
@@ -241,7 +242,7 @@ def test_orders_are_left_out_only_where_they_would_not_be_shown(seed: int) -> No
     live = drawn(seed, 3 + seed % 3)
     live = replace(live, step=10.0 ** (seed % 4 - 2))
     of, model, count = subsets(live), MODELS[seed % 3], 2
-    every = [*cheapest_trees(of, model, count), cheapest_orders(of, model), Eddy(of.aliases)]
+    every = [*(tree for _, tree in cheapest_trees(of, model, count)), cheapest_orders(of, model), Eddy(of.aliases)]
     shown = [one.plan for one in best_plans(of.aliases, live.conditions, of.sizes, model, count=count)]
     assert shown == [one.plan for one in ranked(every, of.sizes, model, count=count)]
 

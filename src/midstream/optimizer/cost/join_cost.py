@@ -9,7 +9,7 @@ from typing import NamedTuple
 from midstream.optimizer.cost.sizes import Sizes
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.statistics import Sources
-from midstream.plan.tree import Common, Join, Leaf, MultiJoin, Plan
+from midstream.plan.tree import Common, Form, Join, Leaf, MultiJoin, Plan
 
 
 class WorkShare(NamedTuple):
@@ -52,18 +52,23 @@ class JoinMade(NamedTuple):
 
 def joins_made(plan: Plan, kept: frozenset[Sources], routed: bool) -> list[JoinMade]:
     """List the joins of a plan, children first, except those whose states other queries keep."""
-    whole, found, waiting = len(plan.aliases()), list[JoinMade](), [plan]
+    whole, found, waiting = frozenset(plan.aliases()), list[JoinMade](), list[tuple[Plan, Sources]]()
+    waiting.append((plan, whole))
     while waiting:
-        here = waiting.pop()
-        if kept and frozenset(here.aliases()) in kept:
+        here, sources = waiting.pop()
+        if sources in kept:
             continue
-        match here:
-            case Join(left, right):
-                sides = frozenset(left.aliases()), frozenset(right.aliases())
-                found.append(JoinMade(*sides, inner=len(sides[0]) + len(sides[1]) < whole))
-            case Leaf() | Common() | MultiJoin():
-                found += reversed([*_bases_and_hops(here, kept, routed)])
-        waiting += here.children()
+        if isinstance(here, Join):
+            right = frozenset(here.right.aliases())
+            left = sources - right
+            found.append(JoinMade(left, right, inner=sources is not whole))
+            waiting += (here.left, left), (here.right, right)
+        elif isinstance(here, Leaf):
+            found.append(JoinMade(sources))
+        elif isinstance(here, Form):
+            waiting.append((here.tree, sources))
+        elif isinstance(here, Common | MultiJoin):
+            found += reversed([*_bases_and_hops(here, kept, routed)])
     return found[::-1]
 
 

@@ -59,6 +59,23 @@ class Drawn:
         )
 
 
+@dataclass(frozen=True)
+class United:
+    """The rows of chunks that follow one another, and how many each has."""
+
+    names: tuple[str, ...]
+    lengths: tuple[int, ...]
+    rows: Drawn
+
+    def begin_of(self, names: tuple[str, ...]) -> tuple[int, list[Drawn]]:
+        """Return how many of these chunks come first in `names`, all up to the last one, and their rows if any do."""
+        begin = self.names.index(names[0]) if names[0] in self.names else len(self.names)
+        stayed = len(self.names) - begin
+        if not stayed or self.names[begin:] != names[:stayed]:
+            return 0, []
+        return stayed, [self.rows.at(slice(sum(self.lengths[:begin]), None)) if begin else self.rows]
+
+
 REMEMBERED = 1 << 20  # so many rows at most are remembered of all chunks
 
 DrawnOf = tuple[tuple[str, ...], str, int]
@@ -74,6 +91,7 @@ class ChunkSamples:
 
     most: int = REMEMBERED
     drawn: dict[DrawnOf, tuple[tuple[float, ...], Drawn]] = field(default_factory=dict)
+    united: dict[tuple[str, str], United] = field(default_factory=dict)  # by lane and what for
     _rows: int = 0
 
     def find(self, at: DrawnOf) -> tuple[tuple[float, ...], Drawn] | None:
@@ -95,6 +113,8 @@ class ChunkSamples:
         """Forget the chunks that are listed no longer."""
         for at in [at for at in self.drawn if not chunks.issuperset(at[0])]:
             self._forget(at)
+        for lane in [lane for lane, one in self.united.items() if chunks.isdisjoint(one.names)]:
+            del self.united[lane]
 
     def _forget(self, at: DrawnOf) -> None:
         found = self.drawn.pop(at, None)

@@ -23,7 +23,7 @@ from midstream.expr.evaluate import evaluate
 from midstream.expr.expression import Column, Expression
 from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import Clock
-from midstream.optimizer.samples.drawn import ChunkSamples, Drawn, Mask, Words, together
+from midstream.optimizer.samples.drawn import ChunkSamples, Drawn, Mask, United, Words, together
 from midstream.optimizer.samples.hashing import Hashes, below, hashes, salt
 from midstream.optimizer.samples.strata import Numbers, sums
 from midstream.state.base_state import BaseState, clock_column
@@ -188,8 +188,12 @@ class Living:
         return known[1]
 
     def _whole(self, some: Neighbours) -> Drawn:
-        found = {ref.name: self.memory.find(((ref.name,), self._text, 0)) for ref in some.chunks}
-        new = [ref for ref in some.chunks if found[ref.name] is None]
+        # Most chunks are those of the last review except for its first ones, and there they are together already.
+        before = self.memory.united.get((some.lane, self._text))
+        stayed, rows = (0, []) if before is None else before.begin_of(some.names)
+        others = some.chunks[stayed:]
+        found = {ref.name: self.memory.find(((ref.name,), self._text, 0)) for ref in others}
+        new = [ref for ref in others if found[ref.name] is None]
         if new:
             batch, numbers, keys = self._own(new)
             drawn = self._of_rows(batch, numbers.view(np.uint64), keys, ())
@@ -198,7 +202,13 @@ class Living:
                 known = (1.0,), drawn if len(new) == 1 else drawn.at(slice(begin, end))
                 found[ref.name] = known
                 self.memory.keep(((ref.name,), self._text, 0), known)
-        return together([known[1] for known in found.values() if known is not None])
+        rows += [known[1] for known in found.values() if known is not None]
+        lengths = (() if before is None or not stayed else before.lengths[-stayed:]) + tuple(
+            [len(one) for one in rows[1 if stayed else 0 :]]
+        )
+        united = United(some.names, lengths, together(rows))
+        self.memory.united[some.lane, self._text] = united
+        return united.rows
 
     def _with_hashes(self, whole: Drawn, lane: str) -> Drawn:
         numbers = whole.row_hashes.view(np.int64)

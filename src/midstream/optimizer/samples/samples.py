@@ -111,6 +111,8 @@ class Samples:
 
     def _by_parts(self, sources: Sources, conditions: Places) -> float | None:
         # Given the sources that it is tied to, the last one is taken to be independent of the others.
+        if any(sources <= keys.sources for keys in self.strata.keys.values()):
+            return None  # Each is tied to all others.
         found = []
         # Of many sources one leaf is taken: all of them, and again all of what is left, would be all subsets.
         for last in islice(self._leaves(sources, conditions), 1 if len(sources) > MANY else None):

@@ -99,10 +99,11 @@ def _candidates(
 
 def cheapest_plans(subsets: Subsets, cost: CostModel, count: int, kept: frozenset[Sources]) -> Sequence[Plan]:
     """Find the `count` cheapest trees, then probing orders and an eddy where these may cost less than the last tree."""
-    trees, weighing = cheapest_trees(subsets, cost, count, kept), cost.weighing(subsets.sizes, kept)
+    found = cheapest_trees(subsets, cost, count, kept)
+    trees = [plan for _, plan in found]
     # Orders and eddies make a hop for every two sources. Where that costs more, no size is looked up for them.
     hops = subsets.count * (subsets.count - 1) * cost.units.operator_step * subsets.sizes.steps
-    if len(trees) == count and cost.weights.value(hops, 0.0) > weighing.of(trees[-1]).value:
+    if len(trees) == count and cost.weights.value(hops, 0.0) > found[-1][0]:
         return trees
     return [*trees, cheapest_orders(subsets, cost), Eddy(subsets.aliases)]
 

@@ -25,9 +25,14 @@ MOST_SOURCES = 12  # of more sources there are too many sets to weigh them all
 FEW_SOURCES = 8  # of so many sources the trees are found in one step, however small that is, and weighed in the next
 
 
-def cheapest_trees(subsets: Subsets, cost: CostModel, count: int, kept: frozenset[Sources] = frozenset()) -> list[Plan]:
-    """Find the `count` cheapest bushy trees without needless cross products, cheapest first; ties in a fixed order."""
-    return [plan for _, plan in islice(_Forest(subsets, cost, kept).trees(subsets.full), count)]
+def cheapest_trees(
+    subsets: Subsets, cost: CostModel, count: int, kept: frozenset[Sources] = frozenset()
+) -> list[tuple[float, Plan]]:
+    """Find the `count` cheapest bushy trees without needless cross products, with their values.
+
+    The cheapest comes first; ties are in a fixed order.
+    """
+    return [*islice(_Forest(subsets, cost, kept).trees(subsets.full), count)]
 
 
 _Candidate = tuple[float, int, int, int]
@@ -47,6 +52,9 @@ class _Forest:
     _join_of: dict[int, dict[int, float]] = field(default_factory=dict)
     """What the join of each split costs, by its left side, of the sets that were begun."""
 
+    _levels: dict[int, tuple[Masks, Masks, Numbers]] = field(default_factory=dict)
+    """By size the sets, a row each of their left sides, and what these joins cost: infinite where not joinable."""
+
     def __post_init__(self) -> None:
         subsets = self.subsets
         self._free: npt.NDArray[np.bool_] = np.zeros(subsets.full + 1, bool)
@@ -64,7 +72,10 @@ class _Forest:
             masks = np.flatnonzero((by_size == size) & subsets.joinable)
             if len(masks):
                 left, right = subsets.splits(masks)
-                self._best[masks] = np.where(self._free[masks], 0.0, self._values(left, right).min(axis=1))
+                joins = self._joins(left, right)
+                values = self._best[left] + self._best[right] + joins
+                self._best[masks] = np.where(self._free[masks], 0.0, values.min(axis=1))
+                self._levels[size] = masks, left, joins
 
     def trees(self, mask: int) -> Iterator[tuple[float, Plan]]:
         """Enumerate the trees of a set with their values, the cheapest first."""
@@ -73,12 +84,11 @@ class _Forest:
             yield tree
             place += 1
 
-    def _values(self, left: Masks, right: Masks) -> Numbers:
+    def _joins(self, left: Masks, right: Masks) -> Numbers:
         possible = self.subsets.joinable[left] & self.subsets.joinable[right]
-        values: Numbers = np.full(left.shape, np.inf)
-        one, other = left[possible], right[possible]
-        values[possible] = self._best[one] + self._best[other] + self._joining(one, other)
-        return values
+        joins: Numbers = np.full(left.shape, np.inf)
+        joins[possible] = self._joining(left[possible], right[possible])
+        return joins
 
     def _joining(self, left: Masks, right: Masks) -> Numbers:
         subsets, units = self.subsets, self.cost.units
@@ -108,11 +118,10 @@ class _Forest:
         return found[place] if place < len(found) else None
 
     def _begin(self, mask: int) -> None:
-        lefts, rights = self.subsets.splits(np.array([mask], np.int64))
-        possible = self.subsets.joinable[lefts[0]] & self.subsets.joinable[rights[0]]
-        left, right = lefts[0][possible], rights[0][possible]
-        joins = self._joining(left, right)
-        values = self._best[left] + self._best[right] + joins
+        masks, lefts, costs = self._levels[mask.bit_count()]
+        at = int(np.searchsorted(masks, mask))
+        left, joins = lefts[at], costs[at]
+        values = self._best[left] + self._best[mask ^ left] + joins
         candidates = [
             (value, at, 0, 0) for value, at in zip(values.tolist(), left.tolist(), strict=True) if isfinite(value)
         ]
