@@ -100,11 +100,11 @@ COUNTER, GAUGE, SUMMARY = "counter", "gauge", "summary"
 METRICS = (
     Metric("midstream_steps_total", COUNTER, "Steps that are done.", (), _whole(lambda r: r.step + 1)),
     Metric("midstream_rows_total", COUNTER, "Rows admitted.", ("stream",), _streams("rows")),
-    Metric("midstream_late_rows_total", COUNTER, "Rows that came too late.", ("stream",), _streams("late")),
+    Metric("midstream_late_rows_total", COUNTER, "Late rows of a stream.", ("stream",), _streams("late")),
     Metric(
         "midstream_rejected_rows_total",
         COUNTER,
-        "Dead letters of a stream: rows that could not be read.",
+        "Dead letters of a stream: rows that midstream could not read.",
         ("stream",),
         _streams("rejected"),
     ),
@@ -121,23 +121,31 @@ METRICS = (
     Metric(
         "midstream_comparisons_total",
         COUNTER,
-        "Candidate pairs of joins.",
+        "Pairs of rows that joins examined.",
         (),
         _whole(lambda r: r.counters.comparisons),
     ),
-    Metric("midstream_moved_rows_total", COUNTER, "Rows moved by migrations.", (), _whole(lambda r: r.counters.moved)),
+    Metric(
+        "midstream_moved_rows_total", COUNTER, "Rows that migrations moved.", (), _whole(lambda r: r.counters.moved)
+    ),
     Metric(
         "midstream_migrations_total",
         COUNTER,
-        "Changes of plan that began since the job was started.",
+        "Changes of plan that began since the start of the job.",
         (),
         _timed(lambda t: t.totals.migrations),
     ),
-    Metric("midstream_migrations_running", GAUGE, "Plan changes under way.", (), _whole(lambda r: len(r.migrations))),
+    Metric(
+        "midstream_migrations_running",
+        GAUGE,
+        "Changes of plan that are under way.",
+        (),
+        _whole(lambda r: len(r.migrations)),
+    ),
     Metric(
         "midstream_step_seconds",
         SUMMARY,
-        "Seconds that steps took, by phase, since the job was started.",
+        "Seconds that steps took, by phase, since the start of the job.",
         ("phase",),
         _phases,
     ),
@@ -178,7 +186,7 @@ METRICS = (
     Metric(
         "midstream_state_rows",
         GAUGE,
-        "Rows that a query and its parts keep.",
+        "Rows in the states of a query and its parts.",
         ("query",),
         _whole_queries(lambda q: q.state_rows),
     ),
