@@ -375,7 +375,7 @@ def test_a_job_file_names_workers(tmp_path: Path, handed: list[bool], capsys: py
     job, run = tmp_path / "job.toml", ["run", str(tmp_path / "job.toml"), "--engine", "embedded", "--once"]
     job.write_text(text.replace("workers = 2", 'workers = 2\nmemory = "4 GB"'))
     assert cli(run) == 2
-    assert "a memory limit does not include" in capsys.readouterr().err
+    assert "both worker processes and a memory limit" in capsys.readouterr().err
     job.write_text(text.replace("workers = 2", 'workers = "all"'))
     assert cli(run) == 2
     assert f"{job}, line 3" in (said := capsys.readouterr().err) and "workers is 'all'" in said

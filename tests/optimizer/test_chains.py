@@ -91,7 +91,7 @@ def test_settings_of_all_that_are_set_anew_withdraw_what_was_proposed(anew: dict
     run(made, UP_TO)
     waiting(made)
     made.optimize(**anew)
-    with pytest.raises(ms.QueryError, match="it was withdrawn in step 30: the optimizer got new settings"):
+    with pytest.raises(ms.QueryError, match="was withdrawn in step 30: the optimizer got new settings"):
         made.approve("q")
 
 
@@ -105,7 +105,7 @@ def test_a_proposal_is_of_the_queries_that_would_have_moved() -> None:
     run(made, [30])
     assert closed(made) == [("withdrawn", "it was proposed for q, but a, q would move by now")]
     made.drop_query("a")
-    with pytest.raises(ms.QueryError, match="no longer: it was withdrawn"):
+    with pytest.raises(ms.QueryError, match="was withdrawn"):
         made.approve("q")
 
 

@@ -33,7 +33,7 @@ def test_what_was_proposed_and_learned_is_of_the_old_text(text: str) -> None:
     assert reviews(made.events)[-1].decision == "ask" and made.manifest.optimizations["q"].memory
     assert not taken(made.manifest, ChangeQuery("q", text)).optimizations["q"].memory
     made.change_query("q", text)
-    with pytest.raises(ms.QueryError, match="it was withdrawn in step 30: query q was changed"):
+    with pytest.raises(ms.QueryError, match="was withdrawn in step 30: query q was changed"):
         made.approve("q")
     run(made, [30])
     closed = [event.reason for event in made.events if isinstance(event, ProposalClosed)]

@@ -201,7 +201,7 @@ def test_columns_of_iceberg_by_type(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_two_queries_of_a_program_cannot_have_one_folder(tmp_path: Path) -> None:
     with opened(tmp_path, sink=ms.sinks.files(tmp_path / "out")) as engine:
         before = engine.manifest
-        with pytest.raises(ms.SinkError, match="the results of query pairs go to the same folder"):
+        with pytest.raises(ms.SinkError, match="already gets the results of query pairs"):
             engine.add_query("more", SQL, sink=ms.sinks.files(tmp_path / "out", format="csv"))
         assert engine.manifest == before
         engine.push(step(0))

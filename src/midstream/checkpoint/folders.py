@@ -188,7 +188,7 @@ def _check_not_inside(place: str, path: str, what: str, other: str) -> None:
     inside = _is_inside(path, other)
     if inside or _is_inside(other, path):
         raise SinkError(
-            f"{path} {'is in' if inside else 'contains'} the folder of {what}, {other}",
+            f"{path} cannot {'be in' if inside else 'contain'} the folder of {what}, {other}",
             place=place,
             remedy="give each query a folder apart from other queries' folders and the checkpoint's",
         )

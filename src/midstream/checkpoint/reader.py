@@ -173,7 +173,7 @@ class Checkpoint:
         """Check a command and append it to the log; return its number and the command as it was logged."""
         if isinstance(command, AddQuery) and "function" in (command.sink or {}):
             raise SinkError(
-                "a command cannot contain a function",
+                "a command cannot contain a Python function",
                 place=f"query {command.query}",
                 remedy="use another kind of sink, or add the query in the program that runs the job",
             )

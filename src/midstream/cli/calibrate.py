@@ -44,7 +44,7 @@ def calibrate(
     if out is not None:
         folder_made(out.parent)
         if out.is_dir():
-            raise WrongUse(f"{out} is a folder", place="--out", remedy="name a file")
+            raise WrongUse(f"cannot write the unit costs to a folder: {out}", place="--out", remedy="name a file")
     with progress_bar(as_json) as progress:
         task = progress.add_task("measuring joins", total=len(RUNS))
         timings = []

@@ -29,8 +29,8 @@ def check(
 ) -> None:
     """Find all faults in the streams, queries, plans, sinks, settings and checkpoint of a job before it runs.
 
-    The command starts no job, writes no file and does not need Spark. `midstream run` makes the same checks first. The
-    exit code is 2 if there is a fault.
+    The command starts no job, writes no file and does not need Spark. `midstream run` makes all these checks before it
+    starts a job. The exit code is 2 if there is a fault.
     """
     job, found = looked_at(job_file, engine, allow_operator, allow_source)
     if as_json:

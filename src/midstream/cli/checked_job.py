@@ -93,7 +93,7 @@ class CheckedJob:
 def checked_job(job: JobFile, embedded: bool, unread: Collection[Keys] = ()) -> CheckedJob:
     """Find the faults of a job before it starts. The check writes nothing and does not need Spark.
 
-    `unread` has the keys with faulty values in the job file. The job has default values for these keys.
+    `unread` has the keys with faulty values in the job file. For each of these keys, the job has the default value.
     """
     check = _Check(job, embedded, unread)
     check.settings()
@@ -380,8 +380,8 @@ def faults_of(
 ) -> tuple[list[LanguageError], Query | None]:
     """Find every fault in a query's SQL.
 
-    The function replaces each faulty name, call or clause, and parses the SQL again. It leaves out errors that only
-    follow from an earlier fault.
+    After each fault the function replaces the faulty name, call or clause, and parses the SQL again. The result lacks
+    errors that only follow from an earlier fault.
 
     Returns: the faults, and the query without its faulty parts. The query is None if the function cannot replace a
     fault.

@@ -30,7 +30,8 @@ def dashboard(
     control: Annotated[
         bool,
         typer.Option(
-            "--control", help="Accept commands from anyone with the token. The printed address contains the token."
+            "--control",
+            help="Accept commands from every browser that has the token. The printed address contains the token.",
         ),
     ] = False,
     token: Annotated[
@@ -38,7 +39,7 @@ def dashboard(
         typer.Option(
             "--token",
             envvar="MIDSTREAM_TOKEN",
-            help="The token of --control. Default: a random token.",
+            help="The token that --control requires. Default: a random token.",
         ),
     ] = None,
     allow_host: Annotated[

@@ -53,7 +53,8 @@ def demo(
 ) -> None:
     """Replay the flights of 2013 through Spark, change plans during the run, and check the answers with DuckDB.
 
-    With --dashboard, a job over the flights runs without Spark. You can watch and change the job in the browser.
+    With --dashboard, the command instead runs an endless job over the flights without Spark. You can watch and change
+    the job in the browser.
     """
     from midstream.demo.flights import read_streams
 

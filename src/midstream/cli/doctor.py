@@ -54,7 +54,7 @@ def doctor(
     if not examined.is_well:
         harm = [one for one in examined.findings if not one.harmless and one not in examined.mended]
         raise Failed(
-            f"{len(harm)} of {len(examined.findings)} findings are harmful: {harm[0].problem}",
+            f"{len(harm)} of {len(examined.findings)} findings are harmful; the first is: {harm[0].problem}",
             place=harm[0].place,
             remedy=harm[0].remedy,
         )

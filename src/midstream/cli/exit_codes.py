@@ -56,7 +56,7 @@ def failure_text(error: Exception) -> tuple[str, int]:
 
 
 def essence(error: Exception) -> str:
-    r"""Extract the most useful line of an error, even if it is in a worker's traceback in a Spark message.
+    r"""Extract the most useful line of an error, even from a worker's traceback in a message of Spark.
 
 
     >>> essence(RuntimeError("Thrown by it:\nTraceback (most recent call last)\n  File x\nKeyError: 'k'\n\tat Java"))

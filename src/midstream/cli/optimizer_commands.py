@@ -48,7 +48,7 @@ def optimize(
         typer.Option(
             "--weight",
             metavar="NAME=NUMBER",
-            help="Minimise a sum of costs, with this weight for one cost, such as memory=0.01; may be repeated.",
+            help="The weight of a cost, such as memory=0.01, in a sum of costs to minimise; may be repeated.",
         ),
     ] = None,
     allow: Annotated[

@@ -77,12 +77,14 @@ def run(
 ) -> None:
     """Run a job until you interrupt it, or with --once until it has read all its input.
 
-    The command first makes the checks of `midstream check`. A job that ran before continues where it stopped, even with
-    other plans, lanes or queries. A running job takes commands from its checkpoint: stop, migrate, add, change, drop,
-    table, spread, rescale, optimize and others. Only the engine that began a checkpoint can continue it.
+    The command first makes the checks of `midstream check`. A job that ran before continues where it stopped, even if
+    the job file now has new plans, lanes or queries. A running job takes commands from its checkpoint: stop, migrate,
+    add, change, drop, table, spread, rescale, optimize and others. Only the engine that began a checkpoint can continue
+    it.
 
     Operators of your own run only if --allow-operator names them, or an installed package declares them. Some formats
-    and options of Spark load code or touch other files. They work only if --allow-source names them.
+    and options of Spark load code, or read or write files outside the source. A job can use such a format or option
+    only if --allow-source names it.
     """
     from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint

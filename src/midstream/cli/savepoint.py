@@ -68,10 +68,10 @@ def fork(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a new job from a step of this job, in a new checkpoint. This job does not change.
+    """Make a new job from a step of an existing job, in a new checkpoint. The existing job does not change.
 
-    The new job writes results below the new checkpoint, or into the folders of --sink, and never into the sinks of this
-    job.
+    The new job writes results below the new checkpoint, or into the folders of --sink, and never into the sinks of the
+    existing job.
     """
     from midstream.pipeline.opened import OpenCheckpoint
 

@@ -20,8 +20,8 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
 
     The check assumes that the job has taken all waiting commands of the log. If the job would then refuse the command,
     this function raises the error of the check, and appends nothing. The function waits at most `wait` seconds for the
-    outcome. It raises `Failed` if the job refuses the command, or does not take the command in this time. If the
-    command has begun a migration, the migration does not have to end in this time.
+    outcome. It raises `Failed` if the job refuses the command, or does not take the command in this time. The function
+    does not wait for the end of a migration that the command begins.
     """
     from midstream.checkpoint.reader import Checkpoint, Outcome
     from midstream.model.codec import encode
@@ -50,7 +50,7 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
         if life.takes_commands:
             remedy = f"wait longer; the job runs and takes the command with {_next_step(checkpoint)}"
         raise Failed(
-            f"command {number} ({command.kind}) is in the log, but not done after {wait:g} seconds",
+            f"the job has not taken command {number} ({command.kind}) after {wait:g} seconds",
             place=checkpoint.url,
             remedy=remedy,
         )

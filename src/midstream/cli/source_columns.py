@@ -251,7 +251,7 @@ def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
         raise InputError(f"stream {name!r} has no path", place=place, remedy='name its folder: path = "..."')
     if path is not None and not os.path.exists(path):
         raise InputError(
-            f"stream {name!r} reads {spec.path}, and there is no such file or folder",
+            f"stream {name!r} reads {spec.path}, which does not exist",
             place=place,
             remedy="correct the path, which is relative to the folder of the job file, or make the folder",
         )
@@ -265,7 +265,7 @@ def check_table_path(name: str, path: str) -> None:
     here = re.sub(_FILE, "", path)
     if not _SCHEME.match(here) and not glob.has_magic(here) and not os.path.exists(located(path)):
         raise InputError(
-            f"table {name!r} reads {path}, and there is no such file or folder",
+            f"table {name!r} reads {path}, which does not exist",
             place=f"[tables.{name}]",
             remedy="correct the path, which is relative to the folder of the job file, or make the file",
         )

@@ -95,7 +95,7 @@ def check_spec(name: str, spec: SourceSpec) -> FileSource | None:
     source = source_kind(spec.format).for_spark(name, spec)
     if spec.on_bad_file == "skip" and folder_of(name, spec) is None:
         raise InputError(
-            f"stream {name!r} has on_bad_file, but Spark itself reads it and does not report bad files",
+            f"stream {name!r} has on_bad_file, but Spark itself reads the stream and does not report bad files",
             place=f"[streams.{name}]",
             remedy="leave on_bad_file out, or run the job with --engine embedded",
         )

@@ -82,7 +82,9 @@ def command_of(value: Any) -> StepCommand:
         command = decode(Command, value)
     except (KeyError, TypeError, ValueError, AttributeError, MidstreamError) as error:
         raise QueryError(
-            f"the value is not a command: {error}", place=place, remedy="send an object as the command log records it"
+            f"the value is not a command: {error}",
+            place=place,
+            remedy="send an object in the format of the command log",
         ) from error
     if not isinstance(command, StepCommand):
         raise QueryError("a step cannot run this command", place=place, remedy="send a command that changes the job")

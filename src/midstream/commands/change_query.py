@@ -47,7 +47,7 @@ class ChangeQuery(QueryText, StepCommand):
         known = draft.manifest.queries.keys() | draft.manifest.streams.keys()
         if not known.issuperset([*parts, *statement.parts.unions]):
             raise QueryError(
-                f"the new text of query {self.query!r} changes a subquery, a nested join or a static table",
+                f"the new text of query {self.query!r} cannot change a subquery, a nested join or a static table",
                 place=f"query {self.query}",
                 remedy="drop the query and add it again",
             )

@@ -95,7 +95,7 @@ class Spread(StepCommand):
     def _over_nodes(self, draft: Draft, entry: QueryEntry) -> QueryEntry:
         if entry.entered == draft.manifest.step != entry.since:
             raise QueryError(
-                f"query {self.query!r} was changed in this step", place=f"query {self.query}",
+                f"one step cannot both change and spread query {self.query!r}", place=f"query {self.query}",
                 remedy="spread the query in a later step",
             )  # fmt: skip
         bare = replace(entry, plan=self.plan, chain="", demands={}, spread=(), nodes=None)
@@ -133,12 +133,12 @@ class Spread(StepCommand):
             )  # fmt: skip
         if entry.nodes.began == draft.manifest.step:  # Its rows lie in lanes until the step is done.
             raise QueryError(
-                f"query {self.query!r} moves from lanes to nodes in this step", place=f"query {self.query}",
+                f"one step cannot move query {self.query!r} to nodes and back to lanes", place=f"query {self.query}",
                 remedy="bring the query back to lanes in a later step",
             )  # fmt: skip
         if self.options:
             raise QueryError(
-                f"lanes cannot use the option {sorted(self.options)[0]!r}, because they take over all rows at once",
+                f"lanes cannot use the option {sorted(self.options)[0]!r}, because lanes take over all rows at once",
                 place=f"query {self.query}", remedy="leave out the options",
             )  # fmt: skip
         self._refuse_what_lanes_have_not()

@@ -200,7 +200,9 @@ class Api:
     def _at(self, index: int) -> JobReadings:
         if not 0 <= index < len(self._readings):
             known = f"0 to {len(self._readings) - 1}"
-            raise CheckpointError(f"there is no checkpoint {index}", place="address", remedy=f"use one of: {known}")
+            raise CheckpointError(
+                f"there is no checkpoint {index}", place="address", remedy=f"use a number from {known}"
+            )
         return self._readings[index]
 
 

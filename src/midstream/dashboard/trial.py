@@ -140,7 +140,9 @@ def answer(reading: JobReading, sql: str) -> dict[str, Any]:
                 columns = [one[0] for one in database.description or ()]
         except duckdb.InterruptException:
             remedy = "ask for less, or read the state with ms.open in a program"
-            raise QueryError(f"the query took more than {LONGEST:.0f} seconds", place="SQL", remedy=remedy) from None
+            raise QueryError(
+                f"the dashboard stopped the query after {LONGEST:.0f} seconds", place="SQL", remedy=remedy
+            ) from None
         except duckdb.Error as error:
             remedy = f"use DuckDB's SQL over the tables {', '.join(kept_tables(reading.manifest)) or '(none yet)'}"
             if WINDOWS.search(sql):

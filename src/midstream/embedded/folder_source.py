@@ -72,7 +72,7 @@ class FolderSource(FileSource):
         place = place or f"[streams.{name}]"
         if spec.format not in READERS:
             raise InputError(
-                f"{name!r} has the format {spec.format!r}; the embedded engine reads {', '.join(READERS)}",
+                f"the embedded engine cannot read the format {spec.format!r} of {name!r}, only {', '.join(READERS)}",
                 place=place,
                 remedy=ON_SPARK,
             )
@@ -198,8 +198,8 @@ class FolderSource(FileSource):
                     raise
                 remedy = f"{error.remedy}; or {_DECLARE}"
                 raise BadFile(error.message, place=error.place, remedy=remedy) from error
-        files_there = "all its files are empty" if files else "the folder has no files yet"
-        raise InputError(f"the columns cannot be read, because {files_there}", place=place, remedy=_DECLARE)
+        files_there = "all files in the folder are empty" if files else "the folder has no files yet"
+        raise InputError(f"midstream cannot find the columns, because {files_there}", place=place, remedy=_DECLARE)
 
 
 def _type_of(values: Sequence[str]) -> pa.DataType:

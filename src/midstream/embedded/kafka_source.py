@@ -529,7 +529,7 @@ class KafkaSource(FileSource):
             elif error.code() == kafka().KafkaError._AUTO_OFFSET_RESET:
                 self._at = {}
                 raise ReadError(
-                    f"Kafka has just deleted offsets of {self.topic}[{partition}]",
+                    f"cannot read {self.topic}[{partition}], because Kafka has just deleted the next messages",
                     place=self._place,
                     remedy="try again",
                 )

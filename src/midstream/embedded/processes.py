@@ -265,7 +265,7 @@ def workers_of(workers: int | str | None, *, checkpoint: bool, limited: bool) ->
         )
     if limited:
         raise InputError(
-            "a memory limit does not include the memory of worker processes",
+            "an engine cannot have both worker processes and a memory limit",
             place="workers",
             remedy="leave out either workers or memory",
         )

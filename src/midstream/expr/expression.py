@@ -67,7 +67,7 @@ class Expression(OwnForm):
         (found,) = made
         # What is made of a bound expression adds some levels, and far from as many again.
         if found.depth > 2 * MOST_DEPTH:
-            raise ValueError(f"{found.depth} calls are nested, and the limit is {2 * MOST_DEPTH}")
+            raise ValueError(f"an expression cannot nest {found.depth} calls: the limit is {2 * MOST_DEPTH}")
         if not isinstance(found, cls):
             raise ValueError(f"{found.text()!r} is not a valid {cls.__name__}")
         return found

@@ -124,7 +124,7 @@ def windows(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     none, lengths = timedelta(0), [one.value for one in durations]
     if len(lengths) < len(given) or min(lengths[:2]) <= none or any(moved < none for moved in lengths[2:]):
         raise wrong(
-            "the windows have no fixed length",
+            "the windows must have a fixed length",
             "write durations such as INTERVAL '10' MINUTES: first the step, then the size",
         )
     if (count := lengths[1] // lengths[0]) > MOST_WINDOWS:

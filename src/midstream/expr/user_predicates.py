@@ -203,7 +203,7 @@ def needed(name: str) -> UserPredicate:
     found = user_predicate(name)
     if found is None:
         raise QueryError(
-            f"the predicate {name!r} is not registered here",
+            f"the predicate {name!r} is not registered in this process",
             place=f"predicate {name}",
             remedy=f"register the predicate before the first step: {registering(name)}",
         )

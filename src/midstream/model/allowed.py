@@ -167,5 +167,7 @@ def _refused(what: str, other: str, name: str, place: str) -> InputError:
 def _texts(names: tuple[object, ...], place: str) -> list[str]:
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:
-        raise InputError(f"a {type(wrong[0]).__name__} is not a name", place=place, remedy="give names as strings")
+        raise InputError(
+            f"a name must be a string, not {type(wrong[0]).__name__}", place=place, remedy="give names as strings"
+        )
     return [name for name in names if isinstance(name, str)]

@@ -139,7 +139,7 @@ def operator_value(path: str | None, options: Mapping[str, Any] | None = None) -
             raise QueryError("options need an operator", place="operator_options", remedy="name the operator too")
         return None
     if not isinstance(path, str) or not path:
-        remedy = "write it as package.module:Class"
+        remedy = "write the name as package.module:Class"
         raise QueryError(f"{path!r} is not the name of an operator", place="operator", remedy=remedy)
     return {"class": path, "options": named_options(options, "operator_options")}
 
@@ -147,6 +147,6 @@ def operator_value(path: str | None, options: Mapping[str, Any] | None = None) -
 def named_options(options: object, place: str) -> dict[str, Any]:
     """Copy options for a command; raises QueryError where the value at this `place` is not a mapping."""
     if options is not None and not isinstance(options, Mapping):
-        remedy = 'write them as {"name": value}'
-        raise QueryError(f"a {type(options).__name__} is not a mapping of options", place=place, remedy=remedy)
+        remedy = 'write the options as {"name": value}'
+        raise QueryError(f"options must be a mapping, not {type(options).__name__}", place=place, remedy=remedy)
     return dict(options or {})

@@ -60,8 +60,8 @@ def kinds(package: ModuleType, base: Base[Contract], group: str) -> dict[str, ty
     `pyproject.toml` has two lines, such as `[project.entry-points."midstream.schemes"]` and `hourly =
     "their_package.sharing:Hourly"`.
 
-    Raises if an entry point does not load or does not fulfil the contract. Also raises if two classes have the same
-    name.
+    Raises `MidstreamError` if an entry point does not load, does not fulfil the contract, or has the name of another
+    class.
     """
     found: dict[str, type[Contract]] = {}
     for kind, place in (*_own(package, base), *_foreign(base, group)):

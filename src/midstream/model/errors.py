@@ -86,7 +86,7 @@ class ReadError(CheckpointError):
 class WriteError(SinkError):
     """midstream could not write results or state, for a reason outside the job.
 
-    Such reasons are a full disk, a lost permission, or a server that does not answer. A later attempt may succeed.
+    For example, the disk is full, a permission is missing, or a server does not answer. A later attempt may succeed.
     """
 
 
@@ -99,7 +99,7 @@ PASSING = (ReadError, WriteError, OSError, MemoryError)
 
 
 class SparkError(MidstreamError):
-    """Spark or a part of it has failed: a worker, the JVM or a source. `__cause__` is the original exception."""
+    """Spark has failed: a worker, the JVM or a source. `__cause__` is the original exception."""
 
 
 class InternalError(MidstreamError):

@@ -52,7 +52,7 @@ class ChunksFetched(Event):
 
 @dataclass(frozen=True)
 class RowsLate(Event):
-    """Rows arrived after the watermark of their stream had passed them. These rows are in the late output."""
+    """Rows arrived after the watermark of their stream had passed their event times. The late output has these rows."""
 
     stream: str
     rows: int
@@ -118,9 +118,9 @@ class QueryAdded(Event):
     """A query was added, and joins every row that arrives from this step on.
 
     `sees` says which earlier rows the query joins. "all" means every row that its windows cover. "new" means only the
-    rows since step `from_step`. If `from_step` is the query's first step, the query joins no earlier rows. A number
-    means only the rows from this event time (in microseconds) on. From the event time `exact_from` on, the answers are
-    those of a query that has always run. If `exact_from` is None, this holds for all answers.
+    rows since step `from_step`. If `from_step` is the query's first step, the query joins no earlier rows. A number is
+    an event time in microseconds, and means only the rows from this time on. From the event time `exact_from` on, the
+    answers are those of a query that has always run. `exact_from` is None if all answers are those of such a query.
     """
 
     query: str
@@ -154,7 +154,7 @@ class QueryChanged(Event):
 
 @dataclass(frozen=True)
 class QueryDropped(Event):
-    """A query was dropped. It ran up to this step."""
+    """A query was dropped, and gives no answers from this step on."""
 
     query: str
 
@@ -267,7 +267,7 @@ class PlanReviewed(Event):
     `policy` and `reason` say which policy decided, and why. `plan` is the running plan. `chosen` is the plan that the
     optimizer prefers to the running plan, or empty. `plans` lists the best plans. Each entry has the plan's cost, the
     bounds of this cost, and the reason for or against the plan. `switch` has the predicted cost of the change. `answer`
-    says how to approve. `figures` has statistics of the streams. It also has the real cost and the predicted cost since
+    says how to approve. `figures` has statistics of the streams, and the real and the predicted cost of the plan since
     the last review.
     """
 

@@ -50,7 +50,8 @@ class UserOperator(Protocol):
     def restore(self, snapshot: Any) -> None:
         """Restore the state that `snapshot` returned.
 
-        midstream calls this on a new operator with the same options. Tuples in a JSON state come back as lists.
+        midstream calls `restore` on a new operator, which has the options of the old one. Tuples in a JSON state come
+        back as lists.
         """
         ...
 

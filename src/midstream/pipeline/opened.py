@@ -137,8 +137,8 @@ class OpenCheckpoint:
         """Go back to a step: give up later steps, and take their results out of the sinks.
 
         The job must not be running. If a sink refuses to take results back, nothing changes, and a `SinkError` says
-        why. midstream cannot take results back from a function sink. When the job starts again, it repeats the later
-        steps with the rows that its sources still have.
+        why. Function sinks never refuse, but keep the results. When the job starts again, it repeats the later steps
+        with the rows that its sources still have.
         """
         savepoint = self.manifest(step) if isinstance(step, str) else None
         number = savepoint.step if savepoint is not None else int(step)
@@ -200,7 +200,9 @@ class OpenCheckpoint:
             raise CheckpointError("a saved engine cannot be forked", place=self.url, remedy="copy its folder")
         target = Folders(place)
         if target.storage.names():
-            raise CheckpointError("the place already has files", place=place, remedy="name a new folder")
+            raise CheckpointError(
+                "the place of the new checkpoint already has files", place=place, remedy="name a new folder"
+            )
         if manifest.published.host == SPARK and target.is_remote != self._folders.is_remote:
             raise CheckpointError(
                 "a job on Spark cannot be forked from a folder to an object store, or from a store to a folder",

@@ -203,7 +203,9 @@ def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
         return
     if not newest.job:
         raise CheckpointError(
-            "this is the folder of a saved engine", place=place, remedy="use Engine.load, or name another folder"
+            "a checkpoint cannot be in the folder of a saved engine",
+            place=place,
+            remedy="use Engine.load, or name another folder",
         )
     what, remedy = {
         SPARK: ("an embedded engine", "run it with --engine embedded, or open it with ms.Engine(checkpoint=...)"),
@@ -312,13 +314,13 @@ def _check_columns(name: str, old: StreamSchema, new: StreamSchema, read: set[st
     remedy = "declare the stream as it was, or use a new checkpoint"
     if old.timestamp != new.timestamp:
         raise CheckpointError(
-            f"stream {name!r} had the timestamp column {old.timestamp!r}, and now it has {new.timestamp!r}",
+            f"stream {name!r} cannot change its timestamp column from {old.timestamp!r} to {new.timestamp!r}",
             place=place,
             remedy=remedy,
         )
     if old.time_unit != new.time_unit:
         raise CheckpointError(
-            f"the timestamps of stream {name!r} were in {old.time_unit}, and now they are in {new.time_unit}",
+            f"stream {name!r} cannot change the unit of its timestamps from {old.time_unit} to {new.time_unit}",
             place=place,
             remedy=remedy,
         )
@@ -326,7 +328,7 @@ def _check_columns(name: str, old: StreamSchema, new: StreamSchema, read: set[st
         before, now = old.columns.field(column).type, _type_of(new.columns, column)
         if now != before:
             raise CheckpointError(
-                f"column {column!r} of stream {name!r} was {before}, and now it is {now or 'missing'}",
+                f"column {column!r} of stream {name!r} cannot change from {before} to {now or 'missing'}",
                 place=place,
                 remedy=remedy,
             )

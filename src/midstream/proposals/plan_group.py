@@ -158,7 +158,7 @@ def without_choice(manifest: Manifest, query: str) -> str:
     if entry.nodes is not None:
         return "it is spread over nodes, which keep base rows only"
     if entry.operator is not None:
-        return "a user's operator is on top, whose cost is unknown"
+        return "the cost of the query's user operator is unknown"
     try:
         check_whole(manifest, query)
     except MidstreamError as error:

@@ -20,12 +20,12 @@ def answer_proposal(draft: Draft, lanes: int, state: ProposalState) -> None:
     """Approve or reject the number of lanes that is proposed; raises where it is not the one that waits."""
     manifest = draft.manifest
     kept, proposal = manifest.lane_optimization, manifest.lane_optimization.proposal
-    anew = "the next review proposes what pays then; see midstream status CKPT"
+    anew = "wait for the next review; see midstream status CKPT"
     if proposal is None:
-        raise QueryError("no other number of lanes is proposed", place="lanes", remedy=anew)
+        raise QueryError("the optimizer proposes no other number of lanes", place="lanes", remedy=anew)
     if proposal.state != "waits":
         why = f": {proposal.reason}" if proposal.reason else ""
-        said = f"{proposal.lanes} lanes are proposed no longer: that was {proposal.state} in step {proposal.step}{why}"
+        said = f"the proposal of {proposal.lanes} lanes was {proposal.state} in step {proposal.step}{why}"
         raise QueryError(said, place="lanes", remedy=anew)
     if proposal.old != manifest.lanes:
         said = f"the job has {manifest.lanes} lanes instead of {proposal.old} since {proposal.lanes} were proposed"
@@ -67,12 +67,12 @@ def waiting(manifest: Manifest, query: str, plan: str = "") -> tuple[str, Propos
     """
     one = plan_group(manifest, query)
     proposal, place = one.kept.proposal, f"query {query}"
-    anew = "the next review proposes what pays then; see midstream plans CKPT " + query
+    anew = "wait for the next review; see midstream plans CKPT " + query
     if proposal is None:
-        raise QueryError(f"nothing is proposed for query {query!r}", place=place, remedy=anew)
+        raise QueryError(f"the optimizer proposes no other plan for query {query!r}", place=place, remedy=anew)
     if proposal.state != "waits":
         why = f": {proposal.reason}" if proposal.reason else ""
-        said = f"{proposal.plan} is proposed for query {query!r} no longer: it was {proposal.state} in step"
+        said = f"the proposal of {proposal.plan} for query {query!r} was {proposal.state} in step"
         raise QueryError(f"{said} {proposal.step}{why}", place=place, remedy=anew)
     if proposal.queries and proposal.queries != one.queries:
         said = (
@@ -81,7 +81,7 @@ def waiting(manifest: Manifest, query: str, plan: str = "") -> tuple[str, Propos
         raise QueryError(said, place=place, remedy=anew)
     if reason := _forbidden(manifest, one, proposal):
         raise QueryError(
-            f"{proposal.plan} is no longer proposed for query {query!r}: {reason}", place=place, remedy=anew
+            f"the optimizer no longer proposes {proposal.plan} for query {query!r}: {reason}", place=place, remedy=anew
         )
     entry = manifest.queries[one.lead]
     if entry.plan != proposal.old:

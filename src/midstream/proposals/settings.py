@@ -214,7 +214,9 @@ def check_lanes_of_job(settings: OptimizerSettings, place: str) -> None:
     """Raise where settings for one query have a mode for lanes: those are all queries'."""
     if settings.lanes is not None:
         raise _wrong(
-            "the mode for the number of lanes is one for the whole job", place, "set this mode without naming a query"
+            "the mode for the number of lanes applies to the whole job, not to one query",
+            place,
+            "set this mode without naming a query",
         )
 
 

@@ -51,7 +51,7 @@ def spread_entry(
         )  # fmt: skip
     if entry.operator is not None:
         raise QueryError(
-            "a query with a user's operator on top cannot be spread over nodes", place=place,
+            "a query with a user operator on top cannot be spread over nodes", place=place,
             remedy="leave out the operator or the spread",
         )  # fmt: skip
     check_spreadable(query, place)
@@ -158,7 +158,7 @@ def orders_of(plan: Plan, place: str) -> MultiJoin:
         return plan
     example = MultiJoin(tuple((a, tuple(b for b in plan.aliases() if b != a)) for a in plan.aliases()))
     raise PlanError(
-        f"{plan.notation()} keeps intermediate results, but nodes keep only base rows",
+        f"nodes cannot run {plan.notation()}, which keeps intermediate results: nodes keep only base rows",
         place=place, remedy=f"write probing orders such as {example.notation()}, or leave the plan out",
     )  # fmt: skip
 

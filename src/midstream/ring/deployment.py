@@ -75,7 +75,7 @@ class Deployment:
         for label, ring in self.rings.items():
             if not ring or len({*ring} & {*range(self.nodes)}) != len(ring):
                 raise PlanError(
-                    f"the nodes {list(ring)} are not a ring", place=f"source {label}",
+                    f"a ring cannot have the nodes {list(ring)}", place=f"source {label}",
                     remedy=f"name different nodes from 0 to {self.nodes - 1}",
                 )  # fmt: skip
 

@@ -50,7 +50,7 @@ def check_whole(manifest: Manifest, name: str) -> None:
     sources = [manifest.shared_sources[demand.source] for demand in entry.demands.values()]
     if any(any(source.filters) for source in sources):
         raise StrategyError(
-            f"{manifest.sharing} runs query {name!r} as several joins, one for each part of its streams",
+            f"query {name!r} cannot change its plan, because {manifest.sharing} runs the query as several joins",
             place=f"query {name}",
             remedy=f"first reshare with a scheme that runs the query as one join: {_single_join_schemes()}",
         )

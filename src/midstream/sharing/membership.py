@@ -111,14 +111,14 @@ def change(manifest: Manifest, name: str, query: Query) -> Manifest:
     old = shape_of(query_of(entry))
     if not can_share(query) or shape_of(query).family != old.family:
         raise QueryError(
-            f"the new text of query {name!r} has other streams or join conditions",
+            f"the new text of query {name!r} cannot change the streams or the join conditions",
             place=f"query {name}",
             remedy="change only windows, filters and expressions of columns; otherwise drop the query and add it again",
         )
     new = shape_of(query)
     if _columns_of(new) != _columns_of(old):
         raise QueryError(
-            f"the new text of query {name!r} has other columns",
+            f"the new text of query {name!r} cannot change the columns",
             place=f"query {name}",
             remedy="keep the names and types of the columns",
         )

@@ -28,7 +28,7 @@ STAGING = "_staging"
 
 @dataclass(frozen=True)
 class Staging:
-    """Where the tasks of a step write a query's results, and in which format."""
+    """Place and format of the files that tasks write for a query's results."""
 
     storage: Storage
     format: str = "parquet"
@@ -44,7 +44,7 @@ class Staging:
     def write(self, stem: str, table: pa.Table) -> str:
         """Write a table to a new file, and return the file's name.
 
-        Tasks call this method. It raises `SinkError` if it cannot write the file.
+        Tasks call this method. The method raises `SinkError` if it cannot write the file.
         """
         file = f"{self.prefix}{stem}.{self.format}"
         self.storage.write(file, formats.written(table, self.format))
@@ -107,12 +107,12 @@ class StagedStep:
 
     @property
     def is_there(self) -> bool:
-        """Check whether all files are still there. They stay at least until the first call of `commit`."""
+        """Check whether all staged files still exist. The files exist at least until the first call of `commit`."""
         return set(self.files) <= set(self.staging.storage.names())
 
     @property
     def is_partly_there(self) -> bool:
-        """Return whether at least one of the files is still there.
+        """Return whether at least one of the staged files still exists.
 
         Raises `ReadError` if midstream cannot read the storage.
         """
@@ -126,8 +126,8 @@ class StagedStep:
     def follows(self, newest: Stamp | None, place: str) -> bool:
         """Return True if the step follows the sink's newest step, and False if the sink already has the step.
 
-        Raises `SinkError` if the sink has a later step, or a step of another time line. Otherwise the sink would lose
-        or double rows.
+        Raises `SinkError` if the sink has a later step, or a step of another time line. In both cases the step would
+        make the sink lose or duplicate rows.
         """
         if newest in (self.stamp, Stamp("", "", self.step)):
             return False
@@ -212,7 +212,7 @@ class Sink(ABC):
     def open(self) -> None:
         """Make the sink ready, or raise a `SinkError` if the sink cannot write results.
 
-        midstream calls this on the driver before the first step of each run, perhaps more than once.
+        midstream calls `open` on the driver before the first step of each run, perhaps more than once.
         """
         return
 
@@ -223,34 +223,34 @@ class Sink(ABC):
     def check(self, columns: pa.Schema | None) -> None:
         """Raise a `SinkError` if the sink cannot write results with these columns.
 
-        `columns` is None if the columns are unknown.
-        `midstream check` calls this, even while a job writes to the sink, so it must not change or disturb anything.
+        `columns` is None if the columns are unknown. `midstream check` calls the method, even while a job writes to the
+        sink, so the method must not change or disturb anything.
         """
         return
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise a `SinkError` if the table of the sink has other columns than the results.
+        """Raise a `SinkError` if the columns of the sink's table differ from the columns of the results.
 
-        midstream calls this on the driver after `open`, before it runs a step of the query. If `write` refused a
-        committed step, all steps after it would wait.
+        midstream calls the method on the driver after `open`, before it runs a step of the query. `write` must not
+        refuse the columns of a committed step, because all later steps would wait.
         """
         return
 
     def staging(self, scratch: Storage) -> Staging:
         """Return the place and format for the tasks of all steps. Each step writes to its own folder below this place.
 
-        midstream calls this on the driver before a step's tasks, and again before the step's commit. Both calls must
-        return the same place. By default, this place is in `scratch`, a folder of the checkpoint.
+        midstream calls `staging` on the driver before a step's tasks, and again before the step's commit. Both calls
+        must return the same place. By default, the place is in `scratch`, a folder of the checkpoint.
         """
         return Staging(scratch.at(STAGING))
 
     def commit(self, staged: StagedStep) -> None:
         """Put a step's results in place, so that readers see all of them at once.
 
-        midstream calls this on the driver for each step with results, in order of the steps. By then, midstream has
-        published the manifest of the step. If the job dies during the call or soon after it, midstream repeats the
-        call. Then `staged.is_there` is false if the first call already removed the files. If `staged.is_there` is true,
-        `write` must find out what the first call has already written.
+        midstream calls `commit` on the driver for each step with results, in order of the steps. midstream publishes
+        the manifest of the step before the call. If the job dies during the call or soon after it, midstream repeats
+        the call. Then `staged.is_there` is false if the first call already removed the files. If `staged.is_there` is
+        true, `write` must find out what the first call has already written.
         """
         if staged.is_there:
             self.write(staged)
@@ -266,25 +266,25 @@ class Sink(ABC):
     def newest(self, name: str) -> Stamp | None:
         """Return the stamp of a query's newest step in the sink, or None if the sink records no step.
 
-        A stamp without a job means that no job recorded the step. midstream calls this on the driver before the first
-        step. A job does not start on a sink that is ahead of the job's checkpoint, or has results of another job.
+        A stamp without a job means that no job recorded the step. midstream calls `newest` on the driver before the
+        first step. A job does not start on a sink that is ahead of the job's checkpoint, or has results of another job.
         """
         return None
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Raise the `SinkError` that `forget_after` would raise with these arguments, but change nothing.
 
-        midstream calls this for every sink before a job goes back. If a sink raises, the job does not go back.
+        midstream calls the method for every sink before a job goes back. If a sink raises, the job does not go back.
         """
         return
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Take back a query's results of all steps after `step`.
 
-        The job repeats these steps, perhaps with other results. midstream calls this when a job goes back to an older
-        manifest, and again before the next step. Take back only results whose stamp `given_up` accepts, because another
-        driver may already have repeated the steps. A sink that cannot take results back does nothing. If a repeated
-        step then has no results, such a sink still keeps the old rows of the step.
+        The job repeats these steps, perhaps with other results. midstream calls the method when a job goes back to an
+        older manifest, and again before the next step. Take back only results whose stamp `given_up` accepts, because
+        another driver may already have repeated the steps. A sink that cannot take results back does nothing. If a
+        repeated step then has no results, such a sink still keeps the old rows of the step.
         """
         return
 

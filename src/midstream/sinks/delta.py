@@ -114,7 +114,7 @@ class DeltaSink(Sink):
             self._back(table, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Restore the table to its version before the first step after `step`.
+        """Undo all steps after `step`: restore the version that the first of them replaced.
 
         Raises `SinkError` if another writer wrote after `step`, or if the table no longer keeps that version.
         """

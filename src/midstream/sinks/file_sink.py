@@ -138,7 +138,7 @@ class FileSink(Sink):
     def stamp_of(name: str) -> Stamp:
         """Read the stamp of a file from its name below the sink's root.
 
-        The stamp's job is "" if no job put the file there.
+        The stamp's job is "" if no job wrote the file.
         """
         folder, _, file = name.rpartition("/")
         return _stamp_of(file, step_of(folder))
@@ -235,7 +235,7 @@ def check_apart(folders: Iterable[tuple[str, str]]) -> None:
         if other != place:
             what = "topic" if path.startswith("kafka:") else "folder"
             raise SinkError(
-                f"the results of {other} go to the same {what}, {path}",
+                f"the {what} {path} already gets the results of {other}",
                 place=place,
                 remedy=f"give each query a {what} of its own",
             )

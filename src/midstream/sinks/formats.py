@@ -296,5 +296,5 @@ def parquet_rows(data: pa.Buffer | bytes, place: str) -> pa.Table:
     except (pa.ArrowException, OSError) as error:
         raise SinkError(
             "the file is damaged: it cannot be read as Parquet", place=place,
-            remedy="restore the file from a backup, or move the file away and lose its rows",
+            remedy="restore the file from a backup, or move the file away: its rows are then lost",
         ) from error  # fmt: skip

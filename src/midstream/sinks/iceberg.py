@@ -101,7 +101,7 @@ class IcebergSink(Sink):
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Undo all steps after `step`: restore the snapshot that the first of them replaced.
 
-        Raises `SinkError` if another writer wrote after `step`, or if that snapshot has expired.
+        Raises `SinkError` if another writer wrote after `step`, or if the snapshot to restore has expired.
         """
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.table.update.snapshot import ManageSnapshots

@@ -91,7 +91,7 @@ class KafkaSink(Sink):
 
     @property
     def target(self) -> str:
-        """The topic, which no other query writes."""
+        """The topic, to which no other query writes."""
         return f"kafka://{self.servers}/{self.topic}"
 
     def staging(self, scratch: Storage) -> Staging:
@@ -115,7 +115,9 @@ class KafkaSink(Sink):
             self.check_columns(columns)
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise if results lack a key column or the column for tombstones, or if the registry refuses the columns."""
+        """Raise `SinkError` if results lack a key column or the column `_op` that tombstones need, or if the registry
+        refuses the columns.
+        """
         needed = [*self.key, *([SIGN] if self.tombstones else [])]
         if missing := [name for name in needed if name not in columns.names]:
             raise SinkError(
@@ -157,7 +159,7 @@ class KafkaSink(Sink):
             return self._newest()
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise if the topic has later steps, because Kafka cannot take messages back."""
+        """Raise `SinkError` if the topic has steps after `step`, because Kafka cannot remove these messages."""
         newest = self.newest(name)
         if newest is not None and newest.step > step and given_up(newest):
             raise SinkError(
@@ -167,7 +169,7 @@ class KafkaSink(Sink):
             )
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Remove nothing: raise if the topic has later steps, as `check_forget` does."""
+        """Remove nothing, and raise `SinkError` if the topic has steps after `step`."""
         self.check_forget(name, step, given_up)
 
     def _gone(self) -> Any:

@@ -57,7 +57,7 @@ def client_settings(given: Mapping[str, str], place: str) -> dict[str, Any]:
     servers, login = own.get(SERVERS), any(name.startswith(_SECRETS) for name in own)
     if login and (servers is None or given.get(SERVERS, servers) != servers):
         raise InputError(
-            f"a login is set in the environment, but not for the servers {given.get(SERVERS)!r}",
+            f"the environment has a login for Kafka, but not for the servers {given.get(SERVERS)!r}",
             place=place,
             remedy=f"set {PREFIX}BOOTSTRAP_SERVERS to the servers that may get the login",
         )

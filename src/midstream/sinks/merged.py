@@ -87,7 +87,7 @@ class MergedResults:
     def current(self) -> str:
         """Return a folder with the newest files, for programs that cannot read midstream's lists of files.
 
-        On an object store this is the whole folder, which also contains the files of older lists.
+        On an object store, the property returns the whole folder, which also contains the files of older lists.
         """
         return self.storage.place(CURRENT) if isinstance(self.storage, LocalStorage) else self.storage.url
 
@@ -111,7 +111,7 @@ class MergedResults:
         return name
 
     def add(self, number: int, parts: Iterable[MergedPart]) -> bool:
-        """Publish these parts as the newest list, or return False if there already is a list of this number."""
+        """Publish `parts` as the newest list, or return False if there already is a list with this number."""
         found = MergedList(number, tuple(parts))
         if not self.storage.create(_entry(number), found.to_json()):
             return False

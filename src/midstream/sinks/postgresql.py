@@ -254,7 +254,7 @@ class PostgresqlSink(Sink):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Make the sink from its options; raises if they contain a password."""
+        """Make the sink from its options; raises `SinkError` if the options contain a password."""
         if any(secret in options for secret in SECRETS):
             raise holds_a_password()
         return super().of(options)

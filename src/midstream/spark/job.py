@@ -55,22 +55,22 @@ from midstream.units.user_operators import check_operator
 class Job:
     """Continuous queries over Spark's streams.
 
-    `checkpoint` has the whole state of the job. It is a folder that every machine of the cluster reaches under this
-    path, or the URL of an object store (`s3://`, `gs://`, `abfs://`). A job on a checkpoint continues where the last
-    job stopped, even with other plans, lanes or queries. `lanes` is the number of partitions of the state. The default
-    is the number of tasks that Spark runs at once. `sharing` says how queries with equal joins share work: `auto`,
-    `mem_opt`, `cpu_opt`, `pull_up`, `push_down` or `off`. With `off` every query has its own states.
+    `checkpoint` has the whole state of the job. It is a folder that every machine of the cluster reaches by one path,
+    or the URL of an object store (`s3://`, `gs://`, `abfs://`). A job on a checkpoint continues where the last job
+    stopped, even if you declare new plans, lanes or queries. `lanes` is the number of partitions of the state. The
+    default is the number of tasks that Spark runs at once. `sharing` says how queries with equal joins share work:
+    `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down` or `off`. With `off` every query has its own states.
 
     With `durable` the job publishes a step only when the step's files would survive a power failure. Without `durable`
-    each step takes some milliseconds less. But a power failure may then lose the last seconds, and a sink may lose or
-    double rows.
+    each step takes some milliseconds less. But a power failure may then lose the steps of the last seconds, and a sink
+    may lose or duplicate rows.
 
     A step may fail for a reason outside the job, such as a full disk. Then the job repeats the step for the duration
     `patience`, and ends with the error after this time. `patience` is a string such as "1 hour", or microseconds.
 
     `memory`, such as "4 GB", limits the memory of each Python process that joins rows. Memory-mapped files do not
     count. A step fails with an `InputError` if one of its tasks needs more memory. A worker uses at most half of the
-    limit for the chunks that it keeps.
+    limit to cache chunks.
 
     Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark that they missed. Rows that
     midstream cannot read as declared go to `dead_letters/<stream>`, with the reason. Both outputs are Parquet files
@@ -127,8 +127,8 @@ class Job:
 
         `timestamp` names the column of event time. Durations are strings or microseconds. A row may be up to `lateness`
         older than the newest row of its stream; even older rows go to the late output. A stream without rows for
-        `idle_timeout` of event time does not delay other streams. `schema` is an Arrow schema or SQL DDL text. It
-        declares types that differ from those of the DataFrame, such as BIGINT for a column of strings. A row with a
+        `idle_timeout` of event time does not delay other streams. `schema` is an Arrow schema or SQL DDL text. Use
+        `schema` for types that differ from those of the DataFrame, such as BIGINT for a column of strings. A row with a
         value that does not fit its declared type is a dead letter. Without `schema` the types are those of the
         DataFrame. An integer timestamp needs a `unit`: "s", "ms", "us" or "ns" since 1970. A row is also a dead letter
         if it is more than `max_ahead` newer than every row of earlier steps. The checkpoint keeps the dead letters, and
@@ -215,7 +215,7 @@ class Job:
     ) -> Job:
         """Set what the optimizer may do with a query, or with all queries that have no settings of their own.
 
-        `settings` are the settings of `Run.optimize`. One of them, `options`, is a mapping with the options of the
+        `settings` are the settings of `Run.optimize`. The setting `options` is a mapping with the options of the
         policy. A query without a mode has the mode of the job, which is `suggest` unless you set another.
         """
         place = f"query {query}" if query else "optimize"
@@ -241,7 +241,7 @@ class Job:
 
         `trigger` is a trigger of Spark, such as `{"processingTime": "1 second"}` or `{"availableNow": True}`. If
         another process is the writer and may still run, the call raises a `HeldCheckpointError`. With `take_over` the
-        call instead takes the checkpoint from that process. The process then changes nothing more, and ends with its
+        call instead takes the checkpoint from the other process, which then changes nothing more, and ends with its
         next step at the latest. Raises a `CheckpointError` if the checkpoint is damaged, belongs to another job, or is
         behind one of its sinks.
         """

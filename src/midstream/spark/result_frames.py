@@ -58,10 +58,11 @@ def results_stream(
 ) -> DataFrame:
     """Read the results of a query of another job, running or not, as a streaming DataFrame.
 
-    `checkpoint` is the checkpoint of that job, which must have finished a step. `options` are the options of Spark's
-    file source; on an object store the only option is `maxFilesPerTrigger`. If that job goes back, it repeats steps,
-    and the results of these steps come a second time. Then also rewind the jobs that read these results. If the results
-    are on an object store, a reading job ends with an error, and does not read the repeated results.
+    `checkpoint` is the checkpoint of the other job, which must have finished a step. `options` are the options of
+    Spark's file source; on an object store the only option is `maxFilesPerTrigger`. If the other job goes back, it
+    repeats steps, and the results of these steps come a second time. In this case, also rewind the jobs that read the
+    results. If the results are on an object store, a reading job ends with an error, and does not read the repeated
+    results.
     """
     folder = located(checkpoint)
     found = Checkpoint.open(folder)

@@ -60,7 +60,7 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "in", "between", "
 
 def _of_a_clock(node: exp.Expr) -> LanguageError:
     return LanguageError(
-        f"{node.sql('duckdb')} reads a clock, so the same rows would give a different answer each time",
+        f"{node.sql('duckdb')} reads a clock and cannot be in a query, because equal rows must give equal answers",
         remedy="use the times of the rows. Write A [RANGE 1 DAY] for the rows of the last day. Write A.ts - "
         "B.ts <= INTERVAL 1 DAY for rows less than a day apart. Write EVERY 1 MINUTE to get an answer each minute",
     )
@@ -140,7 +140,7 @@ class Binder:
             found = bound(node)
             if found is not None and found.depth > MOST_DEPTH:
                 raise LanguageError(
-                    f"functions and operators are nested {found.depth} deep, and the limit is {MOST_DEPTH}",
+                    f"a query cannot nest functions and operators {found.depth} deep: the limit is {MOST_DEPTH}",
                     remedy="let another query compute a part, and read the answers of that query",
                 )
             return found
@@ -237,7 +237,7 @@ class Binder:
     def _subscript(self, node: exp.Expr) -> Expression:
         if len(node.expressions) != 1:
             raise LanguageError(
-                "one pair of brackets has several subscripts", remedy="write a pair of brackets for each: x[1][2]"
+                "a pair of brackets cannot have several subscripts", remedy="write a pair of brackets for each: x[1][2]"
             )
         (key,) = node.expressions
         return part_of(self.bind(node.this), constant_of(key) or self.bind(key))
@@ -357,7 +357,8 @@ class Binder:
         negative ^= words.startswith("-")
         if not isinstance(number, exp.Literal) or (unit is not None and unit_size(unit.name) is None):
             raise LanguageError(
-                "the interval has no fixed length", remedy="write a number of weeks, days, hours, minutes or seconds"
+                "the interval must have a fixed length",
+                remedy="write a number of weeks, days, hours, minutes or seconds",
             )
         size = parse_duration(words.lstrip("-"), what="the interval")
         return Literal(DURATION, timedelta(microseconds=-size if negative else size))

@@ -212,7 +212,9 @@ class _Parser(DuckDBParser):
                 f"{name.upper()} must be around a single SELECT", place=place(sql, start), remedy=remedy
             )
         if tree.args.get("relation") is not None:
-            raise LanguageError("the query has a second relation operator", place=place(sql, start), remedy="keep one")
+            raise LanguageError(
+                "a query cannot have a second relation operator", place=place(sql, start), remedy="keep one"
+            )
         tree.set("relation", (name.lower(), start))
 
     def _parse_table(

@@ -282,7 +282,7 @@ def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow,
         raise error_at(
             found.text,
             node,
-            f"{name} names another window than GROUP BY",
+            f"{name} must name the window of GROUP BY",
             f"select window_{end.lower()} instead",
         )
     return end.lower()

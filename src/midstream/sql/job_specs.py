@@ -130,7 +130,7 @@ def spark_settings(top: TomlTable) -> dict[str, str]:
             remedy = "write packages, or a name such as 'spark.sql...'"
             top.fault(f"spark.{name}", "is not a setting of Spark", remedy)
         if not isinstance(value, str | int | float):
-            top.fault("spark", f"sets {name} to {value!r}", "write a string or a number")
+            top.fault("spark", f"cannot set {name} to {value!r}", "write a string or a number")
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in found.items()}
 
 

@@ -221,8 +221,8 @@ class JoinPart:
                 raise LanguageError(
                     f"no query joins {', '.join(self.written.aliases)} with these columns, "
                     "but a running query has others" + (f": {', '.join(sorted(now))}" if now else ""),
-                    remedy="add the query to an engine or a job; if the query ran before, declare the columns as they "
-                    "were then",
+                    remedy="add the query to an engine or a job; if the query ran before, declare the columns of "
+                    "its last run",
                 )
             remedy = "add the query to an engine or a job, which adds its parts first"
             raise LanguageError(f"no query joins {', '.join(self.written.aliases)}", remedy=remedy)

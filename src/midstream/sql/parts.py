@@ -108,7 +108,9 @@ def checked_words(sql: object) -> list[Token]:
     """The words of a query; raises LanguageError unless it is given as a text, in which not too much is nested."""
     if not isinstance(sql, str):
         raise LanguageError(
-            f"a {type(sql).__name__} is not a query", place="sql", remedy="write the query as a string: 'SELECT ...'"
+            f"a query must be a string, not {type(sql).__name__}",
+            place="sql",
+            remedy="write the query as a string: 'SELECT ...'",
         )
     tokens = tokenize(sql)
     # Each is a part, which has those below it in brackets: the last of them would be refused after a long time.
@@ -130,8 +132,8 @@ def too_deep(text: str, at: int, levels: int) -> LanguageError:
     return LanguageError(
         f"the query is nested too deeply: it has {levels} brackets and CASEs inside each other",
         place=place(text, at),
-        remedy="replace nested IFs by a CASE with several WHENs, or let another query compute a part and "
-        "read its answers",
+        remedy="replace nested IFs by a CASE with several WHENs, or let another query compute a part, and "
+        "read the answers of that query",
     )
 
 

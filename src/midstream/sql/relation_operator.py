@@ -47,7 +47,7 @@ def relation_of(found: CqlText, tree: exp.Select) -> str:
     grouped |= any(item.find(exp.AggFunc, exp.Window) is not None for item in tree.expressions)
     if kind == "rstream" and found.every is None:
         remedy = "say at which instants to give the whole relation: EVERY 10 SECONDS at the end of the query"
-        raise _refused(found, "RSTREAM needs EVERY, because otherwise it would answer at each microsecond", remedy)
+        raise _refused(found, "RSTREAM needs EVERY, because RSTREAM would otherwise answer at each microsecond", remedy)
     if kind != "rstream" and grouped:
         why = "its answers are whole groups, at instants or at the ends of windows"
         raise _refused(
@@ -55,7 +55,7 @@ def relation_of(found: CqlText, tree: exp.Select) -> str:
         )
     if kind != "rstream" and found.every is not None:
         remedy = "leave EVERY out, or write RSTREAM: the whole relation at each of these instants"
-        raise _refused(found, f"{word} answers at each change, but EVERY asks for answers at instants", remedy)
+        raise _refused(found, f"{word} cannot have EVERY, because {word} answers at each change", remedy)
     return "" if kind == "istream" or grouped else kind
 
 

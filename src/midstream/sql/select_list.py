@@ -63,14 +63,14 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         instead = "write UNION ALL; or " if operation == "union" else ""
         remedy = f"{instead}select the window_end of windows to group by in each: equal rows are then known"
         raise LanguageError(
-            f"{operation.upper()} needs a timestamp column: without it, midstream cannot tell when all equal rows "
+            f"{operation.upper()} needs a timestamp column: otherwise midstream cannot tell when all equal rows "
             "have arrived",
             place=spot,
             remedy=remedy,
         )
     if distinct.args.get("on") is not None or any(item.is_star for item in tree.expressions):
         raise LanguageError(
-            "this DISTINCT cannot have ON or *", place=spot, remedy="list the columns: SELECT DISTINCT a, b"
+            "SELECT DISTINCT cannot have ON or *", place=spot, remedy="list the columns: SELECT DISTINCT a, b"
         )
     group = tree.args.get("group")
     windows = [] if group is None else [node for node in group.expressions if is_window_call(node)]

@@ -184,7 +184,12 @@ def ranked(
     failing = next((n for n, e in computed if RANK in e.columns() and can_fail(e)), None)
     if failing is not None:
         remedy = "select the number of the row itself, and compute with it in a query around this one"
-        raise error_at(found.text, clause.window, f"{failing!r} may fail for some row numbers", remedy)
+        raise error_at(
+            found.text,
+            clause.window,
+            f"the query cannot compute {failing!r}, which may fail for some row numbers",
+            remedy,
+        )
     order = clause.window.args.get("order")
     keys = tuple(order_key(found, inner, node) for node in (order.expressions if order is not None else ()))
     groups = tuple(partition_group(found, inner, node) for node in tree.args["group"].expressions)

@@ -95,7 +95,7 @@ def _source(text: str, item: exp.Expr) -> exp.Unnest:
     numbered = bool(offset) or bool(item.args.get("ordinality"))
     if len(titles) > 1 + numbered:
         remedy = "name one column, and with WITH ORDINALITY a second"
-        raise error_at(text, item, f"{len(titles)} columns are too many for the items of a list", remedy)
+        raise error_at(text, item, f"the items of a list cannot have {len(titles)} column names", remedy)
     titles = titles or [("col" if item.args.get("view") else alias) or UNNAMED]
     titles += ["ordinality"] if numbered and len(titles) == 1 else []
     named, window = _alias(alias or titles[0], titles), item.args.get("window")

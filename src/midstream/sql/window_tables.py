@@ -118,7 +118,7 @@ def _subquery(text: str, table: exp.Expr) -> exp.Expr:
         raise error_at(
             text,
             function.call,
-            "rows are joined with their sessions, but the query does not group by the sessions",
+            "a query cannot join the rows of sessions without a GROUP BY of the sessions",
             "group by window_start, window_end in a subquery for each side; or join rows by their distance in time: "
             "L.ts BETWEEN R.ts - INTERVAL 10 MINUTES AND R.ts",
         )

@@ -103,7 +103,7 @@ def taken(column: pa.Array, places: Words) -> pa.Array:
         return _few_taken(column, places)
     # Looking for the least and the greatest costs a third of what Arrow's own check does.
     if int(np.minimum.reduce(places)) < 0 or int(np.maximum.reduce(places)) >= length:
-        raise IndexError(f"no row has this number in a column of {length} rows")
+        raise IndexError(f"a row number is outside the column, which has {length} rows")
     return pc.take(column, pa.array(places), boundscheck=False, memory_pool=POOL)
 
 

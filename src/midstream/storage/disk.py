@@ -203,7 +203,7 @@ def other_format(number: int, since: str, path: str) -> OtherFormatError:
         f"the file has format {number} of midstream {since}, but this version reads format {FORMAT_VERSION} of "
         f"midstream {FORMAT_SINCE}",
         place=path,
-        remedy=f"use midstream {since}, which can read it, or begin with another checkpoint",
+        remedy=f"use midstream {since}, which can read the file, or begin with another checkpoint",
     )
 
 

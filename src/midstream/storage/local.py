@@ -185,7 +185,7 @@ class LocalStorage(Storage):
             folder = os.path.dirname(self.path(name))
             if folder not in folders and self._leads_out(name):
                 raise SinkError(
-                    "a link leads out of the folder",
+                    "midstream does not remove files through a link that leads out of the folder",
                     place=folder,
                     remedy="find out which program made the link, and remove the link",
                 )

@@ -58,10 +58,9 @@ def storage_at(place: Place, *, durable: bool = True) -> Storage:
         )
     if "${" in path:
         raise SinkError(
-            "the path has a variable that was not replaced",
+            "the path contains a variable, which midstream replaces only in job files",
             place=path,
-            remedy="use os.environ in code, or leave out the single quotes in a shell; midstream replaces variables "
-            "only in job files",
+            remedy="use os.environ in code, or leave out the single quotes in a shell",
         )
     return LocalStorage(path, durable=durable)
 

@@ -28,11 +28,11 @@ BY_FORM, BY_TREE = "by_form", "by_tree"
 
 
 def check_operator(kind: type[OperatorForm], *, cases: int = 10, seed: int = 0) -> None:
-    """Check that a form gives the answer of its tree, and that its states have the right rows.
+    """Check that an operator form gives the answer of its join tree, and that the form's states have the right rows.
 
-    It runs `cases` random tests with the seeds `seed`, `seed + 1` and so on. It raises an `AssertionError` if a test
-    fails, and the error names the seed. The form must be in this package, or be
-    registered as an entry point of the group `midstream.operators`.
+    The check runs `cases` random tests with the seeds `seed`, `seed + 1` and so on. If a test fails, the check raises
+    an `AssertionError` that names the seed. The form must be in this package, or be registered as an entry point of the
+    group `midstream.operators`.
 
     >>> from midstream.operators.forms.stairs_form import StairsForm
     >>> check_operator(StairsForm, cases=2)

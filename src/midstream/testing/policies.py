@@ -133,9 +133,9 @@ class PolicyCourse:
 def check_policy(kind: type[Policy], *, cases: int = 10, seed: int = 0) -> int:
     """Check that a policy changes no answer and obeys its settings. Return how often the policy switched plans.
 
-    It runs `cases` random tests with the seeds `seed`, `seed + 1` and so on. It raises an `AssertionError`
-    if a test fails. The error names the seed, with which `check_policy(kind, cases=1, seed=...)` repeats the test. The
-    policy does not have to be installed.
+    The check runs `cases` random tests with the seeds `seed`, `seed + 1` and so on. If a test fails, the check raises
+    an `AssertionError` that names the seed. `check_policy(kind, cases=1, seed=...)` repeats the test with this seed.
+    The policy does not have to be installed.
 
     >>> from midstream.optimizer.policies.static import Static
     >>> check_policy(Static, cases=2) >= 0

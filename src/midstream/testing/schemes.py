@@ -28,9 +28,9 @@ STEPS = 8
 def check_scheme(kind: type[Scheme], *, cases: int = 10, seed: int = 0) -> None:
     """Check that a scheme cuts chains as the contract of schemes says, and changes no answer.
 
-    It runs `cases` random sets of queries with the seeds `seed`, `seed + 1` and so on. It raises an `AssertionError` if
-    a test fails. The error names the seed, with which `check_scheme(kind, cases=1, seed=...)` repeats the test. The
-    scheme does not have to be installed.
+    The check runs `cases` random sets of queries with the seeds `seed`, `seed + 1` and so on. If a test fails, the
+    check raises an `AssertionError` that names the seed. `check_scheme(kind, cases=1, seed=...)` repeats the test with
+    this seed. The scheme does not have to be installed.
 
     >>> from midstream.sharing.schemes.mem_opt import MemOpt
     >>> check_scheme(MemOpt, cases=1)

@@ -33,10 +33,10 @@ QUERY = "carried"
 def check_strategy(kind: type[Strategy], *, cases: int = 10, seed: int = 0) -> None:
     """Check that a strategy ends every migration that it accepts, and that the answer stays exact.
 
-    It runs `cases` random tests with the seeds `seed`, `seed + 1` and so on. It raises an `AssertionError` if a test
-    fails. The error names the seed, with which `check_strategy(kind, cases=1, seed=...)` repeats the test. The check
-    also fails if the strategy accepts none of the migrations, or if an option refuses its own default or example. The
-    strategy does not have to be installed.
+    The check runs `cases` random tests with the seeds `seed`, `seed + 1` and so on. If a test fails, the check raises
+    an `AssertionError` that names the seed. `check_strategy(kind, cases=1, seed=...)` repeats the test with this seed.
+    The check also fails if the strategy accepts none of the migrations, or if an option refuses its own default or
+    example. The strategy does not have to be installed.
 
     >>> from midstream.migration.hybmig import HybMig
     >>> check_strategy(HybMig, cases=2)

@@ -21,7 +21,7 @@ def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> Non
     """Raise unless the operator can be made, and stand on this query."""
     if not query.plain:
         raise QueryError(
-            "a user's operator cannot run on top of an aggregate, a difference or an outer join",
+            "a user operator cannot run on top of an aggregate, a difference or an outer join",
             place=place,
             remedy="use a plain query, and let the operator group and subtract",
         )
@@ -46,7 +46,7 @@ def check_named(start: MigrationStart) -> None:
     """Raise where a strategy for an operator is left to the chooser, which predicts the plan's cost only."""
     if start.strategy == AUTO:
         raise StrategyError(
-            "the cost of a user's operator cannot be predicted",
+            "midstream cannot predict the cost of a user operator",
             place=f"query {start.query}",
             remedy=f"name a strategy: {', '.join(_feeding())}",
         )
@@ -83,7 +83,7 @@ def check_hand_over(
     check_operator(query, new, place)
     if not results_of(query, new).equals(results_of(query, old)):
         raise StrategyError(
-            "the results of the new and of the old operator have different columns", place=place,
+            "the new operator must return the same columns as the old operator", place=place,
             remedy="add a second query with the new operator",
         )  # fmt: skip
     past, now = decode(OperatorSpec, old).remembers(), decode(OperatorSpec, new).remembers()

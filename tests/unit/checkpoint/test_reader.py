@@ -98,7 +98,7 @@ def test_a_command_is_checked_and_logged_as_manifests_write_it(job: Checkpoint) 
 def test_a_query_whose_results_would_go_to_another_ones_folder_is_not_logged(job: Checkpoint, tmp_path: Path) -> None:
     sql = job.manifest().queries["q"].sql
     job.send(AddQuery("p", sql, sink={"format": "parquet", "path": str(tmp_path / "out")}))
-    with pytest.raises(ms.SinkError, match=r"query p go to the same folder.*at query r"):
+    with pytest.raises(ms.SinkError, match=r"already gets the results of query p.*at query r"):
         job.send(AddQuery("r", sql, sink={"format": "csv", "path": f"{tmp_path}/in/../out/"}))
     job.send(AddQuery("r", sql, sink={"format": "csv", "path": str(tmp_path / "other")}))
     assert [command.query for _, command in job.waiting(job.report())] == ["p", "r"]  # type: ignore[attr-defined]
@@ -107,12 +107,15 @@ def test_a_query_whose_results_would_go_to_another_ones_folder_is_not_logged(job
 @pytest.mark.parametrize(
     ("sink", "said"),
     [
-        ({"path": "{}/out/inner"}, r"out/inner is in the folder of the results of query p, .*/out \(at query r\)"),
-        ({"path": "{}/x/.."}, "contains the folder of the results of query [np]"),
-        ({"type": "files", "path": "{}/out"}, "query p go to the same folder"),
+        (
+            {"path": "{}/out/inner"},
+            r"out/inner cannot be in the folder of the results of query p, .*/out \(at query r\)",
+        ),
+        ({"path": "{}/x/.."}, "cannot contain the folder of the results of query [np]"),
+        ({"type": "files", "path": "{}/out"}, "already gets the results of query p"),
         ({"path": "{}/late/A"}, "in the folder of the checkpoint"),
         ({"path": "{}/manifests"}, "in the folder of the checkpoint"),
-        ({"path": "{}/results/n"}, "query n go to the same folder"),
+        ({"path": "{}/results/n"}, "already gets the results of query n"),
         ({"path": 7}, r"7 is not a string \(at query r\)"),
         ({"path": "hdfs://a"}, "cannot keep files on hdfs"),
         ({"path": "{}/a", "format": "xml"}, "unknown format 'xml'"),
@@ -122,7 +125,7 @@ def test_a_query_whose_results_would_go_to_another_ones_folder_is_not_logged(job
         ({"type": "delta", "path": "s3://key:word@b/x"}, "must not contain credentials"),
         ({"type": "postgresql", "table": "t", "dsn": "sslkeylogfile=/x"}, "must not contain sslkeylogfile"),
         ({"type": "postgresql", "table": "t", "dsn": "password=x"}, "must not contain a password"),
-        ({"function": "f"}, "cannot contain a function"),
+        ({"function": "f"}, "cannot contain a Python function"),
     ],
 )
 def test_a_query_whose_sink_no_job_can_have_is_not_logged(

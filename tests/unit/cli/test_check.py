@@ -18,7 +18,7 @@ from tests.job_folder import JOB, fill
 
 FAULTS = {
     'format = "json"': ('format = "jsn"', "did you mean 'json'?", "[streams.C]"),
-    'path = "in/A"': ('path = "nowhere"', "there is no such file or folder", "[streams.A]"),
+    'path = "in/A"': ('path = "nowhere"', "which does not exist", "[streams.A]"),
     '{ format = "parquet"': ("{ format = []", "unknown format []", "[queries.triples]"),
     "options = { maxFilesPerTrigger = 1 }": (
         "options = { maxFiles = 1 }",
@@ -33,7 +33,7 @@ FAULTS = {
     'plan = "((A B) C)"': ('plan = "((A B) D)"', "'D'", "[queries.triples]"),
     'format = "parquet", path = "out"': ('format = "cvs", path = "out"', "did you mean 'csv'?", "[queries.triples]"),
     'format = "parquet", path = "out" }': ('type = "files" }', "path", "[queries.triples]"),
-    'path = "out" }': ('path = "ckpt/manifests" }', "is in the folder of the checkpoint", "[queries.triples]"),
+    'path = "out" }': ('path = "ckpt/manifests" }', "cannot be in the folder of the checkpoint", "[queries.triples]"),
     "lanes = 2": ("lanes = 5000", "the number of lanes cannot be 5000", "lanes"),
     'checkpoint = "ckpt"': ('checkpoint = "dbfs:/x"', "midstream cannot keep files on dbfs:/", "checkpoint"),
     "lanes = 2\n": ('lanes = 2\nsharing = "some"\n', "unknown sharing 'some'", "sharing"),
@@ -49,7 +49,7 @@ FAULTS = {
     ),
     'checkpoint = "ckpt"\nlanes = 2\n': (
         'checkpoint = "ckpt"\nlanes = 2\n[tables.names]\nformat = "csv"\npath = "data/names.csv"\n',
-        "table 'names' reads data/names.csv, and there is no such file or folder",
+        "table 'names' reads data/names.csv, which does not exist",
         "[tables.names]",
     ),
     "WINDOW 20 SECONDS": ("WINDOW 20 SECNDS", "SECNDS", "[queries.triples]"),
@@ -384,7 +384,10 @@ def test_columns_that_cannot_be_found_are_to_be_declared(folder: Path, capsys: p
     own = folder / "in" / "own"
     own.mkdir()
     (folder / "job.toml").write_text(FILES.format(more="").replace("csv", "json"))
-    for text, said in (("", "all its files are empty"), ('{"id": 1}\n{"id": "2"}\n', "changed from number to string")):
+    for text, said in (
+        ("", "all files in the folder are empty"),
+        ('{"id": 1}\n{"id": "2"}\n', "changed from number to string"),
+    ):
         (own / "1.json").write_text(text)
         (fault,) = found("--engine", "embedded", capsys=capsys)[1]["faults"]
         assert said in fault["message"] and "declare the columns: schema =" in fault["remedy"]
@@ -619,11 +622,11 @@ def test_what_is_read_of_kafka(
     ("old", "new", "message"),
     [
         ("lanes = 2", "lanes = 3", ""),
-        ("k BIGINT", "k VARCHAR", "column 'k' of stream 'C' was int64, and now it is string"),
+        ("k BIGINT", "k VARCHAR", "column 'k' of stream 'C' cannot change from int64 to string"),
         (
             'timestamp = "ts"\nlateness',
             'timestamp = "k"\nunit = "s"\nlateness',
-            "stream 'C' had the timestamp column 'ts', and now it has 'k'",
+            "stream 'C' cannot change its timestamp column from 'ts' to 'k'",
         ),
     ],
 )
@@ -656,6 +659,6 @@ def test_a_number_of_cores(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     ],
 )
 def test_a_place_that_would_become_a_folder_of_that_name(tmp_path: Path, place: str, remedy: str) -> None:
-    with pytest.raises(ms.SinkError, match=r"keep files on|a variable that was not replaced") as raised:
+    with pytest.raises(ms.SinkError, match=r"keep files on|the path contains a variable") as raised:
         ms.Engine(checkpoint=place)
     assert remedy in str(raised.value.remedy)

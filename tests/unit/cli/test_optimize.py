@@ -46,7 +46,7 @@ def test_a_plan_is_proposed_rejected_approved_and_pinned(tmp_path: Path, capsys:
         assert "(optimize) is in the log" in line.said(
             "optimize", "q", "--mode", "ask", "--review", "2 seconds", "--effort", "1"
         )
-        assert "nothing is proposed" in line.refused("approve", "q")
+        assert "the optimizer proposes no other plan" in line.refused("approve", "q")
         run(made, [next(step) for _ in range(10)])
         shown = line.json("plans", "q")
         proposed = shown["proposal"]["plan"]
@@ -56,7 +56,7 @@ def test_a_plan_is_proposed_rejected_approved_and_pinned(tmp_path: Path, capsys:
         assert f"proposed: {proposed}" in said and "work ms/s" in said and "ms of work and" in said
 
         assert line.json("reject", "q", proposed)["outcome"] == "sent"
-        assert "it was rejected" in line.refused("approve", "q")
+        assert "was rejected" in line.refused("approve", "q")
         run(made, [next(step)])
 
         line.said("optimize", "q", "--mode", "ask", "--objective", "memory", "--review", "2 seconds")

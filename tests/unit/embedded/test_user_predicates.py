@@ -159,7 +159,9 @@ def test_a_checkpoint_holds_its_name_alone_and_is_taken_up_where_it_is_registere
     assert not other.stderr
     sql, explained, pushed, added = other.stdout.splitlines()
     assert (sql, explained) == (SQL, "True")
-    assert pushed.startswith("the predicate 'near_to' is not registered here (at predicate near_to). Remedy: register")
+    assert pushed.startswith(
+        "the predicate 'near_to' is not registered in this process (at predicate near_to). Remedy: register"
+    )
     assert added.startswith("unknown function 'NEAR_TO' (at line 1, column 23). Remedy: docs/functions.md lists")
     for line in (pushed, added):
         assert "midstream.predicate('near_to', function, types of its arguments), or install the package" in line

@@ -73,7 +73,7 @@ CASES = [
     ),
     (
         "SELECT * FROM TABLE(SESSION(TABLE A PARTITION BY k, DESCRIPTOR(ts), INTERVAL 1 DAY))",
-        "does not group by the sessions",
+        "without a GROUP BY of the sessions",
         "line 1, column 21",
         "group by window_start, window_end",
     ),
@@ -212,7 +212,7 @@ CASES = [
     ),
     (
         "SELECT k FROM A CROSS JOIN UNNEST(SPLIT(s, '-')) AS t(x, y)",
-        "2 columns",
+        "2 column names",
         "line 1, column 35",
         "WITH ORDINALITY",
     ),
@@ -321,7 +321,7 @@ CASES = [
         "same number of values",
     ),
     ("SELECT CAST(k AS FOO) FROM A", "unknown type FOO", "line 1, column 13", "use BOOLEAN"),
-    ("SELECT k FROM A WHERE ts > ts + INTERVAL 1 MONTH", "no fixed length", "line 1, column 28", "days"),
+    ("SELECT k FROM A WHERE ts > ts + INTERVAL 1 MONTH", "must have a fixed length", "line 1, column 28", "days"),
     ("SELECT k FROM A WHERE k IN (SELECT 1)", "a subquery that is more", "line 1, column 23", "EXISTS (SELECT 1"),
     ("SELECT k FROM A WHERE k IN (SELECT * FROM B)", "other than one column", "line 1, column 23", "IN (SELECT b"),
     ("SELECT k FROM A WHERE (k = 1) = EXISTS (SELECT 1 FROM B)", "a subquery", "line 1, column", "write comparisons"),

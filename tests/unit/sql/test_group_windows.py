@@ -94,11 +94,17 @@ def test_a_session_lasts_until_the_gap_after_its_last_row(start: str, end: str, 
         ("SELECT COUNT(*) FROM A GROUP BY window(ts, '0 seconds')", "a window must have a length"),
         ("SELECT COUNT(*) FROM A GROUP BY window(ts, '1 month')", "unknown unit 'month'"),
         (f"SELECT TUMBLE(ts, {TEN}) FROM A", "TUMBLE must be in GROUP BY"),
-        (f"SELECT TUMBLE_END(ts, {FIVE}) FROM A GROUP BY TUMBLE(ts, {TEN})", "TUMBLE_END names another window"),
+        (
+            f"SELECT TUMBLE_END(ts, {FIVE}) FROM A GROUP BY TUMBLE(ts, {TEN})",
+            "TUMBLE_END must name the window of GROUP BY",
+        ),
         (f"SELECT COUNT(*) FROM A GROUP BY SESSION(ts, {TEN}, {FIVE})", "SESSION.* does not take 3 arguments"),
         ("SELECT COUNT(*) FROM A GROUP BY session_window(ts, k)", "write INTERVAL"),
         (f"SELECT SESSION(ts, {TEN}) FROM A GROUP BY SESSION(ts, {TEN})", "SESSION must be in GROUP BY"),
-        (f"SELECT SESSION_END(ts, {FIVE}) FROM A GROUP BY SESSION(ts, {TEN})", "SESSION_END names another window"),
+        (
+            f"SELECT SESSION_END(ts, {FIVE}) FROM A GROUP BY SESSION(ts, {TEN})",
+            "SESSION_END must name the window of GROUP BY",
+        ),
         (
             f"SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE A, DESCRIPTOR(ts), {TEN})), B WHERE A.k = B.k "
             "GROUP BY window_start, window_end",

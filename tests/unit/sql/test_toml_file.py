@@ -124,7 +124,7 @@ spark.ui.enabled = false
     [
         ('packages = "a:b:1"', "spark.packages is 'a:b:1'"),
         ('memory = "4g"', "spark.memory is not a setting of Spark"),
-        ("spark.x = [1]", "spark sets spark.x to [1]"),
+        ("spark.x = [1]", "spark cannot set spark.x to [1]"),
     ],
 )
 def test_no_settings_of_spark(setting: str, message: str) -> None:

@@ -72,8 +72,8 @@ class Ctr(Spreading):
         widest = max(deployment.windows.values())
         if deployment.segment < 1 or widest > MOST_SEGMENTS * deployment.segment:
             raise PlanError(
-                f"a segment of {span_text(deployment.segment)} divides the widest window, {span_text(widest)}, "
-                f"into more than {MOST_SEGMENTS} segments",
+                f"a segment of {span_text(deployment.segment)} would divide the widest window, {span_text(widest)}, "
+                f"into more than {MOST_SEGMENTS} parts",
                 place="segment",
                 remedy=f"use at least {span_text(max(-(-widest // MOST_SEGMENTS), 1))}",
             )
