@@ -82,8 +82,8 @@ class KeptTable:
         """
         size = sum(chunk.bytes for one in self.listings for chunk in one.chunks)
         if size > LARGEST:
-            what = f"the job keeps {size:,} bytes of {self.stream.name}, which is too much for this page"
-            remedy = "read it in a program: midstream.open(CHECKPOINT).state(NAME).duckdb()"
+            what = f"the dashboard cannot read the {size:,} bytes that the job keeps of {self.stream.name}"
+            remedy = "read the rows in a program: midstream.open(CHECKPOINT).state(NAME).duckdb()"
             raise QueryError(what, place="SQL", remedy=remedy)
         parts = [pa.Table.from_batches([store.get(chunk)]) for one in self.listings for chunk in one.chunks]
         return self.shown(pa.concat_tables(parts, promote_options="permissive") if parts else None)
