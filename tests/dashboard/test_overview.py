@@ -77,7 +77,7 @@ def test_a_job_before_its_first_step_and_a_damaged_one_are_listed(tmp_path: Path
         for file in (tmp_path / "damaged" / "manifests").iterdir():
             file.write_bytes(b"{}")
         new, damaged = listed.jobs()["jobs"]
-    assert (new["life"]["word"], new["error"]) == ("running", "no step is finished yet")
+    assert (new["life"]["word"], new["error"]) == ("running", "the job has not finished a step yet")
     assert damaged["error"]
 
 
@@ -132,7 +132,7 @@ def test_faults_are_shown_with_their_text(browser: Browser, tmp_path: Path) -> N
         expect(page.locator(".faults li")).to_have_count(1)
         expect(page.locator(".faults")).to_contain_text("step 5")
         expect(page.locator(".faults")).to_contain_text("(and 2 times before, since step 3)")
-        expect(page.locator("main")).to_contain_text("not of today")
+        expect(page.locator("main")).to_contain_text("more than a day")
 
 
 def _hold(held: list[Route], route: Route) -> None:

@@ -58,7 +58,7 @@ class Checkpoint:
         Raises `NoCheckpointError` where there is none, and `OtherFormatError` for one that this midstream cannot read.
         """
         storage = storage_at(place)
-        if "manifests" not in storage.names():
+        if not Checkpoint.is_at(storage):
             missing = isinstance(storage, LocalStorage) and not storage.root.is_dir()
             raise NoCheckpointError(
                 "there is no such folder" if missing else "there is no checkpoint here",
@@ -68,6 +68,16 @@ class Checkpoint:
         found = Checkpoint(Folders(storage.url))
         found.manifests.check_format()
         return found
+
+    @staticmethod
+    def is_at(place: Place) -> bool:
+        """Return whether a job or an engine has written a checkpoint to this path or URL."""
+        return "manifests" in storage_at(place).names()
+
+    @staticmethod
+    def expected(place: Place) -> Checkpoint:
+        """Return the checkpoint of a path or a URL, also before a job has written it."""
+        return Checkpoint.open(place) if Checkpoint.is_at(place) else Checkpoint(Folders(storage_at(place).url))
 
     @property
     def url(self) -> str:

@@ -209,8 +209,8 @@ def _spread(entry: QueryEntry, mates: Sequence[str]) -> str:
         shared = f", shared with {', '.join(map(repr, mates))}" if mates else ""
         return f"spread over nodes by {entry.nodes.scheme}{shared}"
     if entry.operator is not None:
-        return "one lane: a user operator is on top"
-    return "one lane: no common key" if is_single(entry.group) else "by the common key"
+        return "a user operator is on top"
+    return "no common key" if is_single(entry.group) else "by the common key"
 
 
 def _chain(manifest: Manifest, name: str, unit: Unit | None, queries: Mapping[str, QueryReport]) -> ChainReport:

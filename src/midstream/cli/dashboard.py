@@ -55,11 +55,15 @@ def dashboard(
 
     The dashboard reads only the checkpoints, and changes nothing without --control. Control+C stops the dashboard.
     """
+    from midstream.checkpoint.reader import Checkpoint
     from midstream.dashboard.safety import access
     from midstream.dashboard.server import Dashboard
 
     allowed = access(host, control=control, token=token, names=tuple(allow_host or ()))
     served = Dashboard(paths, allowed, port)
+    for place in paths:
+        if not Checkpoint.is_at(place):
+            say(f"no job has written a checkpoint to {place} yet; the page shows the job from its first step on")
     say(f"dashboard: {served.url}")
     say("Control+C ends it" if control else "read-only; Control+C ends it")
     with suppress(OSError):

@@ -149,7 +149,7 @@ def show_live(out: Path, port: int, pace: float) -> None:
         say("Flights from JFK and LGA of 2013 are joined with their weather, four days a step, over and over.")
         say(f"dashboard: {dashboard.url}")
         say("In summer its steps take several times as long. Another plan is proposed there, in some ten seconds:")
-        say("approve it, and see them become fast again. Left alone, it is withdrawn in autumn and returns in spring.")
+        say("approve it, and see them become fast again. Until you answer it, the proposal stays.")
         say(f"or from another terminal: midstream plans {out / 'live'} flights. Control+C ends it.")
         with suppress(KeyboardInterrupt):
             go_on(engine, streams, pace)

@@ -5,7 +5,6 @@ In: checkpoints and what a request asks for. Out: JSON values; there is no HTTP 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from inspect import getdoc
@@ -46,7 +45,7 @@ class Api:
         """
         urls = [one.checkpoint.url for one in self._readings]
         return {
-            "checkpoints": [{"url": url, "name": url.rstrip("/").rpartition("/")[2] or url} for url in urls],
+            "checkpoints": [{"url": url, "name": name} for url, name in zip(urls, short_names(urls), strict=True)],
             "views": [{"name": view.name, "title": view.title} for view in views().values()],
             "forms": self._forms,
             "control": self._control,
@@ -80,7 +79,7 @@ class Api:
         try:
             value: JsonObject = {"life": _life(readings)}
             if not readings.has_begun:
-                return value | {"error": "no step is finished yet"}
+                return value | {"error": readings.pending}
             reading = readings.reading()
         except MidstreamError as error:
             return {"life": None, "error": str(error)}
@@ -108,13 +107,11 @@ class Api:
         """
         readings = self._at(index)
         if not readings.has_begun:
-            under_way = readings.checkpoint.under_way(-1)
-            so_far = "" if under_way is None else f": {under_way.sentence(time.time())}"
-            pending = f"the job has not finished a step yet{so_far}"
-            return {"url": readings.checkpoint.url, "life": _life(readings), "pending": pending}
+            return {"url": readings.checkpoint.url, "life": _life(readings), "pending": readings.pending}
         reading = self._reading(index, options)
         manifest, report = reading.manifest, reading.report
         under_way = reading.checkpoint.under_way(reading.step) if reading.is_newest else None
+        newest = reading.step if reading.is_newest else float("inf")  # a step may have been done since it was read
         host = ("spark" if manifest.is_on_spark else "embedded") if manifest.job else "saved engine"
         waits = [(name, query.optimizer.proposal) for name, query in report.queries.items() if query.optimizer.waits]
         proposals: list[JsonObject] = [{"query": name, **encode(proposal)} for name, proposal in waits]
@@ -124,7 +121,7 @@ class Api:
             "url": reading.checkpoint.url,
             "host": host,
             "step": reading.step,
-            "steps": [step for step in readings.steps(reading) if step >= 0],
+            "steps": [one for one in readings.steps(reading) if 0 <= one <= newest],
             "lanes": report.lanes,
             "queries": [query.name for query in report.asked],
             "migrating": sorted({name for one in report.migrations for name in one.queries}),
@@ -204,6 +201,21 @@ class Api:
                 f"there is no checkpoint {index}", place="address", remedy=f"use a number from {known}"
             )
         return self._readings[index]
+
+
+def short_names(urls: Sequence[str]) -> list[str]:
+    """Name checkpoints by the ends of their addresses, as long as it takes to tell them apart.
+
+    >>> short_names(["/data/a/ckpt", "/data/b/ckpt", "s3://bucket/orders"])
+    ['a/ckpt', 'b/ckpt', 'orders']
+    """
+    parts = [[part for part in url.split("/") if part] for url in urls]
+    names = ["/".join(one[-1:]) or url for one, url in zip(parts, urls, strict=True)]
+    for length in range(2, 1 + max(map(len, parts), default=0)):
+        names = [
+            name if names.count(name) == 1 else "/".join(one[-length:]) for name, one in zip(names, parts, strict=True)
+        ]
+    return names
 
 
 def forms() -> list[JsonObject]:

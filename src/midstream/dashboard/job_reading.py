@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -144,6 +145,15 @@ class JobReadings:
             return True
         newest = self.checkpoint.manifests.latest()
         return newest is not None and not newest.job
+
+    @property
+    def pending(self) -> str:
+        """Say why there is no step to show yet."""
+        if not Checkpoint.is_at(self.checkpoint.url):
+            return "no job has written a checkpoint here yet"
+        under_way = self.checkpoint.under_way(-1)
+        so_far = "" if under_way is None else f": {under_way.sentence(time.time())}"
+        return f"the job has not finished a step yet{so_far}"
 
     def version(self, step: int | None = None) -> str:
         """Return a text that changes when the job does a step or is given a command."""

@@ -25,14 +25,16 @@ PORT = 8765
 class Dashboard:
     """A dashboard that is served, over one or more checkpoints; `close` it, or use it as a context manager.
 
-    It listens from the moment on that it is made. `url` is what to open: with control it ends in the token.
+
+    A job may write its checkpoint later. The dashboard listens from the moment on that it is made. `url` is what to
+    open: with control it ends in the token.
     """
 
     def __init__(self, places: Sequence[Place], access: Access, port: int = PORT) -> None:
         with from_extra("dashboard", "dashboard"):
             import uvicorn
 
-        app = application([Checkpoint.open(place) for place in places], access)
+        app = application([Checkpoint.expected(place) for place in places], access)
         self._access, self._socket = access, _listening(access.host, port)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", server_header=False)

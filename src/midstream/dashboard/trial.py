@@ -193,6 +193,7 @@ def planned(reading: JobReading, sql: str) -> dict[str, Any]:
     query = found.query(NAME)
     unit = unit_of(after, NAME)
     names = state_names(unit, running_boxes(after, unit))
+    graph = plan_graph(after, found, NAME)  # What other queries' operators have counted is none of this one's.
     held: dict[str, int] = {}
     for lane in lanes_of_group(reading.manifest, unit.group).values():
         for id, listing in lane.states.items():
@@ -204,7 +205,7 @@ def planned(reading: JobReading, sql: str) -> dict[str, Any]:
         "plan": query.plan,
         "lanes": query.lanes,
         "spread": query.spread,
-        "graph": plan_graph(after, found, NAME),
+        "graph": {**graph, "steps": None, "nodes": [{**node, "share": None} for node in graph["nodes"]]},
         "shares_with": [name for name, one in others if name != NAME and query.chain and one.chain == query.chain],
         "shared": [{"name": name, "rows": rows} for name, rows in held.items()],
         "cross": cross_joins(query_of(after.queries[NAME]), query.plan),

@@ -15,7 +15,7 @@ def test_a_tree_in_text() -> None:
     assert made.explain("q").splitlines() == [
         "query q",
         "plan  ((A B) C)",
-        "lanes 1 lane, one lane: no common key",
+        "lanes 1 lane, no common key",
         "window_join band B.v ~ C.v where B.v < C.v",
         "├─ window_join hash A.k = B.k",
         "│  ├─ source A [5 s] where A.j > 3",

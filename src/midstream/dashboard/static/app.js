@@ -1,7 +1,7 @@
 // The page: which job, query, step and view are shown, and how what is shown stays up to date. Views are modules of
 // their own, `views/NAME.js`, each with `render(element, data, context)`; the server says which there are.
 
-import { badge, h, keepClocks, seconds } from "./lib.js";
+import { badge, h, keepClocks, problem, remedy, seconds } from "./lib.js";
 import { api, token, takeToken } from "./api.js";
 
 const POLL = 1000;
@@ -26,7 +26,7 @@ function readPlace() {
   place.options = new URLSearchParams(options || "");
 }
 
-/** Go elsewhere; what is not named stays, but for what another query has nothing of. An option that is null or "" is taken out. */
+/** Go elsewhere. Remove options that are null or ""; keep those that are not named. */
 export function go({ index = place.index, view = place.view, ...options } = {}) {
   const all = index === place.index ? new URLSearchParams(place.options) : new URLSearchParams();
   // What was chosen of one query says nothing of another.
@@ -43,7 +43,7 @@ function context() {
   const live = !place.options.get("step");
   return {
     index: place.index, overview, jobs, forms: server.forms, options: place.options,
-    query: place.options.get("query") || overview?.queries[0] || "",
+    query: place.options.get("query") || overview?.queries?.[0] || "",
     step: overview?.step, isLive: live, go,
     canControl: server.control && Boolean(token()) && live,
     whyNot: !live ? "a step of the past is shown" : server.control
@@ -85,7 +85,7 @@ async function refresh() {
     if (isElsewhere()) return;
     $("standing").textContent = error.message;
     $("standing").classList.add("failed");
-    if (!error.lost) { $("main").replaceChildren(problem(error)); drawn = ""; }
+    if (!error.lost) { $("main").replaceChildren(failed(error)); drawn = ""; }
   } finally {
     if (!isElsewhere()) $("main").removeAttribute("aria-busy");
     if (mine === turn) timer = window.setTimeout(refresh, document.hidden ? HIDDEN_POLL : POLL);
@@ -96,9 +96,7 @@ async function refresh() {
 const busy = () => pressed || ($("main").contains(document.activeElement) && /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)
   && drawn.startsWith(JSON.stringify([place.index, place.view, place.options.toString()]).slice(0, -1)));
 
-const problem = (error) =>
-  h("div", { class: "problem", role: "alert" }, h("h2", {}, error.message), error.place ? h("p", {}, `At ${error.place}.`) : null,
-    error.remedy ? h("p", {}, `Remedy: ${error.remedy}.`) : null,
+const failed = (error) => problem(error, error.place ? h("p", {}, `At ${error.place}.`) : null,
     place.options.get("step") ? h("p", {}, h("button", { type: "button", onclick: () => go({ step: "" }) }, "To the newest step")) : null);
 
 async function drawView(data, key) {
@@ -170,6 +168,7 @@ function drawTravel() {
 
 /** Where the step that is shown is among those that are kept. */
 function here() {
+  if (!overview?.steps) return -1;
   const step = Number(place.options.get("step") || overview.steps.at(-1));
   const at = overview.steps.findIndex((one) => one >= step);
   return at < 0 ? overview.steps.length - 1 : at;
@@ -177,7 +176,7 @@ function here() {
 
 /** Look at a kept step by its place; at the last one the page is live. */
 function travel(at) {
-  const { steps } = overview || { steps: [] };
+  const steps = overview?.steps || [];
   if (steps.length && at >= 0 && at < steps.length) go({ step: at === steps.length - 1 ? "" : String(steps[at]) });
 }
 
@@ -213,7 +212,7 @@ async function send(command) {
       await new Promise((wait) => window.setTimeout(wait, 500));
     }
   } catch (error) {
-    notice.textContent = `${command.command}: ${error.message}${error.remedy ? `. Remedy: ${error.remedy}` : ""}`;
+    notice.textContent = `${command.command}: ${error.message}${error.remedy ? `. ${remedy(error.remedy)}` : ""}`;
     notice.dataset.state = "refused";
     drawn = "";
     void refresh();

@@ -84,6 +84,7 @@ function generated(described, data, context) {
 }
 
 const PAUSE = 300;
+const EMPTY = "Type a plan to see what it would cost.";
 
 function costText(found) {
   const cost = found.cost === null ? `The cost is not known: ${found.why_none || "the plan is not a tree"}.`
@@ -100,17 +101,18 @@ export async function question(data, context, plan) {
 
 // The estimate is renewed while a plan is typed.
 function estimate(data, context) {
-  const element = h("p", { class: "quiet wide", id: "migrate-estimate", role: "status" }, "Type a plan to see what it would cost.");
+  const element = h("p", { class: "quiet wide", id: "migrate-estimate", role: "status" }, EMPTY);
   let typing = 0;
   const renew = async () => {
     const plan = value("migrate-plan");
     if (!plan) return;
     const found = await question(data, context, plan).catch((error) => ({ text: error.message }));
-    element.textContent = found.text;
+    if (value("migrate-plan") === plan) element.textContent = found.text;
   };
   const listen = (event) => {
     if (event.target.id !== "migrate-plan") return;
     window.clearTimeout(typing);
+    element.textContent = value("migrate-plan") ? "Estimating …" : EMPTY;
     typing = window.setTimeout(renew, PAUSE);
   };
   window.requestAnimationFrame(() => {
@@ -147,7 +149,7 @@ function taken(id, one) {
   return { number: () => Number(text), named: () => Object.fromEntries(lines().map(named)), list: lines, value: () => value_of(text) }[one.kind]?.() ?? text;
 }
 
-/** What the optimizer may do with the query; its other settings stay, but for the options of another policy. */
+/** The form of the optimizer's mode and policy; its other settings stay. */
 function optimizer(data, context) {
   return form(context, "optimize", "What the optimizer may do", [choice("optimize-mode", "Mode", data.modes, data.mode), choice("optimize-policy", "Policy", data.policies, data.policy)], "Set", () => {
     const { options, ...others } = data.settings;

@@ -5,8 +5,7 @@ import { bytes, compact, duration, number, percent, s } from "./lib.js";
 
 const LINE = 16;
 const PAD = 8;
-const WIDE = 34;
-const WHOLE = 90;
+const WIDTHS = [90, 56, 44, 34]; // letters a line: the most that there is room for
 
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
@@ -15,21 +14,24 @@ function lines(node, value, most) {
   const { figures } = node;
   const head = short(node.label.replace(/^window_join /, "join "), most);
   const stream = node.streams[0];
+  const states = node.states.map((state) => `${state.complete ? "▪" : "▫"} ${short(state.name.replace(" (of a plan in transition)", ""), most - 14)}: ${compact(state.rows)}${state.complete ? "" : ", not complete"}${state.plans.length === 2 ? ", shared" : ""}`);
+  // A plan that does not run has no figures.
+  if (value.steps === null) return [head, ...states];
   if (node.kind === "source") return [head, ...(node.sources[0] === stream ? [] : [short(`stream ${stream}`, most)]), `${compact(figures.rows_out)} rows`];
   if (node.kind === "transition") return ["results, each once"];
   const held = node.states.reduce((sum, state) => sum + state.bytes, 0);
-  return [head, `${compact(figures.comparisons)} comparisons${node.share === null ? "" : `, ${percent(node.share)} of all`}`, `${compact(figures.rows_out)} rows out, ${number(node.selectivity)} a row in`,
+  return [head, `${compact(figures.comparisons)} comparisons${node.share === null ? "" : ` (${percent(node.share)})`}`, `${compact(figures.rows_out)} rows out, ${number(node.selectivity)} a row in`,
     `about ${duration(node.work / 1000 / Math.max(1, value.steps))} a step, ${bytes(held)} held`,
-    ...node.states.map((state) => `${state.complete ? "▪" : "▫"} ${short(state.name.replace(" (of a plan in transition)", ""), most - 14)}: ${compact(state.rows)}${state.complete ? "" : ", not complete"}${state.plans.length === 2 ? ", shared" : ""}`)];
+    ...states];
 }
 
 const side = (plans) => (plans.length === 1 ? plans[0] : "both");
 
-/** The graph as an SVG element: a box for each operator, an arrow for what goes from one to the next. Texts are cut only where `room`, in pixels, is too little. */
+/** The graph as an SVG element, with a box for each operator. Texts are cut only where `room`, in pixels, is too little. */
 export function graph(value, data, room = document.getElementById("main").clientWidth - 32) {
   const kept = new Map(value.nodes.map((node) => [node.id, node]));
-  const whole = placed(value, WHOLE);
-  const layout = whole.graph().width <= room ? whole : placed(value, WIDE);
+  let layout = null;
+  for (const most of WIDTHS) if (!layout || layout.graph().width > room) layout = placed(value, most);
   const { width, height } = layout.graph();
   const name = `Plan ${data.plan} of ${data.query}: ${value.nodes.length} operators`;
   return s("svg", { class: "plan-graph", viewBox: `0 0 ${width || 10} ${height || 10}`, width: width || 10, height: height || 10, role: "img", "aria-label": name },

@@ -56,8 +56,8 @@ export function duration(microseconds) {
 /** A span in seconds. */
 export const seconds = (value) => (value === null || value === undefined ? "–" : duration(value * 1e6));
 
-/** How far an event is behind the clock; of events of another day the distance says nothing. */
-export const behind = (value) => (Math.abs(value) >= 86_400 ? "not of today" : seconds(value));
+/** How far an event is behind the clock. */
+export const behind = (value) => (Math.abs(value) >= 86_400 ? "more than a day" : seconds(value));
 
 /** Rows a second, of a summary of times. */
 export const rate = (times) => number(times?.rows_per_second && Math.round(times.rows_per_second));
@@ -82,6 +82,14 @@ export function clock(since, now = Date.now()) {
   const date = new Date(since * 1000);
   return (new Date(now).toDateString() === date.toDateString() ? "" : `${day.format(date)} `) + hour.format(date);
 }
+
+export const remedy = (text) => `Remedy: ${text}${/[.?!]$/.test(text) ? "" : "."}`;
+
+/** An error with its remedy, and what follows them. */
+export const problem = (error, ...more) => h("div", { class: "problem", role: "alert" }, h("p", {}, error.message), error.remedy ? h("p", {}, remedy(error.remedy)) : null, more);
+
+/** What waits at the sources, stream by stream. */
+export const waits = (backlog) => Object.entries(backlog || {}).map(([stream, waiting]) => `${stream}: ${number(waiting)}`).join(", ") || "not known";
 
 const clocks = new Map();
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import cleandoc
 from typing import Any
 
 from midstream.dashboard.job_reading import JobReading
@@ -20,10 +21,11 @@ def plan(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
 
     `query`: its name, None where the job has none, and then nothing else.
 
-    What `commandable` gives; `since`, `sees`, `from_step`, `exact_from`, `spread`, `lanes`, `sink`, `state_rows`,
-    `state_bytes`, `counters` as in the report. `graph`: see `explain.graph`. `migrations`: those under way, as in the
-    report, oldest first; `now`: the greatest event time seen. `rates`: by step `steps`, `rows_in`, `rows_out` (of this
-    query), `comparisons`; `marks`: steps `at` which something changed, and its `label`.
+    What `commandable` gives; `text`, the SQL without the indentation of its file; `since`, `sees`, `from_step`,
+    `exact_from`, `spread`, `lanes`, `sink`, `state_rows`, `state_bytes`, `counters` as in the report. `graph`: see
+    `explain.graph`. `migrations`: those under way, as in the report, oldest first; `now`: the greatest event time
+    seen. `rates`: by step `steps`, `rows_in`, `rows_out` (of this query), `comparisons`; `marks`: steps `at` which
+    something changed, and its `label`.
     """
     query = reading.query(options)
     if query is None:
@@ -31,6 +33,7 @@ def plan(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
     graph = plan_graph(reading.manifest, reading.report, query.name, reading.earlier)
     return {
         **commandable(reading, query),
+        "text": cleandoc(query.sql),
         "since": query.since,
         "sees": query.sees,
         "from_step": query.from_step,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from textwrap import dedent
+from inspect import cleandoc
 from typing import Any
 
 from midstream.dashboard.job_reading import JobReading
@@ -30,7 +30,7 @@ def trial(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
             }
             for name, stream in reading.manifest.streams.items()
         ],
-        "sql": "" if query is None else dedent(query.sql).strip(),
+        "sql": "" if query is None else cleandoc(query.sql),
     }
 
 

@@ -1,4 +1,4 @@
-// What the optimizer decided about a query and why, what it foresaw and what it cost; with the buttons to answer it.
+// The optimizer's decisions about a query: reasons, forecast and real costs, and the buttons to answer.
 
 import { about, choice, controls, proposal, question } from "../controls.js";
 import { chartPanels } from "../chart_panels.js";

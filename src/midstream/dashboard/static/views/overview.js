@@ -1,6 +1,6 @@
 // How each job stands, and of the chosen one what its steps take and bring, its streams, its queries and its faults.
 
-import { DEAD, badge, behind, chart, compact, count, counter, facts, h, number, percent, rate, redraw, seconds, since, stepText, table, time } from "../lib.js";
+import { DEAD, badge, behind, chart, compact, count, counter, facts, h, number, percent, problem, rate, redraw, seconds, since, stepText, table, time, waits } from "../lib.js";
 
 export function render(element, data, context) {
   const charts = h("div", { class: "charts" });
@@ -33,7 +33,7 @@ function one(data, context, charts) {
   const plan = (query) => h("button", { type: "button", onclick: () => context.go({ view: "plan", query: query.name }) }, query.name);
   return [
     h("p", { class: "standing-of", id: "life" }, badge(life), h("span", {}, `since ${since(life.since)}`), life.process ? h("span", { class: "quiet" }, life.process) : null),
-    life.reason ? h("div", { class: "problem", role: "alert" }, h("p", {}, life.reason)) : null,
+    life.reason ? problem({ message: life.reason }) : null,
     freshness(data, context),
     faults(data),
     charts,
@@ -56,7 +56,7 @@ const freshness = (data, context) => facts([
   ["a step takes", pace(data.summary)], ["rows a second", rate(data.summary)],
   ["newest event is behind the clock", behind(data.summary.behind)], ["watermark lag", seconds(data.summary.watermark_lag)],
   ["last step", data.times.length ? stepText(data.times.at(-1).step) : stepText(context.overview.step)],
-  ["waits at the sources", Object.entries(data.summary.backlog || {}).map(([stream, waiting]) => `${stream}: ${number(waiting)}`).join(", ") || "not known"],
+  ["waits at the sources", waits(data.summary.backlog)],
 ]);
 
 function faults(data) {

@@ -7,7 +7,7 @@ import { about, controls, proposal } from "../controls.js";
 const SHOWN_LONG_ENOUGH = 10_000; // milliseconds: a migration may be over before anybody has looked at its picture
 let seen = null; // the last migration that was under way: its query, its picture, and when it was seen first
 
-/** The data with the picture of both plans, where their migration has just ended and was seen for too short a time. */
+/** The data, with the last picture of a migration that was seen too briefly. */
 function lingering(data) {
   const now = Date.now(), lasts = seen?.query === data.query && now - seen.first < SHOWN_LONG_ENOUGH;
   if (data.migrations.length) {
@@ -28,11 +28,11 @@ export function render(element, found, context) {
   redraw(element, [
     h("h2", { id: "query-name" }, data.query),
     h("p", {}, h("code", { class: "plan" }, data.plan)),
-    h("pre", { id: "sql", tabindex: "0", "aria-label": "SQL" }, data.sql),
+    h("pre", { id: "sql", tabindex: "0", "aria-label": "SQL" }, data.text),
     streams(data),
     proposal(data, context),
     ...data.migrations.map((one) => migration(one, data)),
-    data.ended ? h("p", { class: "callout ended", role: "status" }, `The migration by ${data.ended.strategy} from ${data.ended.old} to ${data.ended.plan} is over; the picture shows both plans as they were last.`) : null,
+    data.ended ? h("p", { class: "callout ended", role: "status" }, `The migration by ${data.ended.strategy} from ${data.ended.old} to ${data.ended.plan} is over; the picture shows its last step.`) : null,
     facts([
       ["rows out", compact(data.counters.rows_out)], ["comparisons", compact(data.counters.comparisons)],
       ["rows held", number(data.state_rows)], ["bytes held", bytes(data.state_bytes)],
@@ -75,11 +75,16 @@ function migration(one, data) {
     ]));
 }
 
+/** The colours in words; a strategy such as jisc drops the old plan at once. */
+const colours = ({ nodes }) => (nodes.some((one) => one.plans.join() === "old")
+  ? "Both plans: the new one is blue, the old one is orange and dashed, parts of both are grey"
+  : "The new plan is blue; the old plan no longer runs");
+
 function drawing(data) {
   const migrating = data.migrations.length > 0 || data.ended;
   return h("figure", { class: "graph" },
-    h("figcaption", {}, migrating ? "Both plans: the new one is blue, the old one is orange and dashed, parts of both are grey" : "The running plan",
-      data.graph.since === null ? "; figures since the query began" : `; figures since ${stepText(data.graph.since)}`, ". Times are estimates from what was counted."),
+    h("figcaption", {}, migrating ? colours(data.graph) : "The running plan",
+      data.graph.since === null ? "; figures since the query began" : `; figures since ${stepText(data.graph.since)}`, ". A percentage is a share of all comparisons; times are estimates that also count rows out and rows kept."),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Plan" }, graph(data.graph, data)),
     data.graph.left_out ? h("p", { class: "empty" }, `${number(data.graph.left_out)} operators more`) : null);
 }

@@ -1,7 +1,7 @@
 // What steps take by the clock, phase by phase, against the trigger; what waits; rows and results a second.
 
 import { stepBars } from "../step_bars.js";
-import { DEAD, behind, chart, compact, count, counter, facts, h, number, percent, redraw, seconds, table } from "../lib.js";
+import { DEAD, behind, chart, compact, count, counter, facts, h, number, percent, redraw, seconds, table, waits } from "../lib.js";
 
 const SLOWEST = 10;
 
@@ -23,8 +23,6 @@ export function render(element, data, context) {
   ], String(context.index));
   lines(charts, data);
 }
-
-const waits = (backlog) => Object.entries(backlog).map(([stream, waiting]) => `${stream}: ${number(waiting)}`).join(", ") || "not known";
 
 const slowest = (data) => table([
   counter("step"), { title: "took", number: true, value: (one) => seconds(one.seconds) },

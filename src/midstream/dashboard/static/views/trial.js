@@ -2,7 +2,7 @@
 
 import { api } from "../api.js";
 import { graph } from "../graph.js";
-import { count, counter, facts, h, number, redraw, table } from "../lib.js";
+import { count, counter, facts, h, number, problem, redraw, table } from "../lib.js";
 
 export function render(element, data, context) {
   const rows = Math.min(16, Math.max(6, data.sql.split("\n").length + 1));
@@ -13,7 +13,7 @@ export function render(element, data, context) {
     try {
       out.replaceChildren(...show(await api.attempt(context.index, { of, sql: box.value })).filter(Boolean));
     } catch (error) {
-      out.replaceChildren(h("div", { class: "problem", role: "alert" }, h("p", {}, error.message), error.remedy ? h("p", {}, `Remedy: ${error.remedy}.`) : null));
+      out.replaceChildren(problem(error));
     }
   } }, of === "rows" ? "Run it over kept rows" : "Show the plan it would get");
   if (element.dataset.about === String(context.index) && element.querySelector("#sql-text")) return; // An answer stays.
@@ -40,6 +40,6 @@ const planned = (found) => [
     ["shares with", found.shares_with.join(", ") || "no query"],
     ["rows that are there already", found.shared.map((one) => `${one.name}: ${number(one.rows)}`).join("; ") || "none"],
   ]),
-  found.cross.length ? h("div", { class: "problem", role: "alert" }, h("p", {}, `A cross join: ${found.cross.join("; ")}.`)) : null,
+  found.cross.length ? problem({ message: `A cross join: ${found.cross.join("; ")}.` }) : null,
   h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Plan" }, graph(found.graph, found)),
 ];
