@@ -318,7 +318,7 @@ def test_it_is_explained() -> None:
     made, _ = run({STEPS - 2: [to("second", "gpt")]})
     text = made.explain("q", analyze=True)
     assert f'on top {HERE}:Alive(by="second")' in text
-    assert "one lane: a user operator is on top" in text
+    assert "a user operator is on top" in text
     assert "migration by gpt" in text
     assert "the new operator gets the rows of the old one" in text
     assert made.explain("q", format="json")["on_top"] == f'{HERE}:Alive(by="second")'
