@@ -73,7 +73,7 @@ def the_job(spark: SparkSession, root: Path) -> ms.Job:
 
 def main(root: Path) -> None:
     """Run the job to its end."""
-    lengthening.STEPS_BETWEEN, node_orders.LEAST_COUNTED, node_orders.COUNTED_STEPS = BETWEEN, COUNTED, 1
+    lengthening.STEPS_BETWEEN, node_orders.LEAST_COUNTED = BETWEEN, COUNTED
     finish(the_job(local_session("spreads", settings=SHORT_LIVED), root))
 
 

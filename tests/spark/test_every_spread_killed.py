@@ -39,7 +39,6 @@ def test_the_driver_is_killed(
     assert {point for point, _ in CRASHES} >= set(SPREAD_POINTS)
     monkeypatch.setattr(lengthening, "STEPS_BETWEEN", BETWEEN)
     monkeypatch.setattr(node_orders, "LEAST_COUNTED", COUNTED)
-    monkeypatch.setattr(node_orders, "COUNTED_STEPS", 1)
     feed(tmp_path)
     place = Place(tmp_path)
     for point, step in sorted(CRASHES, key=lambda crash: crash[1]):
