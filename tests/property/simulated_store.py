@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, GenericError
@@ -24,6 +24,9 @@ from midstream.model.errors import ReadError, WriteError
 from midstream.storage.local import TEMPORARY
 from midstream.storage.objects import ObjectStorage
 from midstream.storage.storage_contract import Storage
+
+if TYPE_CHECKING:
+    from midstream.storage.disk import Bytes
 
 T = TypeVar("T")
 Change = Callable[[], T]
@@ -137,6 +140,10 @@ class World:
         return SimulatedBucket(self, prefix) if self.objects else SimulatedFolder(self, prefix)
 
 
+def _whole(data: Bytes) -> bytes:
+    return b"".join(data) if isinstance(data, tuple) else bytes(data)
+
+
 class SimulatedFolder(Storage):
     """Files of a world below a folder: written beside their place and renamed, as `LocalStorage` does."""
 
@@ -153,14 +160,14 @@ class SimulatedFolder(Storage):
     def prepare(self) -> None:
         return
 
-    def write(self, name: str, data: bytes | pa.Buffer) -> None:
+    def write(self, name: str, data: Bytes) -> None:
         try:
-            self._renamed(self._written(name, bytes(data)), self._path(name))
+            self._renamed(self._written(name, _whole(data)), self._path(name))
         except FileNotFoundError as error:
             raise self.world.failure() from error
 
-    def create(self, name: str, data: bytes | pa.Buffer) -> bool:
-        temporary, path = self._written(name, bytes(data)), self._path(name)
+    def create(self, name: str, data: Bytes) -> bool:
+        temporary, path = self._written(name, _whole(data)), self._path(name)
         linked: set[str] = set()
 
         def link() -> bool:
@@ -271,7 +278,7 @@ class SimulatedBucket(ObjectStorage):
     def mapped(self, name: str) -> pa.Buffer:
         return self.read(name)
 
-    def keep_copy(self, name: str, data: bytes | pa.Buffer) -> None:
+    def keep_copy(self, name: str, data: Bytes) -> None:
         return
 
     def copy_all(self, copies: Mapping[str, str]) -> None:

@@ -27,7 +27,7 @@ from tests.spark.spread_job import parcels_below
 from tests.spark.spread_levels_job import CHANGES, QUERIES, SPREADS, STEPS, STREAMS, expected, feed, the_job
 
 if TYPE_CHECKING:
-    from midstream.storage.storage_contract import Bytes
+    from midstream.storage.disk import Bytes
 
 JOB = "tests.spark.spread_levels_job"
 

@@ -26,7 +26,9 @@ from midstream.storage.places import storage_at
 from midstream.storage.storage_contract import Storage
 
 if TYPE_CHECKING:
-    from midstream.storage.storage_contract import Bytes
+    import pyarrow as pa
+
+    from midstream.storage.disk import Bytes
 
 _ENTRY = re.compile(r"(\d{8,})\.json", re.ASCII)
 _PART = re.compile(r"(\d{8,})-[0-9a-f]{8}\.parquet", re.ASCII)
@@ -67,7 +69,7 @@ class MergedList:
         return json.dumps({"parts": [asdict(part) for part in self.parts]}).encode()
 
     @staticmethod
-    def of(number: int, data: Bytes) -> MergedList:
+    def of(number: int, data: bytes | pa.Buffer) -> MergedList:
         """Read a list that `to_json` wrote."""
         return MergedList(number, tuple(_part(one) for one in json.loads(bytes(data))["parts"]))
 

@@ -23,7 +23,7 @@ from midstream.pipeline.lane_task import failure
 from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
 from midstream.ring.late_rows import LateRows
-from midstream.storage.files import FileStore, exact_buffer
+from midstream.storage.files import FileStore, pieces_written
 from midstream.storage.unsynced import Unsynced
 
 END = 1 << 20
@@ -66,12 +66,7 @@ def in_order(parcels: Iterable[Parcel]) -> list[Parcel]:
 
 def packed(batch: pa.RecordBatch) -> bytes:
     """Write a batch in Arrow's own form."""
-
-    def write(sink: pa.NativeFile) -> None:
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-
-    return bytes(exact_buffer(write).to_pybytes())
+    return b"".join(pieces_written(lambda sink: pa.ipc.new_stream(sink, batch.schema), batch))
 
 
 def unpacked(body: bytes | pa.Buffer) -> pa.RecordBatch:

@@ -270,9 +270,16 @@ class Combinations:
 
     def take(self, which: Selector) -> Combinations:
         """Select the combinations at these indices, under this mask or in this slice."""
-        if isinstance(which, slice):
+        if not isinstance(which, slice):
+            return self.at(indices(which))
+        if self.is_block or self.pieces or hasattr(self, "living"):
             return Combinations.of(self.heading, self.words[:, which])
-        return self.at(indices(which))
+        # A block of all columns would be as large as everything that the slices are cut from.
+        return Combinations(
+            {label: words[which] for label, words in self.refs.items()},
+            {clock: words[which] for clock, words in self.valid_from.items()},
+            {clock: words[which] for clock, words in self.valid_to.items()},
+        )
 
     def at(self, places: Words) -> Combinations:
         """Select the combinations at these indices."""

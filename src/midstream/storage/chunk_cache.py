@@ -16,7 +16,7 @@ from midstream.storage.disk import write_whole
 from midstream.storage.process_resources import RESOURCES
 
 if TYPE_CHECKING:
-    from midstream.storage.storage_contract import Bytes
+    from midstream.storage.disk import Bytes
 
 FOLDER, LIMIT = "MIDSTREAM_CACHE", "MIDSTREAM_CACHE_BYTES"
 """The environment's names for the folder of the cache and for how many bytes it may hold."""
@@ -97,7 +97,7 @@ class ChunkCache:
 
     def put(self, place: str, data: Bytes) -> None:
         """Cache what was read or written at a place, if the disk has room."""
-        size = memoryview(data).nbytes
+        size = sum(map(len, data)) if isinstance(data, tuple) else len(data)
         if size > self.limit:
             return
         with suppress(SinkError, OSError):

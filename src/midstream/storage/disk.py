@@ -11,12 +11,16 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from midstream.model.errors import CheckpointError, OtherFormatError, ReadError, WriteError
 from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Bytes: TypeAlias = bytes | pa.Buffer | tuple[bytes | pa.Buffer, ...]
+    """What a file is written from; the pieces of a tuple follow one another."""
 
 try:
     from isal.isal_zlib import crc32 as _crc32
@@ -70,7 +74,7 @@ def cannot_read(error: OSError, path: str) -> ReadError:
     return ReadError(f"cannot read: {error.strerror or error}", place=path, remedy="check the path and its permissions")
 
 
-def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False, new_name: NewName | None = None) -> str:
+def write_temporary(path: str, data: Bytes, *, fsync: bool = False, new_name: NewName | None = None) -> str:
     """Write a new hidden file next to `path`, creating its folder if needed; returns the new file's path.
 
     Its name is `.<name>.<host>-<process>-<number>.tmp`, so no two writers meet. It is gone again if the write fails.
@@ -80,9 +84,10 @@ def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False, 
     handle = _create(temporary, folder, new_name)
     try:
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(handle, rest) :]
+            for piece in data if isinstance(data, tuple) else (data,):
+                rest = memoryview(piece)
+                while rest:
+                    rest = rest[os.write(handle, rest) :]
             if fsync:
                 os.fsync(handle)
         finally:
@@ -93,7 +98,7 @@ def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False, 
     return temporary
 
 
-def write_whole(path: str, data: bytes | pa.Buffer, *, fsync: bool = False, new_name: NewName | None = None) -> None:
+def write_whole(path: str, data: Bytes, *, fsync: bool = False, new_name: NewName | None = None) -> None:
     """Put a file in place atomically: a reader sees the old file, or none, or the whole new one.
 
     With `fsync` it also survives the loss of power, unless the names of files and folders are left to `new_name`.

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Sequence
 from copy import copy
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import FORMAT_SINCE, FORMAT_VERSION, ChunkRef, LanePart, LaneState
 from midstream.state.chunk_store import AT, Chunk, Unwritten, file_of
-from midstream.state.gather import POOL
 from midstream.storage.disk import FIRST, crc32, other_format, seal, unseal
 from midstream.storage.memory_limit import MemoryLimit
 from midstream.storage.places import Place, storage_at
@@ -30,6 +30,9 @@ _NAME = re.compile(r"(?:[^/.\0][^/\0]*/)*\d+-[^/\0@]+(?:@\d+)?")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.+=~-]|^\.")
 _LONGEST = 100
 _ALIGNMENT = 64
+_APART = 1 << 20
+"""Larger chunks are not put together in memory before they are written."""
+
 _UNCOMPRESSED = pa.ipc.IpcWriteOptions(compression=None)  # Or mapped columns would have to be copied to be read.
 _REMEDY = "restore the file from a backup, or go back to an older step whose chunks are whole"
 
@@ -95,8 +98,10 @@ class FileStore:
 
         Raises `SinkError` where it cannot be written; then nothing has changed.
         """
-        data = _serialize(batch if isinstance(batch, pa.RecordBatch) else batch.to_batch())
-        checksum = crc32(data)
+        pieces = _serialize(batch if isinstance(batch, pa.RecordBatch) else batch.to_batch())
+        size, checksum = sum(map(len, pieces)), reduce(lambda start, one: crc32(one, start), pieces, 0)
+        # A file system takes a large chunk from the memory of its columns.
+        data = tuple(pieces) if size > _APART and self.storage.renames_folders else b"".join(pieces)
         final = f"{self._epoch}{_for_files(name)}-{checksum:08x}"
         file = self._file(final)
         self.storage.keep_copy(file, data)
@@ -104,21 +109,21 @@ class FileStore:
             self._transfers.write(file, data)
         else:
             self.storage.write(file, data)
-        return final, data.size, checksum
+        return final, size, checksum
 
     def put_together(self, label: str, batches: Sequence[pa.RecordBatch]) -> list[tuple[str, int, int]]:
         """Write batches into one file; returns each one's name (with its offset in the file), bytes and CRC-32.
 
         Nobody else may give the same `label`, which is made like a chunk's name.
         """
-        return self._put_in_one(label, map(_serialize, batches), _ALIGNMENT)
+        return self._put_in_one(label, (b"".join(_serialize(batch)) for batch in batches), _ALIGNMENT)
 
     def put_lanes(self, label: str, states: Sequence[LaneState]) -> list[LaneState]:
         """Write what lanes hold into one file; returns the states, each as it is named by its part.
 
         Nobody else may give the same `label`, which is made like a chunk's name.
         """
-        places = self._put_in_one(label, [pa.py_buffer(seal(encode(state))) for state in states], 1)
+        places = self._put_in_one(label, [seal(encode(state)) for state in states], 1)
         return [
             state.written(LanePart(*place, state.rows, state.moving))
             for state, place in zip(states, places, strict=True)
@@ -136,14 +141,14 @@ class FileStore:
                 raise
             return _lane(self._mapped(file, part, place), part, place)
 
-    def _put_in_one(self, label: str, pieces: Iterable[pa.Buffer], alignment: int) -> list[tuple[str, int, int]]:
+    def _put_in_one(self, label: str, pieces: Iterable[bytes], alignment: int) -> list[tuple[str, int, int]]:
         file = f"{self._epoch}{_for_files(label)}"
-        parts, size, found = list[bytes | pa.Buffer](), 0, []
+        parts, size, found = list[bytes](), 0, []
         for piece in pieces:
             gap = -size % alignment
-            found.append((f"{file}{AT}{size + gap}", piece.size, crc32(piece)))
+            found.append((f"{file}{AT}{size + gap}", len(piece), crc32(piece)))
             parts += (bytes(gap), piece)
-            size += gap + piece.size
+            size += gap + len(piece)
         data = b"".join(parts)
         self.storage.keep_copy(self._file(file), data)
         self.storage.write(self._file(file), data)
@@ -327,15 +332,10 @@ def _for_files(name: str) -> str:
     return "/".join(_UNSAFE.sub("_", part)[:_LONGEST] for part in parts if part)
 
 
-def _serialize(batch: pa.RecordBatch) -> pa.Buffer:
+def _serialize(batch: pa.RecordBatch) -> list[bytes | pa.Buffer]:
     metadata = {**(batch.schema.metadata or {}), _FORMAT_KEY: b"%d" % FORMAT_VERSION, _SINCE_KEY: FORMAT_SINCE.encode()}
     marked = batch.replace_schema_metadata(metadata)
-    return exact_buffer(lambda sink: _write(marked, sink))
-
-
-def _write(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
-    with pa.ipc.new_file(sink, batch.schema, options=_UNCOMPRESSED) as writer:
-        writer.write_batch(batch)
+    return pieces_written(lambda sink: pa.ipc.new_file(sink, marked.schema, options=_UNCOMPRESSED), marked)
 
 
 def _batch(data: pa.Buffer, ref: ChunkRef, path: str, *, verified: bool) -> pa.RecordBatch:
@@ -370,14 +370,25 @@ def _lane(data: pa.Buffer, part: LanePart, path: str) -> LaneState:
         raise CheckpointError(message, place=path, remedy=_REMEDY) from error
 
 
-def exact_buffer(write: Callable[[pa.NativeFile], None]) -> pa.Buffer:
-    """Write into a buffer of exactly the needed size; calls `write` twice, the first time to measure.
+def pieces_written(open_writer: Callable[[pa.NativeFile], Any], batch: pa.RecordBatch) -> list[bytes | pa.Buffer]:
+    """Write a batch in Arrow's form; returns pieces that follow one another, the large ones in the batch's own memory.
 
-    >>> exact_buffer(lambda sink: sink.write(b"abc")).to_pybytes()
-    b'abc'
+    >>> batch = pa.record_batch({"k": [1, 2]})
+    >>> pieces = pieces_written(lambda sink: pa.ipc.new_stream(sink, batch.schema), batch)
+    >>> pa.ipc.open_stream(b"".join(pieces)).read_next_batch().to_pydict()
+    {'k': [1, 2]}
     """
-    size = pa.MockOutputStream()
-    write(size)
-    data = pa.allocate_buffer(size.size(), memory_pool=POOL)
-    write(pa.FixedSizeBufferWriter(data))
-    return data
+    sink = _Pieces()
+    with open_writer(pa.PythonFile(sink, mode="w")) as writer:
+        writer.write_batch(batch)
+    return sink.pieces
+
+
+class _Pieces:
+    """A file for Arrow that keeps what it is given, without a copy of what Arrow has as a buffer."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes | pa.Buffer] = []
+        self.write = self.pieces.append

@@ -28,7 +28,7 @@ from midstream.storage.storage_contract import Storage
 from midstream.storage.unsynced import Unsynced
 
 if TYPE_CHECKING:
-    from midstream.storage.storage_contract import Bytes
+    from midstream.storage.disk import Bytes
 
 TEMPORARY = ".tmp"
 

@@ -19,7 +19,7 @@ from midstream.storage.process_resources import RESOURCES
 from midstream.storage.storage_contract import Storage
 
 if TYPE_CHECKING:
-    from midstream.storage.storage_contract import Bytes
+    from midstream.storage.disk import Bytes
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 """The schemes of URLs that name a bucket."""
@@ -291,7 +291,7 @@ class _Gone(Exception):
 
 def _bytes(data: Bytes) -> memoryview:
     # The library takes unsigned bytes only.
-    return memoryview(data).cast("B")
+    return memoryview(b"".join(data) if isinstance(data, tuple) else data).cast("B")
 
 
 def _last(path: str) -> str:

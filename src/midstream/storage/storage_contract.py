@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from midstream.storage.disk import Bytes
     from midstream.storage.unsynced import Unsynced
-
-    Bytes: TypeAlias = bytes | pa.Buffer
-    """What a file is written from."""
 
 
 class Storage(ABC):

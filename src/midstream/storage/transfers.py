@@ -12,7 +12,7 @@ from midstream.storage.process_resources import RESOURCES
 from midstream.storage.storage_contract import Storage
 
 if TYPE_CHECKING:
-    from midstream.storage.storage_contract import Bytes
+    from midstream.storage.disk import Bytes
 
 _WAITING = 4
 """How many writes may wait for each that is under way: they are held in memory."""

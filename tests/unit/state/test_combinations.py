@@ -119,6 +119,15 @@ def test_take_by_mask_index_and_slice() -> None:
         assert taken.valid_from["ts"].tolist() == taken.valid_to["rows:A"].tolist() == [1, 2]
 
 
+def test_slices_of_columns_copy_nothing() -> None:
+    rows = combinations("A", [(i, i, i, i) for i in range(4)])
+    columns = Combinations(rows.refs, rows.valid_from, rows.valid_to)
+    taken = columns.take(slice(1, 3))
+    assert taken.refs["A"].tolist() == [101, 102]
+    assert np.shares_memory(taken.refs["A"], columns.refs["A"])
+    assert taken.words.tolist() == rows.take(slice(1, 3)).words.tolist()
+
+
 def test_many_joined_of_pieces_are_what_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = [combinations("A", [(1, 5, 0, 9), (2, 6, 1, 8)]), combinations("A", [(3, 7, 2, 7)])]
     few = concatenate(pieces)

@@ -6,6 +6,7 @@ import sys
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from midstream.model.errors import CheckpointError, SinkError
@@ -133,12 +134,28 @@ def test_a_write_that_breaks_off_leaves_nothing(store: FileStore, monkeypatch: p
     assert [path.name[:3] for path in (store.root / "A").iterdir()] == ["1-x"]
 
 
-def test_short_writes_are_continued(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rows", "most"), [(1000, 100), (200_000, 100_000)])
+def test_short_writes_are_continued(store: FileStore, monkeypatch: pytest.MonkeyPatch, rows: int, most: int) -> None:
     whole = os.write
-    monkeypatch.setattr(disk.os, "write", lambda handle, data: whole(handle, data[:100]))
-    ref = put(store, "A/1-x", batch(1000))
+    monkeypatch.setattr(disk.os, "write", lambda handle, data: whole(handle, data[:most]))
+    ref = put(store, "A/1-x", batch(rows))
     monkeypatch.undo()
-    assert store.get(ref).equals(batch(1000))
+    assert store.get(ref).equals(batch(rows))
+
+
+def test_a_large_chunk_is_written_from_the_memory_of_its_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, written, whole = batch(200_000), list[np.ndarray](), os.write
+
+    def write(handle: int, data: memoryview) -> int:
+        written.append(np.frombuffer(data, np.uint8))
+        return whole(handle, data)
+
+    monkeypatch.setattr(disk.os, "write", write)
+    FileStore(tmp_path).put("A/1-x", rows)
+    values = np.frombuffer(rows.column(0).buffers()[1], np.uint8)
+    assert any(np.shares_memory(values, piece) for piece in written)
 
 
 @linux_only
