@@ -142,7 +142,7 @@ def test_nothing_is_looked_at_in_quiet_hours() -> None:
         ({"objective": "joy"}, "unknown objective 'joy'"),
         ({"weights": {"joy": 1}}, "unknown weight 'joy'"),
         ({"weights": {"work": -1}}, "weight 'work' cannot be -1"),
-        ({"weights": {"work": 0}}, "all weights are 0"),
+        ({"weights": {"work": 0}}, "the weights cannot all be 0"),
         ({"allow": ["teleport"]}, "'teleport' is neither a plan nor a strategy"),
         ({"allow": [BAD]}, "leave no choice"),
         ({"allow": "jisc"}, "allow is 'jisc'"),

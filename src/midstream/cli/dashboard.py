@@ -47,7 +47,7 @@ def dashboard(
         typer.Option(
             "--allow-host",
             metavar="NAME",
-            help="Another host name that browsers may use in the address; may be repeated.",
+            help="One more host name that browsers may use in the dashboard's address; may be repeated.",
         ),
     ] = None,
 ) -> None:

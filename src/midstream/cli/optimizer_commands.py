@@ -128,7 +128,8 @@ def plans(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a query's possible plans, their costs, the reasons for or against them, and the cost of a change.
+    """Show a query's possible plans, the cost of each plan, the reasons for or against each plan, and the cost of a
+    change of plan.
 
     The values come from the job's newest step; the command changes nothing.
     """

@@ -19,7 +19,7 @@ WIDE = 200
 
 @cache
 def terminal() -> Console:
-    """Return the `rich` console on stdout that all output shares, so that text does not break a progress bar."""
+    """Return the `rich` console on stdout. All output shares the console, so text does not break a progress bar."""
     from rich.console import Console
 
     out = Console(highlight=False)

@@ -21,9 +21,9 @@ PLAIN_EVERY = 10.0
 class RunConsole:
     """Context manager that prints the progress of a running job.
 
-    With `quiet` it prints nothing. On a terminal, it shows one line, and overwrites this line. Until there is progress
-    to show, the line shows the argument `doing`, such as "starting Spark". If stdout is not a terminal, the context
-    manager prints a line after a step, at most every 10 seconds.
+    With `quiet` the context manager prints nothing. On a terminal, it shows one line, and overwrites this line. Until
+    there is progress to show, the line shows the argument `doing`, such as "starting Spark". If stdout is not a
+    terminal, the context manager prints a line after a step, at most every 10 seconds.
     """
 
     def __init__(self, quiet: bool, doing: str) -> None:
@@ -60,7 +60,7 @@ class RunConsole:
     def report(self, running: Reported, delayed: StepDelayed | None = None) -> None:
         """Print the new events and the progress of a running job.
 
-        If the job has delayed a step, `delayed` is the event that reports this.
+        If the job has delayed a step, `delayed` is the event that reports the delay.
         """
         from midstream.explain.event_sentence import event_lines, event_sentence
         from midstream.explain.life_line import life_line

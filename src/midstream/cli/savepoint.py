@@ -95,9 +95,9 @@ def fork(
 def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, as_json: AsJson = False) -> None:
     """Go back to an older step of a job that is not running. The job gives up later steps and removes their results.
 
-    At its next start, the job repeats these steps with the rows that its sources still have. It also takes the commands
-    of these steps again. A function sink cannot remove results, so midstream calls the function again with the results
-    of these steps.
+    At its next start, the job repeats these steps with the rows that its sources still have. The job also takes the
+    commands of these steps again. A function sink cannot remove results, so midstream calls the function again with the
+    results of these steps.
     """
     from midstream.pipeline.opened import OpenCheckpoint
 

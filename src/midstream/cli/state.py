@@ -23,7 +23,7 @@ def state(
     operator: Annotated[
         str | None,
         typer.Option(
-            "--operator", metavar="NAME", help="Show rows of the operator with this name in the list of states."
+            "--operator", metavar="NAME", help="Show rows of one operator, by its name in the list of states."
         ),
     ] = None,
     step: Annotated[

@@ -25,9 +25,9 @@ def stop(
 ) -> None:
     """Stop a running job after its next step. At its next start, the job continues after this step.
 
-    This command writes a request into the job's log, so the job can run on another machine, and the checkpoint can be
-    on an object store. If there are no new rows, a job on Spark stops without another step, and the output lists the
-    commands that wait for the next start. The request does not stop a program that pushes rows into an engine. The
+    The command writes a request into the job's log. So the job can run on another machine, and the checkpoint can be on
+    an object store. If there are no new rows, a job on Spark stops without another step. In this case the output lists
+    the commands that wait for the next start. The request does not stop a program that pushes rows into an engine. The
     program can check `Engine.stop_requested`.
     """
     from midstream.checkpoint.reader import Checkpoint

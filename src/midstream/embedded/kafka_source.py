@@ -167,8 +167,8 @@ class KafkaSource(FileSource):
                 )
         if spec.value not in (None, "json"):
             raise InputError(
-                f"stream {name!r} has values of {spec.value}; Spark's connector, which the stream's options need, "
-                "reads only JSON",
+                f"stream {name!r} cannot have values of {spec.value}, because its options need "
+                "Spark's connector, which reads only JSON",
                 place=place,
                 remedy="name one topic in subscribe, and leave out the options of Spark's connector: see docs/kafka.md",
             )

@@ -120,7 +120,7 @@ class QueryAdded(Event):
     `sees` says which earlier rows the query joins. "all" means every row that its windows cover. "new" means only the
     rows since step `from_step`. If `from_step` is the query's first step, the query joins no earlier rows. A number is
     an event time in microseconds, and means only the rows from this time on. From the event time `exact_from` on, the
-    answers are those of a query that has always run. `exact_from` is None if all answers are those of such a query.
+    answers are exact: those of a query that has always run. If `exact_from` is None, all answers are exact.
     """
 
     query: str
@@ -233,7 +233,7 @@ class ChainChanged(Event):
     """The ends of a chain's slices changed.
 
     `cuts` has the new ends and `before` the old ends, as ages in microseconds. `queries` is the number of queries in
-    the chain. A split or a merge of slices (Wang §7.3) moves no row: it only changes which slice the rows belong to.
+    the chain. A split or a merge of slices (Wang §7.3) moves no row, and only assigns rows to another slice.
     """
 
     chain: str

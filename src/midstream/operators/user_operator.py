@@ -28,10 +28,10 @@ ROW = pa.schema([("json", pa.string()), ("bytes", pa.binary())])
 class UserOperator(Protocol):
     """An operator that a user writes, to run on top of a query. midstream makes the operator as `Class(**options)`.
 
-    The operator must be deterministic, and depend only on its options and its rows. It may remember a row until the
-    time in the row's `_until`. The class attribute `remembers` can extend this time to a number of microseconds after
-    the row's `_ts`. A migration can replace only an operator that keeps to this limit. The new operator sees only the
-    rows within the limit.
+    The operator must be deterministic, and depend only on its options and its rows. The operator may remember a row
+    until the time in the row's `_until`. The class attribute `remembers` can extend this time to a number of
+    microseconds after the row's `_ts`. A migration can replace only an operator that keeps to this limit. The new
+    operator sees only the rows within the limit.
     """
 
     def feed(self, rows: pa.Table, watermark: int | None) -> pa.Table:

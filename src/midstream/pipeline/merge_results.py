@@ -56,7 +56,7 @@ def merge_results(checkpoint: Checkpoint, query: str, full: int = FULL) -> Mergi
                 raise SinkError(
                     "a file of merged results is missing",
                     place=merged.storage.url,
-                    remedy="remove this folder and merge again: midstream then builds it again from the folders of "
+                    remedy="remove this folder and merge again: midstream then rebuilds the folder from the folders of "
                     "steps",
                 ) from error
             continue  # Others have merged twice meanwhile, and what they replaced was removed.

@@ -192,7 +192,7 @@ class Outputs:
             raise CheckpointError(
                 f"the sink has results of another job, {stamp.job}, up to step {stamp.step}",
                 place=f"{output.place}, sink {_sink_text(sink)}",
-                remedy="give the query a sink of its own, or empty this one",
+                remedy="give the query a sink of its own, or empty the sink",
             )
         elif stamp.step > manifest.step or (stamp.job and not line.has(stamp)):
             raise CheckpointError(

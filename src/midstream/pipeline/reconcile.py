@@ -261,7 +261,7 @@ def _check_groups(before: Manifest, now: Manifest, place: str, dropped: DroppedN
         kept, meant = (_taken_up(one, name, dropped).groups for one in (before, now))
         if kept is not None and meant is not None and kept != meant:
             raise CheckpointError(
-                f"query {name!r} groups by the columns of *, and these columns have changed",
+                f"the columns of * cannot change, because query {name!r} groups by the columns of *",
                 place=place, remedy="declare the stream's columns in their former order, or drop the query first",
             )  # fmt: skip
 

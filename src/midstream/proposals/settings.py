@@ -95,7 +95,7 @@ def check_settings(settings: OptimizerSettings, place: str) -> None:
         raise _wrong(error.message, place, error.remedy) from None
     _check_numbers(settings.weights, WEIGHTS, "weight", place)
     if settings.weights and not any(settings.weights.values()):
-        raise _wrong("all weights are 0, so every plan costs the same", place, "give one weight a number above 0")
+        raise _wrong("the weights cannot all be 0", place, "give one weight a number above 0")
     _check_numbers(settings.units, tuple(units_to_json(JoinUnitCosts())), "unit cost", place)
     _check_options(settings.options, chosen, place)
     for name, span in (("review", settings.review), ("horizon", settings.horizon)):

@@ -215,7 +215,7 @@ def _objective(options: Mapping[str, Any], nodes: int | str | None, place: str) 
         raise PlanError(f"unknown objective {given!r}", place=place, remedy=f"use one of: {', '.join(OBJECTIVES)}")
     if OBJECTIVE in options and nodes != AUTO_NODES:
         raise PlanError(
-            f"an objective chooses the number of nodes, but {nodes or DEFAULT_NODES} nodes are given", place=place,
+            f"a query cannot have both an objective and a number of nodes, {nodes or DEFAULT_NODES}", place=place,
             remedy=f"leave the objective out, or set nodes to {AUTO_NODES}",
         )  # fmt: skip
     return given, {name: value for name, value in options.items() if name != OBJECTIVE}

@@ -128,7 +128,7 @@ def change(manifest: Manifest, name: str, query: Query) -> Manifest:
     changed = enrol(manifest, name, reworded_entry, chain=entry.chain)
     if not changed.queries[name].demands:
         raise QueryError(
-            f"a source has {MOST_FILTERS} filters, which is the limit", place=f"query {name}",
+            f"a source cannot have more than {MOST_FILTERS} filters", place=f"query {name}",
             remedy="drop a query first",
         )  # fmt: skip
     return changed

@@ -37,7 +37,7 @@ class Staging:
     def of(self, stamp: Stamp) -> Staging:
         """Return the staging of one step.
 
-        The names of its files contain the step's stamp, so no two drivers or steps write the same file.
+        The names of the staged files contain the step's stamp, so no two drivers or steps write the same file.
         """
         return replace(self, storage=self.storage.at(staged_in(stamp)), prefix=stamp_prefix(stamp))
 
@@ -248,9 +248,9 @@ class Sink(ABC):
         """Put a step's results in place, so that readers see all of them at once.
 
         midstream calls `commit` on the driver for each step with results, in order of the steps. midstream publishes
-        the manifest of the step before the call. If the job dies during the call or soon after it, midstream repeats
-        the call. Then `staged.is_there` is false if the first call already removed the files. If `staged.is_there` is
-        true, `write` must find out what the first call has already written.
+        the manifest of the step before the call. If the job dies during the call or soon after the call, midstream
+        repeats the call. In the second call `staged.is_there` is false if the first call already removed the files. If
+        `staged.is_there` is true, `write` must find out what the first call has already written.
         """
         if staged.is_there:
             self.write(staged)
@@ -284,7 +284,7 @@ class Sink(ABC):
         The job repeats these steps, perhaps with other results. midstream calls the method when a job goes back to an
         older manifest, and again before the next step. Take back only results whose stamp `given_up` accepts, because
         another driver may already have repeated the steps. A sink that cannot take results back does nothing. If a
-        repeated step then has no results, such a sink still keeps the old rows of the step.
+        repeated step then has no results, the sink still keeps the old rows of the step.
         """
         return
 

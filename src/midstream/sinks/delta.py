@@ -62,7 +62,7 @@ class DeltaSink(Sink):
             path = os.path.abspath(path)
         elif _has_credentials(path):
             raise SinkError(
-                "a sink must not contain credentials: the checkpoint would keep them",
+                "a sink must not contain credentials: the checkpoint would keep the credentials",
                 place="sink",
                 remedy="leave credentials out of the path, and set the environment variables of the store",
             )

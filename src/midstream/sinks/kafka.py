@@ -99,7 +99,7 @@ class KafkaSink(Sink):
         return replace(super().staging(scratch), format=formats.ARROW)
 
     def open(self) -> None:
-        """Check that the topic exists, but do not fence other writers yet: the first step does that."""
+        """Check that the topic exists. The first step, and not this method, fences other writers."""
         with failures(self.target, SinkError):
             topics = self._clients.reader.list_topics(self.topic, timeout=ANSWER).topics
         error = topics[self.topic].error
@@ -131,8 +131,8 @@ class KafkaSink(Sink):
     def write(self, staged: StagedStep) -> None:
         """Send the rows and record the step in one transaction, unless the step is already recorded.
 
-        The first call in a process or after a failure fences other producers of the transactional id, and ends their
-        transactions. So no other producer can change the recorded step during this call.
+        The first call in a process, or the first call after a failure, fences other producers of the transactional id
+        and ends their transactions. So no other producer can change the recorded step during the call.
         """
         rows, clients = staged.table(), self._clients
         try:

@@ -91,7 +91,7 @@ def check_password_goes_to(given: Mapping[str, str], environment: Mapping[str, s
         for one in given.get(what, "").split(","):
             if one and one not in named:
                 raise SinkError(
-                    f"PGPASSWORD is not sent to the {what} {one}, which the environment does not name",
+                    f"midstream does not send PGPASSWORD to the {what} {one}, which the environment does not name",
                     place=place,
                     remedy=f"if you trust the {what} with this password, also set {variable}={one}; or use "
                     f"~/.pgpass or a "
@@ -102,7 +102,7 @@ def check_password_goes_to(given: Mapping[str, str], environment: Mapping[str, s
 def holds_a_password() -> SinkError:
     """Make the error for a sink whose options hold a password."""
     return SinkError(
-        "a sink must not contain a password: the checkpoint would keep it",
+        "a sink must not contain a password: the checkpoint would keep the password",
         place="sink",
         remedy="leave the password out; set PGPASSWORD and PGHOST, or use ~/.pgpass or a service file",
     )

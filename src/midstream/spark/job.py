@@ -65,8 +65,8 @@ class Job:
     each step takes some milliseconds less. But a power failure may then lose the steps of the last seconds, and a sink
     may lose or duplicate rows.
 
-    A step may fail for a reason outside the job, such as a full disk. Then the job repeats the step for the duration
-    `patience`, and ends with the error after this time. `patience` is a string such as "1 hour", or microseconds.
+    A step may fail for a reason outside the job, such as a full disk. The job repeats such a step for the duration
+    `patience`, and then ends with the error. `patience` is a string such as "1 hour", or microseconds.
 
     `memory`, such as "4 GB", limits the memory of each Python process that joins rows. Memory-mapped files do not
     count. A step fails with an `InputError` if one of its tasks needs more memory. A worker uses at most half of the
@@ -148,8 +148,8 @@ class Job:
 
         The driver keeps the table in memory. Declare the table before the queries that read it. A query names the table
         in FROM, like a stream. A row of a stream joins the version of the table that is current when the row's step
-        runs. `Run.table` makes a new version. A job that starts again keeps the table's rows, unless you declare other
-        rows than at its last start.
+        runs. `Run.table` makes a new version. A job that starts again keeps the table's rows of the last run, unless
+        you declare different rows.
         """
         refuse_taken_name("table", name, self._names)
         found = static_rows(name, rows_of_frame(rows, f"table {name}"))
@@ -241,9 +241,9 @@ class Job:
 
         `trigger` is a trigger of Spark, such as `{"processingTime": "1 second"}` or `{"availableNow": True}`. If
         another process is the writer and may still run, the call raises a `HeldCheckpointError`. With `take_over` the
-        call instead takes the checkpoint from the other process, which then changes nothing more, and ends with its
-        next step at the latest. Raises a `CheckpointError` if the checkpoint is damaged, belongs to another job, or is
-        behind one of its sinks.
+        call instead takes the checkpoint from the other process. The other process then changes nothing more, and ends
+        with its next step at the latest. Raises a `CheckpointError` if the checkpoint is damaged, belongs to another
+        job, or is behind one of its sinks.
         """
         if not self._streams:
             raise InputError(

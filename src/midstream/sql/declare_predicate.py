@@ -26,8 +26,8 @@ def predicate(name: str, function: Callable[..., Any], *types: str | pa.DataType
 
     `types` lists the types of the arguments, as SQL types (`"DOUBLE"`, `"ARRAY<FLOAT>"`) or Arrow types. The function
     takes an Arrow array for each argument, and returns a boolean for each row: see `UserPredicate`. A predicate over
-    one stream is a filter, and a predicate over two streams is a join condition. If a predicate reads more streams,
-    midstream evaluates it for combinations of one row from each stream.
+    one stream is a filter, and a predicate over two streams is a join condition. If a predicate reads three or more
+    streams, midstream evaluates it for combinations of one row from each stream.
 
     >>> import pyarrow.compute as pc
     >>> predicate("longer_than", lambda text, size: pc.greater(pc.utf8_length(text), size), "VARCHAR", "INT").describe()

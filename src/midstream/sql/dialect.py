@@ -243,8 +243,8 @@ class _Parser(DuckDBParser):
         return table
 
     def _no_stream(self, offset: int) -> LanguageError:
-        remedy = "write one after each stream; for a query in WITH or brackets, after its name in FROM"
-        return LanguageError("this window belongs to no stream", place=place(self.sql, offset), remedy=remedy)
+        remedy = "write a window after each stream; for a query in WITH or brackets, after its name in FROM"
+        return LanguageError("a window must belong to a stream", place=place(self.sql, offset), remedy=remedy)
 
     def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
         self._window()

@@ -116,7 +116,7 @@ def checked_words(sql: object) -> list[Token]:
     # Each is a part, which has those below it in brackets: the last of them would be refused after a long time.
     if (outer := _outer_joins(tokens)) > _MOST_OUTER_JOINS:
         raise LanguageError(
-            f"the query nests {outer} outer joins, aggregates, EXISTS or subqueries, and the limit is "
+            f"a query cannot nest {outer} outer joins, aggregates, EXISTS or subqueries: the limit is "
             f"{_MOST_OUTER_JOINS}",
             place="FROM and WHERE",
             remedy="let another query join some of the streams, and read the answers of that query",

@@ -106,7 +106,7 @@ class Scope:
         if not source and name == TIME_COLUMN:
             if self.time is None:
                 raise LanguageError(
-                    f"{TIME_COLUMN} is the time of a result, and only the select list can use it",
+                    f"only the select list can use {TIME_COLUMN}, the time of a result",
                     remedy="use the timestamp columns of the streams here",
                 )
             return Column(self.time, "", TIME_COLUMN)

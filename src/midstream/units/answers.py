@@ -299,7 +299,7 @@ def answered(
     least = min(marks[below] for below in _read_for(manifest, stream))
     if times.least is not None and before.floor is not None and times.least < before.floor:
         raise InternalError(
-            f"query {stream.name!r} gave an answer with a time before its watermark",
+            f"query {stream.name!r} gave an answer with a time before the query's watermark",
             place=f"stream {stream.name}",
             remedy="report this fault, with the query and its plan",
         )

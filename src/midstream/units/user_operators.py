@@ -90,7 +90,8 @@ def check_hand_over(
     if now > past and strategy.feeds != "beside":
         beside = [n for n, s in discovered().items() if s.feeds == "beside"]
         raise StrategyError(
-            f"the new operator remembers rows for {now} microseconds, but the old operator only for {past}",
+            f"the new operator cannot remember rows for {now} microseconds, because the old operator only remembers "
+            f"rows for {past}",
             place=place,
             remedy=f"use {' or '.join(beside)}, which waits until older rows do not matter",
         )

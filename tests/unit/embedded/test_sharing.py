@@ -227,7 +227,7 @@ def test_a_source_has_room_for_so_many_filters() -> None:
     made = engine("AB")
     for number in range(62):
         made.add_query(f"q{number}", sql.format(number))
-    with pytest.raises(QueryError, match="filters, which is the limit"):
+    with pytest.raises(QueryError, match="a source cannot have more than"):
         made.change_query("q0", sql.format(100))
     made.add_query("more", sql.format(99.5))
     out = made.push(both("AB", table([1], j=[1], k=[1], v=[99.7])))

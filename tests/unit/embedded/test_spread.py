@@ -202,7 +202,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (THETA, {"spread": "atr", "spread_options": {"segment": "5 seconds"}}, "shorter than the widest window"),
     (THETA, {"spread": "ctr", "spread_options": {"segment": "300 milliseconds"}}, "a segment of 300 ms"),
     (THETA, {"spread": "ctr", "spread_options": {"segment": "300 milliseconds"}}, "use at least"),
-    (THETA, {"spread": "atr", "plan": "[A: B C | B: C A | C: A B]"}, "do not visit the master first"),
+    (THETA, {"spread": "atr", "plan": "[A: B C | B: C A | C: A B]"}, "must visit the master first"),
     (THETA, {"spread": "ctr", "nodes": 2, "spread_options": {"copies": 3}}, "2 nodes cannot have 3 copies"),
     (THETA, {"spread": "ctr", "spread_options": {"copies": "two"}}, "the number of copies cannot be 'two'"),
     (THETA, {"spread": "psp", "spread_options": {"copies": 2}}, "psp has no option 'copies'"),

@@ -202,7 +202,7 @@ def test_orders_that_the_new_way_cannot_go_by_give_way_to_others() -> None:
     made = engine()
     made.add_query("q", THETA, plan="[A: B C | B: C A | C: B A]", spread="psp")
     made.push(rows(0))
-    with pytest.raises(ms.PlanError, match="do not visit the master first"):
+    with pytest.raises(ms.PlanError, match="must visit the master first"):
         made.spread("q", "atr", plan="[A: B C | B: C A | C: B A]")
     made.spread("q", "psp_d")
     made.push(rows(1))

@@ -176,7 +176,7 @@ def test_one_may_remember_longer_than_its_rows_hold(strategy: str) -> None:
 
 
 def test_rows_that_are_gone_can_only_be_waited_for() -> None:
-    with pytest.raises(ms.StrategyError, match=r"the old operator only for.*use gpt"):
+    with pytest.raises(ms.StrategyError, match=r"the old operator only remembers.*use gpt"):
         run({AT: [to("second", "gms", "Longer")]})
     _, alone = run(operator="Longer")
     _, found = run({5: [to("second", "gpt", "Longer")]})

@@ -141,7 +141,7 @@ def test_what_a_spreading_cannot_carry_is_refused(name: str, change: dict[str, A
 
 
 def test_atr_refuses_orders_that_put_the_master_last() -> None:
-    with pytest.raises(PlanError, match=r"rows of B do not visit the master first.*B C A"):
+    with pytest.raises(PlanError, match=r"rows of B must visit the master first.*B C A"):
         spreadings()["atr"].check(THREE, (("A", "B", "C"), ("B", "C", "A")))
 
 

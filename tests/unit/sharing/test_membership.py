@@ -91,5 +91,5 @@ def test_a_filter_that_no_bit_is_left_for_makes_its_query_run_by_itself_and_a_ch
     assert all(e.shares for e in full.queries.values())
     more = with_queries(full, more=text(5, "A.v < 0"))
     assert not more.queries["more"].shares
-    with pytest.raises(QueryError, match=f"{MOST_FILTERS} filters, which is the limit"):
+    with pytest.raises(QueryError, match=f"a source cannot have more than {MOST_FILTERS} filters"):
         change(full, "q0", bind_query(full, text(5, "A.v < 0")))

@@ -577,7 +577,7 @@ CASES = [
     ("SELECT k FROM A [ROWS -3]", "cannot keep -3 rows", "line 1, column 18", "at least 1"),
     ("SELECT k FROM A [LAST 3]", "unknown window 'LAST'", "line 1, column 18", "[RANGE n unit]"),
     ("SELECT k FROM A [ROWS 3", "a ] is missing", "line 1, column 24", "[RANGE n unit]"),
-    ("SELECT k FROM A [ROWS 3] [ROWS 4]", "belongs to no stream", "line 1, column 26", "each stream"),
+    ("SELECT k FROM A [ROWS 3] [ROWS 4]", "a window must belong to a stream", "line 1, column 26", "each stream"),
     ("SELECT k FROM A WINDOW 3 SECONDS WINDOW 4 SECONDS", "WINDOW is given twice", "line 1, column 34", "one WINDOW"),
     ("SELECT COUNT(*) FROM A [ROWS 3]", "need EVERY", "line 1, column", "EVERY 10 SECONDS"),
     ("SELECT k FROM A [ROWS 3] GROUP BY k", "need EVERY", "line 1, column 35", "EVERY 10 SECONDS"),

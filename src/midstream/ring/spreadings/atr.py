@@ -54,7 +54,7 @@ class Atr(Spreading):
         for order in orders:
             if deployment.master not in order[:2]:
                 raise PlanError(
-                    f"rows of {order[0]} do not visit the master first",
+                    f"rows of {order[0]} must visit the master first",
                     place=f"probing order {' '.join(order)}",
                     remedy=f"visit {deployment.master} first",
                 )
