@@ -74,7 +74,9 @@ class Liveness:
             silent = f"no step has ended for {span}" if span else "it has reported no step"
             return f"may be running on another machine, but {silent}{by}"
         reason = f": {self.reason}" if self.reason else ""
-        return f"{self.state}{f' {span} ago' if span else ''}{reason}{by}"
+        # Of a process that was killed only the last sign is known.
+        most = "less than " if self.word == "killed" else ""
+        return f"{self.state}{f' {most}{span} ago' if span else ''}{reason}{by}"
 
 
 def liveness(claim: EpochClaim | None, newest: StepTime | None, now: float) -> Liveness:

@@ -71,7 +71,10 @@ def _under_way(checkpoint: Checkpoint, command: StepCommand) -> str:
     # Empty where the command has begun no migration.
     query = getattr(command, "query", None)
     moving = [one for one in checkpoint.report().migrations if query in one.queries]
-    return f"begun in step {moving[-1].begun:,}, under way, {100 * moving[-1].progress:.0f} %" if moving else ""
+    if not moving:
+        return ""
+    phase = f": {moving[-1].phase}" if moving[-1].phase else ""
+    return f"begun in step {moving[-1].begun:,}, under way, {100 * moving[-1].progress:.0f} %{phase}"
 
 
 def _next_step(checkpoint: Checkpoint) -> str:

@@ -55,6 +55,9 @@ def _about(manifest: Manifest, found: Report, query: QueryReport) -> Iterator[st
     yield f"query {name}, after step {manifest.step}, in {counted(query.lanes, 'lane')}"
     yield wrapped("SQL      ", " ".join(query.sql.split()))
     yield f"plan     {query.plan}"
+    labels = unit_of(manifest, name).labels_of(name)
+    if aliases := [f"{alias} is {label}" for alias, label in labels.items() if alias != label]:
+        yield wrapped("aliases  ", ", ".join(aliases))
     if query.sees != "all":
         yield wrapped("rows     ", coverage_text(query.sees, query.from_step, query.exact_from))
     mates = [

@@ -82,9 +82,9 @@ def test_every_state_has_a_sentence() -> None:
     sentences = {found.sentence(2_000.0) for _, _, found in CASES.values()}
     assert {one.split(" (")[0] for one in sentences} == {
         "not started: a saved engine, or a fork",
-        "failed 16.7 min ago: it was killed, or its machine was",
+        "failed less than 16.7 min ago: it was killed, or its machine was",
         "failed 6.67 min ago: WriteError: no space",
-        "failed 8.33 min ago: it was killed, or its machine was",
+        "failed less than 8.33 min ago: it was killed, or its machine was",
         "may be running on another machine, but it has reported no step",
         "may be running on another machine, but no step has ended for 8.33 min",
         "running for 16.7 min",

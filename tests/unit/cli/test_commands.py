@@ -208,7 +208,7 @@ def test_waiting_ends_well_once_a_migration_has_begun(job: SmallJob, capsys: pyt
     with job.running():
         assert main(["migrate", path, "pairs", "(A (B C))", *options]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"command 1 \(migrate\) was taken: begun in step \d+, under way, \d+ %", shown) or (
+    assert re.search(r"command 1 \(migrate\) was taken: begun in step \d+, under way, \d+ %: \w+", shown) or (
         "was done in step" in shown
     )
 

@@ -96,6 +96,15 @@ def test_explain_is_a_tree_with_rows_kept_rows_and_work(job: SmallJob, capsys: p
     assert sum(int(share.rstrip("%")) for share in shares) == 100
 
 
+def test_explain_says_which_stream_an_alias_is(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    job.commands.append(AddQuery("short", "SELECT b.k FROM A, B b WHERE A.k = b.k WINDOW 9 SECONDS", "(A b)"))
+    job.step()
+    assert main(["explain", str(job.path), "short"]) == 0
+    assert "\naliases  b is B\n" in capsys.readouterr().out
+    assert main(["explain", str(job.path), "pairs"]) == 0
+    assert "aliases" not in capsys.readouterr().out
+
+
 def test_explain_plainly_names_queries_that_share(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
     job.commands.append(AddQuery("wide", SQL.replace("20 SECONDS", "30 SECONDS"), "((A B) C)"))
     job.step()

@@ -32,7 +32,7 @@ function one(data, context, charts) {
   const { life } = context.overview;
   const plan = (query) => h("button", { type: "button", onclick: () => context.go({ view: "plan", query: query.name }) }, query.name);
   return [
-    h("p", { class: "standing-of", id: "life" }, badge(life), h("span", {}, `since ${since(life.since)}`), life.process ? h("span", { class: "quiet" }, life.process) : null),
+    h("p", { class: "standing-of", id: "life" }, badge(life), h("span", {}, `${life.word === "killed" ? "after" : "since"} ${since(life.since)}`), life.process ? h("span", { class: "quiet" }, life.process) : null),
     life.reason ? problem({ message: life.reason }) : null,
     freshness(data, context),
     faults(data),
