@@ -150,7 +150,7 @@ def _fail_on(lost: Mapping[Source, LostRows], late: bool, dead_letters: bool) ->
     for source, one in lost.items():
         if one.rows > 0 and (late if source[0] == LATE else dead_letters):
             option = "--fail-on-late" if source[0] == LATE else "--fail-on-dead-letters"
-            raise Failed(one.text(source), place=option, remedy="correct these rows; the results lack only these rows")
+            raise Failed(one.text(source), place=option, remedy="correct the rows; the results contain all other rows")
 
 
 def _run_on_spark(

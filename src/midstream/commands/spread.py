@@ -153,7 +153,7 @@ class Spread(StepCommand):
             )  # fmt: skip
         if self.plan:
             raise QueryError(
-                f"query {self.query!r} cannot change its probing orders in the step in which it comes back to lanes",
+                f"one step cannot change the probing orders of query {self.query!r} and bring the query back to lanes",
                 place=f"query {self.query}", remedy="leave the plan out; migrate the query in a later step",
             )  # fmt: skip
 

@@ -104,7 +104,7 @@ class GeneratorSource(FileSource):
         """
         if last is not None and last.step != self.length:
             raise CheckpointError(
-                f"the job has generated this stream in steps of {last.step / SECOND:g} s, not {self.length / SECOND:g}",
+                f"a generator cannot change its step from {last.step / SECOND:g} s to {self.length / SECOND:g} s",
                 place=self.place,
                 remedy=f'write step = "{last.step} us", or restart the job with another checkpoint',
             )

@@ -296,6 +296,6 @@ def parquet_rows(data: pa.Buffer | bytes, place: str) -> pa.Table:
         return pq.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:
         raise SinkError(
-            "the file is damaged: it cannot be read as Parquet", place=place,
+            "the file is damaged: midstream cannot read the file as Parquet", place=place,
             remedy="restore the file from a backup, or move the file away: its rows are then lost",
         ) from error  # fmt: skip

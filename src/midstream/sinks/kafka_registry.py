@@ -85,7 +85,7 @@ class Registry:
     def check_takes(self, topic: str, schema: str) -> None:
         """Raise where the registry would refuse a schema of the values of a topic."""
         if not self.takes(topic, schema):
-            raise self._refused(topic, "it does not fit the newest schema")
+            raise self._refused(topic, "the schema does not fit the newest registered schema")
 
     def _refused(self, topic: str, why: str) -> SinkError:
         return WriteError(

@@ -114,7 +114,7 @@ def _no_dsn() -> SinkError:
 
 
 def _refused(what: str) -> SinkError:
-    return SinkError(what, place="sink", remedy="set this in a service file or in libpq's environment instead")
+    return SinkError(what, place="sink", remedy="set the value in a service file or in libpq's environment")
 
 
 ROWS_AT_ONCE = 65_536

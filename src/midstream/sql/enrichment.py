@@ -154,7 +154,7 @@ class _Attacher:
             raise self._error(table.node, f"cannot join a static table with {home!r}, which EXCEPT subtracts")
         if table.kind != "left" and home in self._padded():
             what = "unnest a list of" if table.is_list else "join a static table with"
-            raise self._error(table.node, f"cannot {what} {home!r}, because an outer join may pad it with NULL")
+            raise self._error(table.node, f"cannot {what} {home!r}, because an outer join may fill {home!r} with NULL")
         return home
 
     def _padded(self) -> set[str]:

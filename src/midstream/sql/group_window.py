@@ -178,7 +178,7 @@ def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -
         raise error_at(
             found.text,
             calls[0],
-            f"{_shown(calls[0])} groups the rows of one stream, not those of a join or of EXCEPT",
+            f"{_shown(calls[0])} can group the rows of one stream, but not the rows of a join or of EXCEPT",
             "to group by the time of a join's results, write GROUP BY TUMBLE(_ts, INTERVAL '10' MINUTES); to group by "
             "the time of one stream, write its timestamp instead of _ts; "
             "group the change log of a difference in a second query",

@@ -373,7 +373,7 @@ def _first_rows(text: str, tree: exp.Select) -> exp.Select:
         raise error_at(
             text,
             source,
-            "a query for the first row of each key needs a window, because it cannot keep keys forever",
+            "a query for the first row of each key needs a window, because the query cannot keep keys forever",
             _FIRST_SHAPE,
         )
     other = f"{alias}_other"

@@ -86,7 +86,8 @@ def work_folder(storage: Storage) -> str:
             raise SinkError(
                 "the folder belongs to another user, or is a link",
                 place=one,
-                remedy=f"find out which program made the folder and remove it, or set {WORK} to a folder of this user",
+                remedy="find out which program made the folder, and remove the folder; or set "
+                f"{WORK} to a folder of this user",
             )
     return folder
 

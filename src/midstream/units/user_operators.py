@@ -78,7 +78,7 @@ def check_hand_over(
         raise StrategyError(
             f"midstream cannot know when an operator on query {name!r} may forget a row: {why}",
             place=place,
-            remedy="add a second query with the new operator, and drop this query later",
+            remedy="add a second query with the new operator, and drop the old query later",
         )
     check_operator(query, new, place)
     if not results_of(query, new).equals(results_of(query, old)):
