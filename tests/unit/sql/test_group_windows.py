@@ -82,7 +82,7 @@ def test_a_session_lasts_until_the_gap_after_its_last_row(start: str, end: str, 
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        (f"SELECT COUNT(*) FROM A EXCEPT ON (k) B GROUP BY TUMBLE(A.ts, {TEN})", "not those of a join or of EXCEPT"),
+        (f"SELECT COUNT(*) FROM A EXCEPT ON (k) B GROUP BY TUMBLE(A.ts, {TEN})", "not the rows of a join or of EXCEPT"),
         (
             f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(ts, {TEN}) EVERY 3 SECONDS",
             "EVERY cannot be in a query with TUMBLE",
