@@ -596,7 +596,12 @@ CASES = [
     ("SELECT SUM(s) FROM A [ROWS 3] EVERY 1 DAY", "SUM cannot take a VARCHAR", "line 1, column 8", "numbers"),
     ("SELECT SUM(DISTINCT k) FROM A [ROWS 3] EVERY 1 DAY", "DISTINCT", "line 1, column 8", "COUNT(DISTINCT x)"),
     ("SELECT k FROM A WHERE COUNT(*) > 1", "an aggregate", "line 1, column", "write comparisons"),
-    ("SELECT k FROM A WHERE _ts > '2013-01-01'", "only the select list can use _ts", "line 1, column 23", "timestamp columns"),
+    (
+        "SELECT k FROM A WHERE _ts > '2013-01-01'",
+        "only the select list can use _ts",
+        "line 1, column 23",
+        "timestamp columns",
+    ),
     ("SELECT k FROM A [ROWS 1] EXCEPT ON (z) B [ROWS 1]", "unknown column", "line 1, column 37", "use one of"),
     ("SELECT k FROM A [ROWS 1] EXCEPT ON (k) Z [ROWS 1]", "unknown stream 'Z'", "line 1, column 40", "A, B"),
     ("SELECT k FROM A [ROWS 1] EXCEPT ON (k) B", "stream 'B' has no window", "line 1, column 40", "[RANGE n unit]"),
