@@ -188,7 +188,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"scheme": "off", "relocation": "passive"}, "lanes cannot use the option 'relocation'", "leave out"),
     ({"scheme": "off", "nodes": 5}, "a query in lanes has no nodes", "leave the nodes out; rescale"),
     ({"scheme": "off", "nodes": "auto"}, "a query in lanes has no nodes", "leave the nodes out; rescale"),
-    ({"scheme": "off", "plan": PLAN}, "cannot change its probing orders in the step", "migrate"),
+    ({"scheme": "off", "plan": PLAN}, "one step cannot change the probing orders", "migrate"),
 ]  # fmt: skip
 
 
