@@ -41,11 +41,34 @@ def test_the_newest_of_the_listed_steps_is_the_one_that_is_shown(
 def test_a_job_that_begins_after_its_dashboard_appears(browser: Browser, tmp_path: Path) -> None:
     place = tmp_path / "later"
     with Dashboard([place], Access(), port=0) as dashboard, opened(browser, dashboard, "") as page:
-        expect(page.locator("main")).to_contain_text("no job has written a checkpoint here yet")
+        expect(page.locator("main")).to_contain_text("there is no checkpoint here yet")
         assert not place.exists()
         with played(place).engine as engine:
             engine.push({"A": [{"k": 1, "v": 1.0, "ts": 1_000_000}]})
             expect(page.locator("#standing")).to_contain_text("running step 0")
+
+
+def test_a_query_in_a_chain_of_its_own_shares_with_none(tmp_path: Path) -> None:
+    with played(tmp_path / "ckpt").engine as engine:
+        engine.push({})
+        api = Api([Checkpoint.open(tmp_path / "ckpt")])
+        assert api.view(0, "sharing", {})["alone"] == {"count": 1, "first": ["q"]}
+        engine.add_query("other", SQL.replace("20", "30"))
+        engine.push({})
+        assert api.view(0, "sharing", {})["alone"]["count"] == 0
+
+
+@pytest.mark.verify
+def test_a_narrow_table_is_seen_whole_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+    job = played(tmp_path / "ckpt")
+    job.push(2)
+    size = {"width": 390, "height": 844}
+    with (
+        job.engine as engine,
+        engine.dashboard(port=0) as dashboard,
+        opened(browser, dashboard, "#/0/trial", viewport=size) as page,
+    ):
+        expect(page.get_by_role("columnheader", name="columns")).to_be_in_viewport(ratio=0.9)
 
 
 @pytest.mark.verify

@@ -150,7 +150,7 @@ class JobReadings:
     def pending(self) -> str:
         """Say why there is no step to show yet."""
         if not Checkpoint.is_at(self.checkpoint.url):
-            return "no job has written a checkpoint here yet"
+            return "there is no checkpoint here yet"
         under_way = self.checkpoint.under_way(-1)
         so_far = "" if under_way is None else f": {under_way.sentence(time.time())}"
         return f"the job has not finished a step yet{so_far}"

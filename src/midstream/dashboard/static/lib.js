@@ -57,7 +57,7 @@ export function duration(microseconds) {
 export const seconds = (value) => (value === null || value === undefined ? "–" : duration(value * 1e6));
 
 /** How far an event is behind the clock. */
-export const behind = (value) => (Math.abs(value) >= 86_400 ? "more than a day" : seconds(value));
+export const behind = (value) => (Math.abs(value) >= 86_400 ? "over a day" : seconds(value));
 
 /** Rows a second, of a summary of times. */
 export const rate = (times) => number(times?.rows_per_second && Math.round(times.rows_per_second));

@@ -28,7 +28,8 @@ def sharing(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
     """
     report = reading.report
     chains = sorted(report.chains.values(), key=lambda one: (-len(one.queries), one.name))
-    alone = [name for name, query in report.queries.items() if query.chain is None]
+    shared = {name for one in report.chains.values() if len(one.queries) > 1 for name in one.queries}
+    alone = [name for name, query in report.queries.items() if name not in shared and not query.nodes_with]
     return {
         "sharing": report.sharing,
         "queries": len(report.queries),
