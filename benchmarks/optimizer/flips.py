@@ -21,7 +21,7 @@ from benchmarks.verdict import Verdict
 from midstream.optimizer.search.greedy import left_deep
 from midstream.review.review_price import ANY_STEP
 
-SEEDS = {"training": range(5000, 5060), "test": range(8400, 8460)}
+SEEDS = {"training": range(5000, 5060), "test": range(8500, 8560)}
 TIMES, BETTER = 5, 0.5  # so many times a step's work before; another plan does this share
 ANSWERED = 0.95  # the share of flips that must be answered in time
 STEPS, PATIENT = 5, 0.1  # so many steps, or this share of the window, whichever is longer

@@ -131,7 +131,7 @@ def test_a_hurdle_makes_the_next_review_wait_and_a_better_plan_that_must_wait_is
         memory = course.step(number, memory)
         assert course.decision is not None
         found.append((course.decision.hurdle, course.decision.regret > 0))
-    assert found == [(1.0, False), (4.0, False), *[(2.0, False)] * 4, (4.0, True), (4.0, False)]
+    assert found == [(2.0, False), (4.0, False), *[(2.0, False)] * 4, (4.0, True), (4.0, False)]
 
 
 @pytest.mark.parametrize("price", [PRICE, 1.0])

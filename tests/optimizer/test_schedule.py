@@ -197,6 +197,16 @@ def test_after_moves_in_vain_more_must_be_lost_before_the_next_review() -> None:
     assert wanted == [0, 1, 0, 0, 1]
 
 
+def test_after_a_switch_the_next_review_waits_for_what_a_move_costs_too() -> None:
+    made = engine("ABC", "((A B) C)")
+    made.optimize("q", mode="auto")
+    for step in range(FILLED):
+        run(made, [step], BAD_FIRST, rate=RATE)
+        if any(isinstance(event, ms.events.MigrationBegun) for event in made.events):
+            break
+    assert reviews(made.events)[-1].decision == "switch" and kept(made).hurdle > 1.0
+
+
 def test_while_reviews_must_agree_the_next_one_comes_when_the_better_plan_would_have_saved_its_price() -> None:
     made = engine("ABC", "((A B) C)")
     made.optimize("q", mode="auto", review="1 hour", reviews=2)

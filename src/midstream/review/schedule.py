@@ -3,7 +3,8 @@
 Counters decide, never a clock. All plans of a query take in the same rows and give out the same results. What sets
 them apart are the rows that inner joins make (Cluet and Moerkotte, ICDT 1995), and comparisons: what a plan could
 spare. What it does of these beyond what was foreseen pays for a review (ski rental), as does a share of all work. So a
-change is ignored no longer than it takes to lose what a review costs, and reviews that find nothing cost that share.
+change is ignored no longer than it takes to lose what a review costs, after a switch what a review and a switch cost.
+Reviews that find nothing cost that share.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Adaptive(Policy):
     def decide(self, review: Review) -> Decision:
         decision = self._decide(review)
         bar = max([1.0, *(one.height for one in self._judged(decode(Ledger, dict(decision.memory))).bars)])
-        return replace(decision, hurdle=1.0 if bar == 1.0 else min(bar, ENOUGH) * decision.hurdle)
+        return replace(decision, hurdle=min(bar, ENOUGH) * decision.hurdle)
 
     def _decide(self, review: Review) -> Decision:
         ledger = self._settled(review, self._brought_up(review, decode(Ledger, review.memory)))

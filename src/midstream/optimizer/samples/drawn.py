@@ -6,14 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from midstream.model.window import Clock
-from midstream.optimizer.samples.hashing import Hashes
-
-Words = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from midstream.optimizer.samples.hashing import Hashes, Mask, Words
 
 
 @dataclass(frozen=True)

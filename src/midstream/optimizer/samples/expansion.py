@@ -16,8 +16,7 @@ from midstream.logical.query import Query
 from midstream.operators.candidates import all_pairs, band_pairs, count_equal_pairs, equal_pairs
 from midstream.operators.join_condition import join_condition
 from midstream.optimizer.bounded import Bounded
-from midstream.optimizer.samples.drawn import Mask, Words
-from midstream.optimizer.samples.hashing import below, hashes, salt
+from midstream.optimizer.samples.hashing import Mask, Words, below, hashes, salt
 from midstream.optimizer.samples.links import reader
 from midstream.optimizer.samples.strata import Numbers, Strata, sum_of_squares, sums
 from midstream.plan.key_classes import KeyClass

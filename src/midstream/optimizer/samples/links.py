@@ -16,7 +16,7 @@ from midstream.expr.evaluate import evaluate, holds
 from midstream.expr.expression import Column
 from midstream.logical.query import BandPredicate, Predicate
 from midstream.operators.candidates import Ranges, band_ranges
-from midstream.optimizer.samples.drawn import Mask, Words
+from midstream.optimizer.samples.hashing import Mask, Words
 from midstream.optimizer.samples.strata import Numbers, SampledSource
 from midstream.state.keys import band_codes, stable_sort
 

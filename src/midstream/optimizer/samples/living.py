@@ -23,8 +23,8 @@ from midstream.expr.evaluate import evaluate
 from midstream.expr.expression import Column, Expression
 from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import Clock
-from midstream.optimizer.samples.drawn import ChunkSamples, Drawn, Mask, United, Words, together
-from midstream.optimizer.samples.hashing import Hashes, below, hashes, salt
+from midstream.optimizer.samples.drawn import ChunkSamples, Drawn, United, together
+from midstream.optimizer.samples.hashing import Hashes, Mask, Words, below, hashes, salt
 from midstream.optimizer.samples.strata import Numbers, sums
 from midstream.state.base_state import BaseState, clock_column
 from midstream.state.chunk_store import ChunkStore
@@ -57,12 +57,6 @@ class Neighbours:
     names: tuple[str, ...]
     is_small: bool
 
-    @staticmethod
-    def of(lane: str, chunks: Sequence[ChunkRef]) -> Neighbours:
-        """Group these chunks; of so few rows all are as good as a sample."""
-        rows = sum([ref.rows for ref in chunks])
-        return Neighbours(lane, tuple(chunks), tuple([ref.name for ref in chunks]), rows <= SMALL)
-
 
 def neighbours(lane: str, chunks: Sequence[ChunkRef]) -> list[Neighbours]:
     """Group the chunks of a lane, small ones from the first on: those that stay are then together as before."""
@@ -74,7 +68,11 @@ def neighbours(lane: str, chunks: Sequence[ChunkRef]) -> list[Neighbours]:
         else:
             found.append([ref])
             rows = ref.rows
-    return [Neighbours.of(lane, refs) for refs in found]
+    # Of so few rows all are as good as a sample.
+    return [
+        Neighbours(lane, tuple(refs), tuple([ref.name for ref in refs]), sum([ref.rows for ref in refs]) <= SMALL)
+        for refs in found
+    ]
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,8 @@ class Living:
         """
         drawn = (self._drawn(some, share, tuple(shares)) for some in self._neighbours)
         return self._alive(
-            (one, _under((one.row_hashes, *one.key_hashes), (share, *shares), len(one))) for one in drawn
+            (one, np.logical_and.reduce([*map(below, (one.row_hashes, *one.key_hashes), (share, *shares))]))
+            for one in drawn
         )
 
     def often(self, share: float) -> Mapping[str, tuple[Words, Numbers]]:
@@ -332,13 +331,6 @@ def _often(codes: Words, valid: Mask) -> tuple[Words, Words]:
     known, counts = np.unique(codes, return_counts=True)
     some = counts * OFTEN >= rows
     return known[some], counts[some]
-
-
-def _under(found: Sequence[Hashes], shares: Sequence[float], rows: int) -> Mask:
-    mask = np.ones(rows, np.bool_)
-    for one, share in zip(found, shares, strict=True):
-        mask &= below(one, share)
-    return mask
 
 
 def _reader(batch: pa.RecordBatch) -> Callable[[Column], pa.Array]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from midstream.model.window import Clock
 from midstream.optimizer.bounded import Bounded
-from midstream.optimizer.samples.drawn import Words
+from midstream.optimizer.samples.hashing import Words
 
 Numbers = npt.NDArray[np.float64]
 

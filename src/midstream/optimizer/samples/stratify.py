@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from midstream.optimizer.bounded import Bounded
-from midstream.optimizer.samples.drawn import Drawn, Mask, Words, together
-from midstream.optimizer.samples.hashing import below
+from midstream.optimizer.samples.drawn import Drawn, together
+from midstream.optimizer.samples.hashing import Mask, Words, below
 from midstream.optimizer.samples.living import Living
 from midstream.optimizer.samples.strata import Numbers, SampledKeys, SampledSource, Strata, sums
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from midstream.model.window import Clock
 from midstream.optimizer.bounded import Bounded
-from midstream.optimizer.samples.drawn import Words
+from midstream.optimizer.samples.hashing import Words
 from midstream.optimizer.samples.links import Link
 from midstream.optimizer.samples.strata import Numbers, SampledKeys, SampledSource, Strata, sum_of_squares, sums
 
