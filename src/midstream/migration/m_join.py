@@ -10,6 +10,8 @@ from midstream.migration.moving_state import MovingState
 from midstream.migration.strategy_contract import MigrationRequest
 from midstream.plan.tree import MultiJoin
 
+SHOWN = 4  # so many probing orders are written out as an example: of many sources they are quadratically long
+
 
 class MJoin(MovingState):
     """Take on other probing orders: base states are listed as they are, whatever intermediate state there was is left.
@@ -24,5 +26,7 @@ class MJoin(MovingState):
     def refusal(self, move: MigrationRequest) -> str | None:
         if isinstance(move.new, MultiJoin):
             return None
-        example = " | ".join(f"{a}: {' '.join(b for b in move.new.aliases() if b != a)}" for a in move.new.aliases())
+        names = move.new.aliases()
+        orders = [f"{first}: {' '.join(one for one in names if one != first)}" for first in names[:SHOWN]]
+        example = " | ".join(orders if len(names) <= SHOWN else [*orders, "..."])
         return f"{move.new.notation()} keeps more than base rows or has no probing orders; write such as [{example}]"

@@ -114,6 +114,8 @@ class Alternatives:
     def _as_kept(self, plan: Plan) -> Plan:
         # A state that other queries keep would be made twice if it were made in another way here.
         match plan:
+            case _ if not self.kept:
+                return plan
             case _ if plan != self.current and (found := frozenset(plan.aliases())) in self.kept and len(found) > 1:
                 return self.others_keep[found]
             case Join(left, right):

@@ -34,6 +34,7 @@ from midstream.proposals.plan_group import (
     query_time,
     settings_of,
 )
+from midstream.review.carry_out import keep
 from midstream.review.review import significant
 from midstream.units.draft import Draft
 from midstream.units.program import unit_of
@@ -62,7 +63,7 @@ def review_selections(draft: Draft) -> None:
             since, kept = None, replace(kept, memory={}, counted=())
         if since is None or now is None:
             counted = () if now is None else _counted(draft.manifest, name, sources)
-            _keep(draft, name, _begun(draft.manifest, kept, now, counted))
+            keep(draft, name, _begun(draft.manifest, kept, now, counted))
         elif not kept.pinned and not is_quiet(settings, now):
             _review(draft, _Round(draft.manifest, name, settings, kept, now, sources))
 
@@ -122,7 +123,7 @@ def _review(draft: Draft, over: _Round) -> None:
     observed, known, shown = over.observed(), over.memory(), over.shown()
     begun = _begun(over.manifest, over.kept, over.now, _counted(over.manifest, over.name, over.sources))
     if not observed:
-        _keep(draft, over.name, begun)
+        keep(draft, over.name, begun)
         return
     decided = dict[str, Decision]()
     for alias, one in observed.items():
@@ -140,7 +141,7 @@ def _review(draft: Draft, over: _Round) -> None:
     decision, before = "switch" if moved else "stay", orders_text(order)
     after = orders_text({**order, **moved}) if moved else ""
     policy, step = over.settings.policy, draft.manifest.step
-    _keep(
+    keep(
         draft,
         over.name,
         replace(begun, policy=policy, memory=encode(memory), decision=decision, reason=reason, plan=before),
@@ -204,7 +205,3 @@ def _figures(observed: Mapping[str, ObservedSelections]) -> dict[str, Any]:
         for alias, one in observed.items()
     }
     return {"foreseen": None, "real": None, "sources": sources}
-
-
-def _keep(draft: Draft, name: str, kept: Optimization) -> None:
-    draft.manifest = replace(draft.manifest, optimizations={**draft.manifest.optimizations, name: kept})
