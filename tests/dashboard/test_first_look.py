@@ -72,6 +72,29 @@ def test_a_narrow_table_is_seen_whole_on_a_phone(browser: Browser, tmp_path: Pat
 
 
 @pytest.mark.verify
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_legend_and_no_label_of_a_chart_is_cut(width: int, browser: Browser, tmp_path: Path) -> None:
+    job = played(tmp_path / "ckpt")
+    job.push(31)
+    size = {"width": width, "height": 844}
+    with (
+        job.engine as engine,
+        engine.dashboard(port=0) as dashboard,
+        opened(browser, dashboard, "#/0/steps", viewport=size) as page,
+    ):
+        expect(page.locator(".step-bar").last).to_be_visible()
+        expect(page.locator(".u-series").last).to_be_visible()
+        right = "[...document.querySelectorAll('.u-series')].map(one => one.getBoundingClientRect().right)"
+        assert max(page.evaluate(right)) <= width
+        plots = "[...document.querySelectorAll('.uplot')].map(one => [one, one.querySelector('.u-over')])"
+        edges = f"{plots}.map(all => all.map(one => one.getBoundingClientRect().right))"
+        # Half of a clock time is as wide as this.
+        assert min(whole - inner for whole, inner in page.evaluate(edges)) >= 28
+        texts = "[...document.querySelectorAll('.step-bars text')].map(one => one.getBoundingClientRect())"
+        assert page.evaluate(f"Math.min(...{texts}.map(one => one.left))") >= 0
+
+
+@pytest.mark.verify
 def test_jobs_whose_folders_have_one_name_are_told_apart(browser: Browser, tmp_path: Path) -> None:
     for name in ("here", "there"):
         with played(tmp_path / name / "ckpt").engine as engine:

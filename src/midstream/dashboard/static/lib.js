@@ -88,7 +88,7 @@ export const remedy = (text) => `Remedy: ${text}${/[.?!]$/.test(text) ? "" : "."
 /** An error with its remedy, and what follows them. */
 export const problem = (error, ...more) => h("div", { class: "problem", role: "alert" }, h("p", {}, error.message), error.remedy ? h("p", {}, remedy(error.remedy)) : null, more);
 
-/** What waits at the sources, stream by stream. */
+/** What waits at the sources. */
 export const waits = (backlog) => Object.entries(backlog || {}).map(([stream, waiting]) => `${stream}: ${number(waiting)}`).join(", ") || "not known";
 
 const clocks = new Map();
@@ -199,7 +199,7 @@ export function chart(element, title, xs, series, { height = 180, x = "step", ma
   const newest = (u) => u.setLegend({ idx: xs.length - 1 });
   const plot = new window.uPlot({
     width: Math.max(240, box.clientWidth || element.clientWidth || 600), height,
-    scales: { x: { time: false } },
+    scales: { x: { time: false } }, padding: [null, 30, null, null],
     axes: [{ ...axis, label: xs.some((one) => clocks.has(one)) ? `${x}, and when it ended` : x, labelSize: 16, size: 50, space: 80, incrs: WHOLE, values: (u, ticks) => ticks.map((tick) => [number(tick), clock(clocks.get(tick))].filter(Boolean).join("\n")) }, { ...axis, size: 60, values: (u, ticks) => ticks.map((tick) => (series[0].unit || compact)(tick)) }],
     series: [{ label: x, value: (u, value) => (value === null || value === undefined ? "–" : stepText(value).replace(/^step /, "")) }, ...series.map((one, at) => ({
       label: one.label, stroke: () => colour(COLOURS[at % COLOURS.length]), width: 2, dash: dashes[at % dashes.length],

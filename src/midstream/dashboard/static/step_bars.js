@@ -8,7 +8,7 @@ const LEFT = 64;
 const BELOW = 18;
 const MOST = 120;
 
-/** The newest steps; `phases` are stacked in their order, and named in the key and under the pointer. */
+/** The newest steps, each a stack of its `phases`. */
 export function stepBars(times, phases) {
   const shown = times.slice(-MOST);
   const interval = Math.max(...shown.map((one) => one.interval || 0));

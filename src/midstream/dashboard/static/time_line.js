@@ -1,4 +1,4 @@
-// What happened step by step, as marks on lines: each kind has a shape of its own, so that colour alone tells nothing.
+// Marks on lines of steps. Each kind has its own shape, so nothing depends on colour alone.
 
 import { h, s, stepText } from "./lib.js";
 

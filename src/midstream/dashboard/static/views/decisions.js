@@ -19,7 +19,7 @@ export function render(element, data, context) {
     h("p", {}, h("code", { class: "plan" }, data.plan)),
     proposal(data, context),
     facts([
-      ["optimizer", data.pinned ? "the plan is pinned" : data.mode], ["policy", data.policy], ["reviews", number(data.reviews.length + data.left_out)],
+      ["optimizer", data.pinned ? "the plan is pinned" : data.mode], ["policy", data.policy], ["reviews kept", number(data.reviews.length + data.left_out)],
       data.decision ? ["last decision", `${data.decision}: ${data.reason}`] : null,
     ]),
     data.reviews.length || data.others.length ? timeLine(marks(data, context), `Reviews and changes of ${data.query}`) : h("p", { class: "empty" }, nothing(data)),
@@ -34,7 +34,7 @@ export function render(element, data, context) {
 }
 
 const nothing = (data) => (data.mode === "off" ? "The optimizer is off for this query: nothing is reviewed." : data.pinned
-  ? "The plan is pinned: nothing is reviewed." : "No review yet.");
+  ? "The plan is pinned: nothing is reviewed." : data.decision ? "The reviews are older than the events that are kept." : "No review yet.");
 
 /** A cost as the objective counts it: work, where that is time alone. */
 const cost = (value, data) => (value === null || value === undefined ? "–" : data.timed ? `${duration(value / 1000)}/s` : number(value));
