@@ -116,6 +116,27 @@ def test_at_the_next_review_only_new_chunks_are_opened(budget: int, monkeypatch:
     assert whole == sampled(made, budget).rows(frozenset("ABC"))
 
 
+@pytest.mark.parametrize("gone", [[0, 1], [1], [-1], [0, 2], []], ids=str)
+def test_chunks_that_stay_are_taken_as_they_were_together(gone: list[int]) -> None:
+    """Whichever chunks of the last review are gone: the oldest, one amid the others, the newest, or none."""
+    made, memory = job("keys and a band", "zipf 1.1"), ChunkSamples()
+    sampled(made, 5_000, 0, memory)
+    lanes = {}
+    for lane, state in made.manifest.lane_states.items():
+        states = {}
+        for id, listing in state.states.items():
+            dropped = {len(listing.chunks) + at if at < 0 else at for at in gone}
+            left = tuple(ref for at, ref in enumerate(listing.chunks) if at not in dropped)
+            states[id] = replace(listing, chunks=left)
+        lanes[lane] = replace(state, states=states)
+    later = replace(made, manifest=replace(made.manifest, lane_states=lanes))
+    remembered, fresh = sampled(later, 5_000, 0, memory), sampled(later, 5_000)
+    assert memory.united
+    assert [remembered.rows(subset) for subset in EVERY_SET] == [fresh.rows(subset) for subset in EVERY_SET]
+    memory.forget_all_but(frozenset())
+    assert memory.united == {}
+
+
 def test_no_more_rows_are_remembered_than_there_is_room_for() -> None:
     """What was not looked at for longest goes first."""
     made, memory = job("one key", "uniform"), ChunkSamples(most=5_000)
