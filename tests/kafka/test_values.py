@@ -302,7 +302,7 @@ def test_what_avro_and_its_registry_do_not_take(
     own = KafkaSink.of({"topic": topic, "servers": kafka.servers, "value": "avro"})
     rows = pa.table({"k": [1], "v": ["x"]})
     commit(own, tmp_path, 0, rows)
-    with pytest.raises(WriteError, match="does not fit the newest schema"):
+    with pytest.raises(WriteError, match="does not fit the newest registered schema"):
         own.check_columns(rows.select(["k"]).schema)
     with pytest.raises(WriteError, match="a field is gone"):
         commit(own, tmp_path, 1, rows.select(["k"]))
