@@ -100,8 +100,8 @@ _SHAPES: Mapping[str, Any] = {
 }
 """By its name what a host publishes with a step, or `Engine.save` with an engine: what it looks like.
 
-`[one]` stands for any number of these, `{"*": one}` for these by any name, and a name with `?` may be missing. No value
-is an empty object, because defaults are not written.
+`[one]` stands for any number of these, `{"*": one}` for these by any name, and a name with `?` may be missing or null.
+No value is an empty object, because defaults are not written.
 """
 
 
@@ -121,7 +121,7 @@ def fits(value: Any, shape: Any) -> bool:
         case {"*": one}:
             return type(value) is dict and all(fits(item, one) for item in value.values())
     return type(value) is dict and all(
-        fits(value[name.removesuffix("?")], one) if name.removesuffix("?") in value else name.endswith("?")
+        name.endswith("?") if (found := value.get(name.removesuffix("?"))) is None else fits(found, one)
         for name, one in shape.items()
     )
 
