@@ -16,6 +16,7 @@ from midstream.migration.strategy_contract import Strategy
 from midstream.migration.under_way.lasting import maker
 from midstream.migration.under_way.running import restored
 from midstream.model.counters import NOTHING
+from midstream.model.frozen import kept_with
 from midstream.model.ids import OperatorId, StateId
 from midstream.operators.binding import Binding
 from midstream.operators.ensure import states_of
@@ -101,7 +102,6 @@ class Unit(ABC):
     binding: Binding
     formerly: str = field(default="", kw_only=True)
     _boxes: dict[str, PlanBox] = field(default_factory=dict, repr=False, kw_only=True)
-    _required: dict[str, Requirements] = field(default_factory=dict, repr=False, kw_only=True)
     nothing: dict[str, Answer] = field(default_factory=dict, repr=False, kw_only=True)
     """The unit's answers in a step that brings nothing; empty until they are known, or where it may not rest."""
 
@@ -234,12 +234,11 @@ class Unit(ABC):
         return self._boxes[notation]
 
     def requirements(self, box: Box) -> Requirements:
-        """Return what it requires when a box runs it; of a plan by itself found once."""
-        if not isinstance(box, PlanBox) or self._boxes.get(box.notation) is not box:
-            return Requirements.of(box.operators(), self.kept, self.queues, self.operators)
-        if box.notation not in self._required:
-            self._required[box.notation] = Requirements.of(box.roots, self.kept, self.queues, self.operators)
-        return self._required[box.notation]
+        """Return what it requires when a box of its own runs it; found once for each box."""
+        return kept_with(box, "_required", self._requirements)
+
+    def _requirements(self, box: Box) -> Requirements:
+        return Requirements.of(box.operators(), self.kept, self.queues, self.operators)
 
     def restored(self, snapshot: Mapping[str, Any]) -> Box:
         """Restore the box of a snapshot; where strategies do not move state, what was on its way has arrived."""

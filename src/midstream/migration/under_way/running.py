@@ -102,12 +102,13 @@ class PlanInTransition:
     def root(self, transition_makers: Callable[[str], TransitionMaker]) -> Operator:
         """Build one operator that runs the plan in transition."""
         whole = self.plan.roots[0]
+        below = nodes(whole)
         standing: dict[Sources, Operator] = {}
         for placed in sorted(self.placed, key=lambda p: len(p.task.sources)):
-            here = grafted(nodes(whole)[placed.task.sources], standing)
-            units = {unit: nodes(here)[unit] for unit in placed.task.units}
-            old = None
+            here, old = grafted(below[placed.task.sources], standing), None
             if placed.old is not None:
+                inside = nodes(here)
+                units = {unit: inside[unit] for unit in placed.task.units}
                 old = grafted(nodes(placed.old.root(transition_makers))[placed.task.sources], units)
             maker = transition_makers(placed.strategy)
             standing[placed.task.sources] = maker.transition(placed.name, placed.task, old, here, placed.options)
@@ -223,18 +224,18 @@ def recovered(box: Box, lane: Lane) -> Box:
                 lost = True
             if lost:
                 return box.target
-    return (
-        replace(box, plan_in_transition=_reckoned(box.plan_in_transition, lane))
-        if isinstance(box, MigratingBox)
-        else box
-    )
+    if not isinstance(box, MigratingBox):
+        return box
+    reckoned = _reckoned(box.plan_in_transition, lane)
+    return box if reckoned is box.plan_in_transition else replace(box, plan_in_transition=reckoned)
 
 
 def _reckoned(plan_in_transition: PlanInTransition, lane: Lane) -> PlanInTransition:
-    # Queries may have changed their windows, and with them the lifetimes of old rows.
-    root = plan_in_transition.plan.roots[0]
-    placed = (
-        replace(p, task=p.task.reckoned(lane, root), old=p.old and _reckoned(p.old, lane))
-        for p in plan_in_transition.placed
-    )
-    return replace(plan_in_transition, placed=tuple(placed))
+    # Queries may have changed their windows, and with them the lifetimes of old rows. Mostly nothing has changed: then
+    # it stays the same object, whose operators are there.
+    root, placed = plan_in_transition.plan.roots[0], list[PlacedTransition]()
+    for one in plan_in_transition.placed:
+        task, old = one.task.reckoned(lane, root), one.old and _reckoned(one.old, lane)
+        placed.append(one if task is one.task and old is one.old else replace(one, task=task, old=old))
+    same = all(one is other for one, other in zip(placed, plan_in_transition.placed, strict=True))
+    return plan_in_transition if same else replace(plan_in_transition, placed=tuple(placed))
