@@ -101,13 +101,8 @@ def busy(doing: str, quiet: bool = False) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def progress_bar(quiet: bool = False) -> Iterator[Progress]:
-    """Show a progress bar, if stdout is a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+def progress_bar(quiet: bool = False) -> Progress:
+    """Make a progress bar. Only a terminal shows this bar."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn
 
-    silent = quiet or not sys.stdout.isatty()
-    text = TextColumn("{task.description}")
-    columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=terminal(), transient=True, disable=silent) as progress:
-        yield progress
+    return progress_line(quiet, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

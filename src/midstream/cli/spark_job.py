@@ -52,7 +52,8 @@ def job_of(session: Any, file: JobFile) -> Job:
     from midstream.spark.declared import arrow_schema, as_read, declared_schema
     from midstream.spark.whole_files import WholeFiles
 
-    check_sources(file)
+    for name, spec in file.streams.items():
+        check_spec(name, spec)
     options = {"patience": file.patience, "memory": file.memory}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     patience = parse_duration(given.get("patience", PATIENCE), what="patience")
@@ -79,12 +80,6 @@ def job_of(session: Any, file: JobFile) -> Job:
     for name, settings in declared_optimizer(with_unit_costs(file)).items():
         job.declare_optimizer(name, settings)
     return job
-
-
-def check_sources(file: JobFile) -> None:
-    """Raise an `InputError` if a stream has a format or an option that a job file must not use."""
-    for name, spec in file.streams.items():
-        check_spec(name, spec)
 
 
 def check_spec(name: str, spec: SourceSpec) -> FileSource | None:

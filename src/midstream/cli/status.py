@@ -122,9 +122,14 @@ def watched(checkpoint: Checkpoint, every: float, show: Callable[[], None], as_j
     On a terminal, the output of `show` replaces the whole screen. If stdout is not a terminal, each report is one line
     with the state and the pace of the job. With `as_json`, each report is the job's status as one JSON value.
     """
+
+    def as_line() -> None:
+        print_json(checkpoint.status(checkpoint.report()), indent=None)
+        sys.stdout.flush()
+
     with suppress(KeyboardInterrupt):
         if as_json:
-            _again(checkpoint, every, lambda: _json_line(checkpoint))
+            _again(checkpoint, every, as_line)
         elif terminal().is_terminal:
             _on_screen(checkpoint, every, show)
             show()
@@ -153,11 +158,6 @@ def _on_screen(checkpoint: Checkpoint, every: float, show: Callable[[], None]) -
             live.update(Text.from_ansi(printed.get()), refresh=True)
 
         _again(checkpoint, every, renew)
-
-
-def _json_line(checkpoint: Checkpoint) -> None:
-    print_json(checkpoint.status(checkpoint.report()), indent=None)
-    sys.stdout.flush()
 
 
 def _line(checkpoint: Checkpoint) -> None:

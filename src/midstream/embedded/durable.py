@@ -383,13 +383,9 @@ class StagedResults:
     files: list[OutputFile] = field(default_factory=list)
 
     @cached_property
-    def _unread(self) -> Set[str]:
-        return unread(self.manifest)
-
-    @property
     def queries(self) -> Set[str]:
         """Those whose answers nobody reads within the job."""
-        return self._unread
+        return unread(self.manifest)
 
     @cached_property
     def _staging(self) -> Mapping[JobOutput, Staging]:

@@ -47,7 +47,7 @@ from midstream.pipeline.reconcile import optimized, redeclared, settings, tabled
 from midstream.pipeline.reported import Reported
 from midstream.pipeline.static_tables import TableControl, set_table
 from midstream.pipeline.step_times import StepTimes, Stopwatch, check_figures, timed
-from midstream.pipeline.waiting_commands import WaitingCommands
+from midstream.pipeline.waiting_commands import WaitingCommands, is_in
 from midstream.sharing.schemes.scheme_contract import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.sql.ddl import columns_of
@@ -535,19 +535,19 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         # program declares of its queries waits on, and is noted as refused until it runs. If none is found, the
         # commands of the log stay there for the next step.
         given, refused = self._given(waiting), [] if waiting is None else waiting.refused
-        admitted = [one for one in given if not _is_in(one, [command for command, _ in refused])]
+        admitted = [one for one in given if not is_in(one, [command for command, _ in refused])]
         innocent, guilty = culprits(admitted, error, partial(self._step, tables))
         if not guilty:
             return
         manifest = self._manifest if waiting is None else waiting.manifest
         self._logged += () if waiting is None else waiting.commands
-        kept = [one for one in guilty if isinstance(one, AddQuery | ChangeQuery) and not _is_in(one, self._logged)]
+        kept = [one for one in guilty if isinstance(one, AddQuery | ChangeQuery) and not is_in(one, self._logged)]
         for command, reason in [*refused, *((one, str(error)) for one in guilty)]:
             manifest = with_refused(manifest, command, manifest.step + 1, reason)
-            if not _is_in(command, kept):
+            if not is_in(command, kept):
                 self._refusals.append(CommandRefused(manifest.step + 1, encode(command), reason))
                 self._events.append(self._refusals[-1])
-        pending = tuple(one for one in given if _is_in(one, innocent) or _is_in(one, kept))
+        pending = tuple(one for one in given if is_in(one, innocent) or is_in(one, kept))
         self._change(replace(manifest, pending=pending))
 
     def _upcoming(self) -> Manifest:
@@ -555,11 +555,6 @@ class Engine(Controls[None], TableControl[None], Reported, ShowsDashboard):
         if self._ahead is None:
             self._ahead = plan_step(self._manifest, self._manifest.pending).manifest
         return self._ahead
-
-
-def _is_in(command: Command, commands: Sequence[Command]) -> bool:
-    # By identity: equal commands may have been given twice.
-    return any(one is command for one in commands)
 
 
 def culprits(

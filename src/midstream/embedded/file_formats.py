@@ -14,6 +14,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,11 +74,14 @@ def file_columns(data: pa.Buffer, place: str, format: str, options: Options) -> 
             parse = pyarrow.csv.ParseOptions(
                 delimiter=_delimiter(options), newlines_in_values=options.get("multiline", "false").lower() == "true"
             )
-            rows = _in_blocks(data, lambda size: _typed_csv(data, size, parse))
+            read = partial(pyarrow.csv.read_csv, parse_options=parse)
+            rows = _in_blocks(data, lambda size: read(pa.BufferReader(data), pyarrow.csv.ReadOptions(block_size=size)))
             if hint := _other_separator(rows.column_names):
                 raise _NotReadable(f"its header has only the column {rows.column_names[0]!r}{hint}")
             return _declarable(_with_times(rows, options))
-        return _apart(_declarable(_in_blocks(data, lambda size: _typed_json(data, size)).schema))
+        options_of = pyarrow.json.ReadOptions
+        rows = _in_blocks(data, lambda size: pyarrow.json.read_json(pa.BufferReader(data), options_of(block_size=size)))
+        return _apart(_declarable(rows.schema))
 
 
 def file_rows(data: pa.Buffer, place: str, format: str, columns: pa.Schema, options: Options) -> pa.Table:
@@ -205,14 +209,6 @@ def _in_blocks(data: pa.Buffer, read: Callable[[int], pa.Table]) -> pa.Table:
         if data.size <= _BLOCK:
             raise
     return read(min(data.size, 2**31 - 1))
-
-
-def _typed_csv(data: pa.Buffer, block: int, parse: pyarrow.csv.ParseOptions) -> pa.Table:
-    return pyarrow.csv.read_csv(pa.BufferReader(data), pyarrow.csv.ReadOptions(block_size=block), parse)
-
-
-def _typed_json(data: pa.Buffer, block: int) -> pa.Table:
-    return pyarrow.json.read_json(pa.BufferReader(data), pyarrow.json.ReadOptions(block_size=block))
 
 
 class _NotReadable(ValueError):

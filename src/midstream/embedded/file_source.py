@@ -60,9 +60,9 @@ class FileSource(ABC):
         return None
 
     @property
-    @abstractmethod
     def most(self) -> int | None:
-        """How many files a step takes at most; None for all."""
+        """How many files a step takes at most; None for all that `waiting` gives."""
+        return None
 
     @abstractmethod
     def waiting(self, read: Collection[str]) -> tuple[str, ...]:

@@ -87,11 +87,6 @@ class GeneratorSource(FileSource):
         """Make the source of a stream; it draws the same rows on Spark."""
         return cls.of(name, spec)
 
-    @property
-    def most(self) -> int | None:
-        """A step takes what `waiting` gives."""
-        return None
-
     def waiting(self, read: Collection[str]) -> tuple[str, ...]:
         """Name the next piece; none where the stream has ended."""
         found = self.next_piece(max((Piece.parse(one, self.place) for one in read), default=None))

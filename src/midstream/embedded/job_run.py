@@ -38,7 +38,7 @@ class FileJob:
         self._stepped = False
         self._interval: float | None = None
         self._patience = PATIENCE if file.patience is None else parse_duration(file.patience)
-        self._engine = Engine(
+        self.engine = Engine(
             sharing=file.sharing,
             lanes=file.lanes if file.workers is None or "lanes" in file.places else None,
             checkpoint=file.checkpoint,
@@ -50,17 +50,12 @@ class FileJob:
         try:
             self._declare(file)
         except BaseException as error:
-            self._engine.close(error)
+            self.engine.close(error)
             raise
-
-    @property
-    def engine(self) -> Engine:
-        """What runs the queries."""
-        return self._engine
 
     def step(self) -> bool:
         """Do a step if there are new files or commands for it, and return whether there were."""
-        return self._engine.pull(interval=self._interval, returns=False) is not None
+        return self.engine.pull(interval=self._interval, returns=False) is not None
 
     def run(self, interval: float | None, stopping: Callable[[], bool], told: Callable[[Patience], None]) -> None:
         """Do steps until there is nothing more to do.
@@ -71,9 +66,9 @@ class FileJob:
         patience, self._interval = Patience(self._patience, stopping), interval or None
         while not stopping():
             begun = time.monotonic()
-            patience.do(self._engine.manifest.step + 1, self._step)
+            patience.do(self.engine.manifest.step + 1, self._step)
             told(patience)
-            if self._engine.stop_requested or (interval is None and not self._stepped):
+            if self.engine.stop_requested or (interval is None and not self._stepped):
                 return
             while interval is not None and time.monotonic() < begun + interval and not stopping():
                 time.sleep(min(_GRAIN, interval))
@@ -83,7 +78,7 @@ class FileJob:
 
     def close(self, failure: BaseException | None = None) -> None:
         """Release the checkpoint, which notes a `failure`, and close the sources."""
-        self._engine.close(failure)
+        self.engine.close(failure)
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +89,7 @@ class FileJob:
     def _declare(self, file: JobFile) -> None:
         for name, spec in file.streams.items():
             source = self._sources[name]
-            self._engine.declare_source(
+            self.engine.declare_source(
                 name,
                 source,
                 spec.timestamp,
@@ -105,12 +100,12 @@ class FileJob:
                 spec.dead_letters,
             )
         for name, table in file.tables.items():
-            self._engine.table(name, table_rows(name, table))
-        declared = self._engine.manifest.published.declared.queries
-        shown = self._engine.report()
+            self.engine.table(name, table_rows(name, table))
+        declared = self.engine.manifest.published.declared.queries
+        shown = self.engine.report()
         for name in declared.keys() - file.queries.keys():
             if name in shown.queries or name in shown.refused:
-                self._engine.drop_query(name)
+                self.engine.drop_query(name)
         for query in file.queries.values():
-            self._engine.declare_query(query)
-        self._engine.declare_optimizer(declared_optimizer(with_unit_costs(file)))
+            self.engine.declare_query(query)
+        self.engine.declare_optimizer(declared_optimizer(with_unit_costs(file)))

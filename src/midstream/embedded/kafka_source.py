@@ -209,23 +209,10 @@ class KafkaSource(FileSource):
         decode = decoder(spec.value or "json", topic, place)
         return KafkaSource(topic, columns, decode, own, client_settings(settings, place), place)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         # Another process gets the declaration, and opens a connection of its own.
-        own: dict[str, Any] = {
-            "_client": None,
-            "_ahead": {},
-            "_at": {},
-            "_ends": {},
-            "_paused": set(),
-            "_fetched": {},
-            "_high": {},
-        }
-        return self.__dict__ | own
-
-    @property
-    def most(self) -> int | None:
-        """All that `waiting` gives: it has found out what a step reads."""
-        return None
+        given = (self.topic, self.columns, self._decode, self._options, self._settings, self._place)
+        return type(self), given
 
     @property
     def beside(self) -> tuple[str, ...]:

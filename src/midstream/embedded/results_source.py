@@ -87,7 +87,7 @@ class ResultsSource(FileSource):
         # The files of steps that were looked at before are known, if those steps still count.
         looked = self._looked if self._looked is not None and self._delivered.counts(self._looked) else None
         if looked is None:
-            self._found = self._places(self._delivered.files_from(begun, last))
+            self._found = self._places(self._delivered.files(begun, last, partly=True))
         elif last.step > looked.step:
             self._found += self._places(self._delivered.files(looked, last))
         else:

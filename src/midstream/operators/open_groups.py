@@ -129,10 +129,7 @@ class SessionCompiler(ResultCompiler):
 
     name = "session"
     node = Aggregate
-
-    @override
-    def takes(self, asked: Asked) -> bool:
-        return asked.form == "session"
+    forms = ("session",)
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:
@@ -170,10 +167,7 @@ class CalendarCompiler(ResultCompiler):
 
     name = "calendar"
     node = Aggregate
-
-    @override
-    def takes(self, asked: Asked) -> bool:
-        return asked.form == "calendar"
+    forms = ("calendar",)
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:

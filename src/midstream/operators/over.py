@@ -251,10 +251,7 @@ class OverCompiler(ResultCompiler):
 
     name = "over"
     node = Aggregate
-
-    @override
-    def takes(self, asked: Asked) -> bool:
-        return asked.form == "over"
+    forms = ("over",)
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:

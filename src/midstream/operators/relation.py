@@ -71,10 +71,7 @@ class RelationCompiler(ResultCompiler):
 
     name = "relation"
     node = Aggregate
-
-    @override
-    def takes(self, asked: Asked) -> bool:
-        return asked.form in ("dstream", "rstream")
+    forms = ("dstream", "rstream")
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:

@@ -49,15 +49,17 @@ class ResultCompiler(ABC):
     """Compiles what stands on top of a query's join to a result operator.
 
     A class has a `name` of its own; `node` is what its queries have on top, None for nothing, and `takes` tells the
-    compilers of one node apart. Of this package exactly one takes each query; one of another package goes before it.
+    compilers of one node apart, commonly by the `forms` of the node. Of this package exactly one takes each query; one
+    of another package goes before it.
     """
 
     name: ClassVar[str]
     node: ClassVar[type | None]
+    forms: ClassVar[tuple[str, ...]] = ()  # without any, those of all its node's queries
 
     def takes(self, asked: Asked) -> bool:
         """Whether it compiles this query, which has its node on top."""
-        return True
+        return not self.forms or asked.form in self.forms
 
     @abstractmethod
     def compile(self, asked: Asked) -> ResultOperator:

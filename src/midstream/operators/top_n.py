@@ -97,10 +97,7 @@ class TopNCompiler(ResultCompiler):
 
     name = "top_n"
     node = Aggregate
-
-    @override
-    def takes(self, asked: Asked) -> bool:
-        return asked.form == "top_n"
+    forms = ("top_n",)
 
     @override
     def compile(self, asked: Asked) -> ResultOperator:

@@ -26,7 +26,6 @@ from midstream.pipeline.spark_log import drop_log, fork_log, keep_log
 from midstream.sinks import as_sink
 from midstream.storage.files import FileStore
 from midstream.storage.places import Place, copied, located, work_folder
-from midstream.storage.storage_contract import Storage
 from midstream.storage.sweep import files_of
 
 Step = int | str
@@ -229,11 +228,7 @@ class OpenCheckpoint:
 
     @cached_property
     def _store(self) -> FileStore:
-        return FileStore(self._chunks)
-
-    @property
-    def _chunks(self) -> Storage:
-        return self._folders.chunks
+        return FileStore(self._folders.chunks)
 
 
 def _forked(manifest: Manifest, sinks: Mapping[str, dict[str, Any]], target: Folders) -> Manifest:

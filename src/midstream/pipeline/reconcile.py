@@ -235,13 +235,10 @@ def with_streams(
             read[source.stream] |= set(query.columns_of(source.alias))
     for name, old in known.items():
         _check_columns(name, old, streams[name], read[name], place)
-    floors = {
-        name: watermark(schema, manifest.progress[name]) for name, schema in known.items() if name in manifest.progress
-    }
-    progress = {
-        name: replace(one, floor=floors[name]) if name in known and _changed(known[name], streams[name]) else one
-        for name, one in manifest.progress.items()
-    }
+    progress = dict(manifest.progress)
+    for name, old in known.items():
+        if name in progress and old.lateness != streams[name].lateness:
+            progress[name] = replace(progress[name], floor=watermark(old, progress[name]))
     for name in streams.keys() - known.keys():
         refuse_taken_name("stream", name, names_of(manifest))
     now = {name: streams.get(name, old) for name, old in manifest.streams.items()}
@@ -336,10 +333,6 @@ def _check_columns(name: str, old: StreamSchema, new: StreamSchema, read: set[st
 
 def _type_of(columns: pa.Schema, name: str) -> pa.DataType | None:
     return columns.field(name).type if name in columns.names else None
-
-
-def _changed(old: StreamSchema, new: StreamSchema) -> bool:
-    return old.lateness != new.lateness
 
 
 def streams_for(

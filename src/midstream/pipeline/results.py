@@ -83,29 +83,23 @@ class DeliveredResults:
         last = manifest.step if self._has_all(manifest) else manifest.step - 1
         return manifest.time_line.stamp(last) if last >= 0 else None
 
-    def files(self, after: Stamp | None, last: Stamp) -> tuple[tuple[int, str], ...]:
+    def files(self, after: Stamp | None, last: Stamp, *, partly: bool = False) -> tuple[tuple[int, str], ...]:
         """List the files of the steps after one and up to another, with the step of each. Steps that were given up have
         none.
 
-        Raises `CheckpointError` where a step that was read has been given up since, because the job went back.
+        With `partly` they begin with the step `after` itself, which was read perhaps in part. Raises `CheckpointError`
+        where a step that was read has been given up since, because the job went back.
         """
-        return self._files(after, 0 if after is None else after.step + 1, last)
-
-    def files_from(self, begun: Stamp | None, last: Stamp) -> tuple[tuple[int, str], ...]:
-        """List the files from the step `begun` on, which was read perhaps in part; raises the error of `files`."""
-        return self._files(begun, 0 if begun is None else begun.step, last)
+        line = self._time_line()
+        for one in (after, last):
+            if one is not None and not _counts(line, one):
+                raise _given_up(one, self.checkpoint.url, line.job)
+        steps = range(0 if after is None else after.step + (not partly), last.step + 1)
+        return tuple(self.sink.files(steps, lambda stamp: _counts(line, stamp), one_by_one=len(steps) <= _FEW))
 
     def counts(self, stamp: Stamp) -> bool:
         """Return whether a step is still one of the job's."""
         return _counts(self._time_line(), stamp)
-
-    def _files(self, read: Stamp | None, first: int, last: Stamp) -> tuple[tuple[int, str], ...]:
-        line = self._time_line()
-        for one in (read, last):
-            if one is not None and not _counts(line, one):
-                raise _given_up(one, self.checkpoint.url, line.job)
-        steps = range(first, last.step + 1)
-        return tuple(self.sink.files(steps, lambda stamp: _counts(line, stamp), one_by_one=len(steps) <= _FEW))
 
     def _time_line(self) -> TimeLine:
         return (self.checkpoint.manifests.latest() or self.checkpoint.manifest()).time_line

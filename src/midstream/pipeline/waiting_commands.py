@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from midstream.checkpoint.folders import Folders
@@ -33,7 +34,7 @@ class WaitingCommands:
         that. So it does where a function is missing that the program can name again.
         """
         begins = isinstance(command, AddQuery) and command.query not in self._before.queries
-        if not begins or not _is_in(command, self.commands):
+        if not begins or not is_in(command, self.commands):
             return None
         assert isinstance(command, AddQuery)
         try:
@@ -47,8 +48,8 @@ class WaitingCommands:
         return None
 
 
-def _is_in(command: Command, commands: tuple[Command, ...]) -> bool:
-    # Equal commands may have been given twice, one by the program and one in the log.
+def is_in(command: Command, commands: Sequence[Command]) -> bool:
+    """Return whether a command itself is among others: equal ones may be given twice, by the program and in the log."""
     return any(one is command for one in commands)
 
 

@@ -68,11 +68,6 @@ class Registry:
         """The newest schema of the values of a topic; None where there is none."""
         return self._ask(f"/subjects/{_subject(topic)}/versions/latest")
 
-    def takes(self, topic: str, schema: str) -> bool:
-        """Return whether a schema could come after the newest one of the values of a topic; it is not registered."""
-        found = self._ask(f"/compatibility/subjects/{_subject(topic)}/versions/latest", schema)
-        return found is None or bool(found.get("is_compatible", True))
-
     def register(self, topic: str, schema: str) -> int:
         """Register a schema of the values of a topic, if it is not there; return its number."""
         if schema not in self._registered:
@@ -84,7 +79,8 @@ class Registry:
 
     def check_takes(self, topic: str, schema: str) -> None:
         """Raise where the registry would refuse a schema of the values of a topic."""
-        if not self.takes(topic, schema):
+        found = self._ask(f"/compatibility/subjects/{_subject(topic)}/versions/latest", schema)
+        if found is not None and not found.get("is_compatible", True):
             raise self._refused(topic, "the schema does not fit the newest registered schema")
 
     def _refused(self, topic: str, why: str) -> SinkError:

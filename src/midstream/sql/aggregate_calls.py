@@ -212,13 +212,7 @@ def result_type(call: AggregateCall) -> pa.DataType:
                 f"STRING_AGG cannot take a {name(type)}", remedy="cast the value: STRING_AGG(CAST(x AS VARCHAR), ',')"
             )
         return TEXT if call.function == "string_agg" else pa.list_(type)
-    if call.function in BY_ANOTHER | FIRSTS:
-        if kind in ("other", "null"):
-            raise LanguageError(
-                f"{call.function.upper()} cannot take a {name(type)}", remedy="use numbers, strings or times"
-            )
-        return type
-    if call.function in ("min", "max"):
+    if call.function in BY_ANOTHER | FIRSTS | {"min", "max"}:
         if kind in ("other", "null"):
             raise LanguageError(
                 f"{call.function.upper()} cannot take a {name(type)}", remedy="use numbers, strings or times"

@@ -12,7 +12,7 @@ from midstream.logical.query import Source
 from midstream.logical.result_time import time_of
 from midstream.model.schema import StreamSchema, TableSchema
 from midstream.sql.dialect import CqlText
-from midstream.sql.enrichment import EnrichedStream, Enrichment, enrichment_of
+from midstream.sql.enrichment import Attacher, EnrichedStream, Enrichment
 from midstream.sql.existence import with_existence_joined
 from midstream.sql.from_clause import FromClause, sources_of
 from midstream.sql.join_order import JoinOrder, blocks_of, joined_sources
@@ -264,7 +264,7 @@ def clauses_of(
         moment=time_of(streams[s.stream].columns.field(streams[s.stream].timestamp).type for s in source.sources),
     )
     enriched = named.tables and (bool(relation) or not _only_selects(found, tree, top))
-    enrichment = enrichment_of(found, tree, named, source.sources, streams, scope) if enriched else None
+    enrichment = Attacher(found, tree, named, source.sources, streams, scope).run() if enriched else None
     return Clauses(text, found, tree, top, named, source, shown, scope, enrichment, relation, asked).with_join(streams)
 
 

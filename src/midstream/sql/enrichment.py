@@ -80,23 +80,11 @@ class Enrichment:
         return replace(scope, views=views)
 
 
-def enrichment_of(
-    found: CqlText,
-    tree: exp.Select,
-    named: TablesNamed,
-    sources: Sequence[Source],
-    streams: Mapping[str, StreamSchema],
-    scope: Scope,
-) -> Enrichment:
-    """How the streams of a query are enriched; `tree` has no tables, of `scope` they are sources too.
+class Attacher:
+    """Finds the stream that each table belongs to, and writes the texts of the parts.
 
-    Raises LanguageError where a table is tied to no single stream.
+    The `tree` has no tables; of the `scope` they are sources too.
     """
-    return _Attacher(found, tree, named, sources, streams, scope).run()
-
-
-class _Attacher:
-    """Finds the stream that each table belongs to, and writes the texts of the parts."""
 
     def __init__(
         self,
@@ -115,6 +103,7 @@ class _Attacher:
         self.binder = Binder(found.text, scope)
 
     def run(self) -> Enrichment:
+        """Enrich the streams; raises LanguageError where a table is tied to no single stream."""
         where = self.tree.args.get("where")
         rest = [] if where is None else list(anded(where.this, bare=False))
         bound = {id(node): self.binder.condition(node) for node in rest}

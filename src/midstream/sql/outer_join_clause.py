@@ -38,7 +38,7 @@ def check_outer_joins(found: CqlText, tree: exp.Select, sources: Sequence[Source
     for at, node in enumerate(joins):
         if not is_outer(node):
             continue
-        side, kind = _word(node, "side"), _word(node, "kind")
+        side, kind = node.text("side").upper(), node.text("kind").upper()
         shown = f"{side or kind} JOIN" if kind in ("", "OUTER") else f"{kind} JOIN"
 
         def refused(message: str, remedy: str, node: exp.Expr = node, shown: str = shown) -> LanguageError:
@@ -167,7 +167,3 @@ def _is_of(scope: Scope, alias: str, stream: str) -> bool:
 
 def _time(source: Source, stream: StreamSchema) -> Column:
     return Column(stream.columns.field(stream.timestamp).type, source.alias, stream.timestamp)
-
-
-def _word(join: exp.Expr, key: str) -> str:
-    return str(join.args.get(key) or "").upper()

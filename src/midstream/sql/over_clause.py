@@ -35,6 +35,7 @@ _ALL = 2**62
 
 _IN_TIME = "RANGE BETWEEN INTERVAL 1 HOUR PRECEDING AND CURRENT ROW"
 _BOUNDED = "say how far rows may be apart: FROM A [RANGE 1 HOUR], or WINDOW 1 HOUR at the end of the query"
+_UNLIMITED = f"write {_IN_TIME}; or {_BOUNDED}"
 
 
 def over_rows(
@@ -188,21 +189,21 @@ class _Over:
         values = self.column(AggregateCall("array_agg", argument, condition=is_known, frame=frame))
         return part_of(values, literal(count if ahead else -count))
 
-    def bound(self, node: exp.Expr, what: str) -> int:
+    def bound(self, node: exp.Expr, what: str, remedy: str = _BOUNDED) -> int:
         """How far rows may be apart that have no frame in time: the window of the stream."""
         if self.source.window is None:
             raise error_at(
                 self.text,
                 node,
                 f"{what} needs a window, because the query would otherwise keep all rows forever",
-                _BOUNDED,
+                remedy,
             )
         return self.source.window.size
 
     def frame(self, node: exp.Window) -> Frame:
         spec = node.args.get("spec")
         if spec is None:
-            return Frame(self.limit(node, "a frame from the first row on"), 0)
+            return Frame(self.bound(node, "a frame from the first row on", _UNLIMITED), 0)
         kind = spec.text("kind").upper() or "RANGE"
         if kind not in ("RANGE", "ROWS") or spec.args.get("exclude"):
             wrong = f"a frame of {kind}" if kind not in ("RANGE", "ROWS") else "a frame with EXCLUDE"
@@ -223,16 +224,6 @@ class _Over:
             )
         return Frame(-first, last)
 
-    def limit(self, node: exp.Window, what: str) -> int:
-        if self.source.window is None:
-            raise error_at(
-                self.text,
-                node,
-                f"{what} needs a window, because the query would otherwise keep all rows forever",
-                f"write {_IN_TIME}; or {_BOUNDED}",
-            )
-        return self.source.window.size
-
     def edge(self, node: exp.Window, kind: str, value: object, side: str | None, unsaid: str) -> int:
         """How far an end of a frame is behind the row, in microseconds or rows; negative where it is before it."""
         if value is None or value == "CURRENT ROW":
@@ -240,7 +231,7 @@ class _Over:
         sign = -1 if (side or unsaid) == "PRECEDING" else 1
         if value == "UNBOUNDED":
             what = f"a frame UNBOUNDED {side}"
-            return sign * (_ALL if kind == "ROWS" else self.limit(node, what))
+            return sign * (_ALL if kind == "ROWS" else self.bound(node, what, _UNLIMITED))
         assert isinstance(value, exp.Expr)
         if kind == "RANGE":
             if not isinstance(value, exp.Interval):
