@@ -22,12 +22,10 @@ class WrongUse(MidstreamError):
 
 def folder_made(path: Path) -> Path:
     """Make a folder and its parents, or raise `WriteError`."""
-    from midstream.storage.disk import cannot_write
+    from midstream.storage.disk import writing
 
-    try:
+    with writing(str(path)):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(error, str(path)) from error
     return path
 
 

@@ -23,16 +23,14 @@ def spark_session(
     `with` block that is not a `MidstreamError` becomes a `SparkError`. If Spark is not installed, `otherwise` is a
     second remedy in the message.
     """
-    from midstream.storage.disk import cannot_write
+    from midstream.storage.disk import writing
 
     with from_extra("spark", "Spark", otherwise=otherwise):
         from midstream.spark.session import as_spark_error, end, local_session
 
-    try:
+    with writing(str(log)):
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
-    except OSError as error:
-        raise cannot_write(error, str(log)) from error
     try:
         with _stderr_to(log):
             session = local_session(name, cores, settings)

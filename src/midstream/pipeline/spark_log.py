@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
-from midstream.storage.disk import cannot_write, names_in, sync_folder, sync_tree, write_whole
+from midstream.storage.disk import names_in, sync, sync_tree, write_whole, writing
 from midstream.storage.files import epoch_folder
 
 NOTHING_READ = "-"
@@ -42,17 +42,16 @@ def begin_log(root: str, epoch: int, manifest: Manifest, *, durable: bool = True
     """
     target = f"{root}/{epoch_folder(epoch)}"
     former = _former(root, manifest.step)
-    try:
-        if former is not None:
-            temporary = f"{target}.tmp"
-            shutil.rmtree(temporary, ignore_errors=True)
-            shutil.copytree(former, temporary, ignore=_others)
-            if max(_batches(f"{temporary}/commits"), default=-1) > manifest.step:
-                _cut_off(temporary, manifest.step)
-            _put(temporary, target, durable)
+    if former is None:
         return target
-    except OSError as error:
-        raise cannot_write(error, target) from error
+    with writing(target):
+        temporary = f"{target}.tmp"
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.copytree(former, temporary, ignore=_others)
+        if max(_batches(f"{temporary}/commits"), default=-1) > manifest.step:
+            _cut_off(temporary, manifest.step)
+        _put(temporary, target, durable)
+    return target
 
 
 def fit_sources(log: str, sources: int, *, durable: bool = True) -> None:
@@ -176,13 +175,11 @@ def _copy(log: str | None, target: str, step: int) -> None:
     if log is None:
         return
     temporary = f"{target}.tmp"
-    try:
+    with writing(target):
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.copytree(log, temporary, ignore=_others)
         _cut_off(temporary, step)
         _put(temporary, target, durable=True)
-    except OSError as error:
-        raise cannot_write(error, target) from error
 
 
 def _put(temporary: str, target: str, durable: bool) -> None:
@@ -191,7 +188,7 @@ def _put(temporary: str, target: str, durable: bool) -> None:
         sync_tree(temporary)
     os.replace(temporary, target)
     if durable:
-        sync_folder(os.path.dirname(target))
+        sync(os.path.dirname(target))
 
 
 def _former(root: str, step: int) -> str | None:

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from midstream.model.time_line import Stamp
-from midstream.storage.disk import cannot_write
+from midstream.storage.disk import writing
 from midstream.storage.local import LocalStorage
 from midstream.storage.places import storage_at
 from midstream.storage.storage_contract import Storage
@@ -147,7 +147,8 @@ class MergedResults:
     def _turn(self, storage: LocalStorage, newest: MergedList) -> None:
         root, view = storage.url, f"{VIEWS}/{newest.number:08d}"
         current, turned = os.path.join(root, CURRENT), os.path.join(root, f"{view}-{secrets.token_hex(4)}")
-        try:
+        # Where a newer list came, twice, and took this one's parts away, it is shown next.
+        with writing(current), suppress(FileNotFoundError):
             if os.path.islink(current) and os.readlink(current) == view:
                 return
             os.makedirs(os.path.join(root, view), exist_ok=True)
@@ -159,10 +160,6 @@ class MergedResults:
             storage.settle(VIEWS)
             os.symlink(view, turned)
             os.replace(turned, current)
-        except FileNotFoundError:  # A newer list came, twice, and took this one's parts away: it is shown next.
-            return
-        except OSError as error:
-            raise cannot_write(error, current) from error
 
     def _forget_former(self) -> None:
         # What no list names that somebody may still read.

@@ -8,8 +8,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -74,6 +74,15 @@ def cannot_read(error: OSError, path: str) -> ReadError:
     return ReadError(f"cannot read: {error.strerror or error}", place=path, remedy="check the path and its permissions")
 
 
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Raise `cannot_write` where the operating system does not let the `with` block write."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(error, path) from error
+
+
 def write_temporary(path: str, data: Bytes, *, fsync: bool = False, new_name: NewName | None = None) -> str:
     """Write a new hidden file next to `path`, creating its folder if needed; returns the new file's path.
 
@@ -105,7 +114,7 @@ def write_whole(path: str, data: Bytes, *, fsync: bool = False, new_name: NewNam
     Raises `WriteError`; then nothing has changed.
     """
     if new_name is None and fsync:
-        new_name = sync_folder
+        new_name = sync
     try:
         temporary = write_temporary(path, data, fsync=fsync, new_name=new_name)
         try:
@@ -117,11 +126,6 @@ def write_whole(path: str, data: Bytes, *, fsync: bool = False, new_name: NewNam
             new_name(path.rpartition("/")[0])
     except OSError as error:
         raise cannot_write(error, path) from error
-
-
-def sync_folder(folder: str) -> None:
-    """Make the names in a folder survive the loss of power."""
-    sync(folder)
 
 
 def sync(path: str) -> None:

@@ -20,9 +20,10 @@ from midstream.storage.disk import (
     discard,
     make_folder,
     names_in,
-    sync_folder,
+    sync,
     write_temporary,
     write_whole,
+    writing,
 )
 from midstream.storage.storage_contract import Storage
 from midstream.storage.unsynced import Unsynced
@@ -85,12 +86,10 @@ class LocalStorage(Storage):
 
     def prepare(self) -> None:
         """Make the folder."""
-        try:
+        with writing(self._root):
             make_folder(self._root, self._new_name)
             if not os.access(self._root, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        except OSError as error:
-            raise cannot_write(error, self._root) from error
 
     def write(self, name: str, data: Bytes) -> None:
         """Write to a temporary file, then rename."""
@@ -116,7 +115,7 @@ class LocalStorage(Storage):
             finally:
                 discard(temporary)
             if self.durable:
-                sync_folder(os.path.dirname(path))
+                sync(os.path.dirname(path))
         except OSError as error:
             raise cannot_write(error, path) from error
         return True
@@ -189,12 +188,8 @@ class LocalStorage(Storage):
                     place=folder,
                     remedy="find out which program made the link, and remove the link",
                 )
-            try:
+            with writing(self.path(name)), suppress(FileNotFoundError):
                 os.unlink(self.path(name))
-            except FileNotFoundError:
-                pass
-            except OSError as error:
-                raise cannot_write(error, self.path(name)) from error
             folders.add(folder)
         for folder in folders:
             outer = os.path.dirname(folder)
@@ -217,12 +212,8 @@ class LocalStorage(Storage):
         path = self.path(folder)
         gone = f"{path}{TEMPORARY}"
         shutil.rmtree(gone, ignore_errors=True)
-        with suppress(FileNotFoundError):
-            try:
-                os.rename(path, gone)
-            except OSError as error:
-                if not isinstance(error, FileNotFoundError):
-                    raise cannot_write(error, path) from error
+        with writing(path), suppress(FileNotFoundError):
+            os.rename(path, gone)
         shutil.rmtree(gone, ignore_errors=True)
         with suppress(OSError):
             os.rmdir(os.path.dirname(path))
@@ -242,7 +233,7 @@ class LocalStorage(Storage):
         try:
             os.rename(self.path(source), self.path(target))
             if self.durable:
-                sync_folder(os.path.dirname(self.path(target)))
+                sync(os.path.dirname(self.path(target)))
         except OSError as error:
             if os.path.isdir(self.path(target)):
                 return False
@@ -252,10 +243,8 @@ class LocalStorage(Storage):
     def settle(self, folder: str) -> None:
         """Sync the folder."""
         if self.durable:
-            try:
-                sync_folder(self.path(folder))
-            except OSError as error:
-                raise cannot_write(error, self.path(folder)) from error
+            with writing(self.path(folder)):
+                sync(self.path(folder))
 
     def exists(self, name: str) -> bool:
         """Return whether the file exists."""
@@ -263,7 +252,7 @@ class LocalStorage(Storage):
 
     @property
     def _new_name(self) -> NewName | None:
-        return sync_folder if self.durable else None
+        return sync if self.durable else None
 
     def tidy(self, folder: str = "") -> None:
         """Remove files that were being written."""

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable
 
 from midstream.model.errors import CheckpointError, SinkError
-from midstream.storage.disk import is_own_folder, make_folder, sync, sync_folder
+from midstream.storage.disk import is_own_folder, make_folder, sync
 from midstream.storage.local import LocalStorage
 from midstream.storage.objects import SCHEMES, ObjectStorage
 from midstream.storage.storage_contract import Storage
@@ -117,12 +117,12 @@ def copied(source: Storage, target: Storage, names: Iterable[str]) -> None:
             raise CheckpointError("a chunk is missing", place=source.place(name), remedy=remedy) from error
     if isinstance(target, LocalStorage) and target.durable:
         for folder in sorted({os.path.dirname(target.path(name)) for name in names}):
-            sync_folder(folder)
+            sync(folder)
 
 
 def _linked(source: LocalStorage, target: LocalStorage, name: str) -> bool:
     try:
-        make_folder(os.path.dirname(target.path(name)), sync_folder if target.durable else None)
+        make_folder(os.path.dirname(target.path(name)), sync if target.durable else None)
         os.link(source.path(name), target.path(name))
         if target.durable:
             sync(target.path(name))

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from midstream.storage.disk import cannot_write, sync
+from midstream.storage.disk import sync, writing
 
 EachPath = Callable[[Callable[[str], None], Iterable[str]], Iterable[None]]
 """Does something for several paths, perhaps at the same time."""
@@ -56,8 +56,5 @@ class Unsynced:
 
 
 def _sync(path: str) -> None:
-    try:
-        with suppress(FileNotFoundError):
-            sync(path)
-    except OSError as error:
-        raise cannot_write(error, path) from error
+    with writing(path), suppress(FileNotFoundError):
+        sync(path)
