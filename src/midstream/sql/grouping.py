@@ -19,8 +19,8 @@ from midstream.sql.calendar_window import CalendarWindow
 from midstream.sql.dialect import CqlText
 from midstream.sql.group_window import CumulativeWindow, GroupWindow, SessionWindow
 from midstream.sql.place import error_at, not_in_language, place, word_at
-from midstream.sql.scope import Scope, find_name
-from midstream.sql.select_list import named_item, star, unique
+from midstream.sql.scope import Scope
+from midstream.sql.select_list import named_item, star, unique, written_out
 
 
 def grouped(
@@ -105,24 +105,8 @@ class _Grouping:
         clause = self.tree.args.get("having")
         if clause is None:
             return None
-        condition = self.outer.condition(clause.this.transform(self.written_out))
+        condition = self.outer.condition(clause.this.transform(written_out, self.tree, self.scope))
         return self.over_groups(clause, condition, places)
-
-    def written_out(self, node: exp.Expr) -> exp.Expr:
-        """A name of an item of the select list, that is not a column's, as what it stands for."""
-        return node if (item := self.titled(node)) is None else item
-
-    def titled(self, node: exp.Expr) -> exp.Expr | None:
-        """The item of the select list that a name stands for; None where it is a column, or nothing's."""
-        if not isinstance(node, exp.Column) or node.table:
-            return None
-        known = {c.name for alias, _ in self.scope.sources for c in self.scope.columns(alias)}
-        titles = {item.alias: item for item in self.tree.expressions if item.alias}
-        chosen = find_name(node.name, titles)
-        if len(chosen) != 1 or find_name(node.name, known):
-            return None
-        item: exp.Expr = titles[chosen[0]].unalias()
-        return item
 
     def groups(self) -> tuple[Expression, ...]:
         clause = self.tree.args.get("group")
@@ -153,7 +137,7 @@ class _Grouping:
                     f"use a number from 1 to {len(items)}",
                 )
             return self.inner.bind(items[int(node.name) - 1].unalias())
-        return self.inner.bind(self.written_out(node))
+        return self.inner.bind(written_out(node, self.tree, self.scope))
 
     def nested(self, node: exp.Expr) -> Expression | None:
         """What the inner binder says to aggregates: they stand in the select list only, and not in each other."""

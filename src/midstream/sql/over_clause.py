@@ -26,8 +26,8 @@ from midstream.sql.dialect import CqlText
 from midstream.sql.group_window import duration
 from midstream.sql.moments import columns_of_time
 from midstream.sql.place import error_at, place, word_at
-from midstream.sql.scope import Scope, find_name
-from midstream.sql.select_list import outputs_of
+from midstream.sql.scope import Scope
+from midstream.sql.select_list import outputs_of, written_out
 from midstream.sql.top_n_clause import order_key, partition_group
 
 _ALL = 2**62
@@ -76,20 +76,12 @@ class _Over:
     def run(self) -> tuple[tuple[Output, ...], Aggregate, Source]:
         outputs = outputs_of(self.outer, self.tree)
         clause = self.tree.args.get("qualify")
-        having = None if clause is None else self.outer.condition(clause.this.transform(self.written_out))
+        asked = None if clause is None else clause.this.transform(written_out, self.tree, self.scope)
+        having = None if asked is None else self.outer.condition(asked)
         frames = [call.frame for call in self.calls if call.frame is not None]
         kept = max(0, *(one.before for one in frames)) + max(0, *(one.after for one in frames))
         aggregate = Aggregate(self.groups, tuple(self.calls), 1, having, over=self.keys)
         return outputs, aggregate, replace(self.source, window=Window("range", kept))
-
-    def written_out(self, node: exp.Expr) -> exp.Expr:
-        """An item of the select list in the place of its name, where no column has that."""
-        if not isinstance(node, exp.Column) or node.table:
-            return node
-        known = {column.name for alias, _ in self.scope.sources for column in self.scope.columns(alias)}
-        titles = {item.alias: item.unalias() for item in self.tree.expressions if item.alias}
-        chosen = find_name(node.name, titles)
-        return node if len(chosen) != 1 or find_name(node.name, known) else titles[chosen[0]].copy()
 
     def called(self, node: exp.Expr) -> Expression | None:
         """The column of a call OVER (...), perhaps with its default; None for other nodes."""

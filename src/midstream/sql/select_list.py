@@ -13,7 +13,7 @@ from midstream.sql.bind import Binder
 from midstream.sql.dialect import SHAPE, CqlText
 from midstream.sql.group_window import is_window_bound, is_window_call
 from midstream.sql.place import error_at, place, place_of
-from midstream.sql.scope import Scope
+from midstream.sql.scope import Scope, find_name
 from midstream.sql.set_operations import operation_of
 from midstream.sql.sql_tree import sql_of
 
@@ -27,6 +27,16 @@ _REFUSED = {
 }
 _KEPT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "with_", "distinct", "qualify"})
 _KEPT |= {"window", "every", "subtrahends", "laterals", "relation"}
+
+
+def written_out(node: exp.Expr, tree: exp.Select, scope: Scope) -> exp.Expr:
+    """A name of an item of the select list, that is not a column's, as what it stands for."""
+    if not isinstance(node, exp.Column) or node.table:
+        return node
+    known = {column.name for alias, _ in scope.sources for column in scope.columns(alias)}
+    titles = {item.alias: item.unalias() for item in tree.expressions if item.alias}
+    chosen = find_name(node.name, titles)
+    return node if len(chosen) != 1 or find_name(node.name, known) else titles[chosen[0]]
 
 
 def select_of(text: str, tree: exp.Expr) -> exp.Select:
