@@ -165,9 +165,11 @@ def dying_at(point: int, die: Callable[[], None], monkeypatch: pytest.MonkeyPatc
 
     def counted(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
-            count[0] += 1
-            if count[0] == point:
-                die()
+            # A timer of the engine writes the times of its steps, which is no change of the merge.
+            if not isinstance(threading.current_thread(), threading.Timer):
+                count[0] += 1
+                if count[0] == point:
+                    die()
             return original(*given, **named)
 
         return call
