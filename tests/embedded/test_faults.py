@@ -196,7 +196,7 @@ NOW = {"time.time", "time.time_ns", "time.localtime", "time.gmtime", "datetime.n
 
 TOLD = {
     f"{name}.py: time.time"
-    for name in ("api", "epochs", "reader", "run_console", "send", "status", "step_times", "stop_job")
+    for name in ("job_reading", "epochs", "reader", "run_console", "send", "status", "step_times", "stop_job")
 }
 """When a step began and ended, when a driver began and ended, how long ago that was for who asks: shown to people, and
 read by nobody else. The clock that jumps, above, jumps there too.

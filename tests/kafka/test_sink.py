@@ -188,7 +188,7 @@ def test_two_queries_do_not_write_one_topic(kafka: Broker, tmp_path: Path) -> No
     with ms.Engine(checkpoint=tmp_path / "ckpt") as engine:
         engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
         engine.add_query("p", "SELECT k FROM A", sink=own)
-        with pytest.raises(SinkError, match="the same topic"):
+        with pytest.raises(SinkError, match="already gets"):
             engine.add_query("q", "SELECT k FROM A WHERE k > 1", sink=own)
             engine.push({"A": []})
 
@@ -269,7 +269,7 @@ def test_one_topic_for_results_and_dead_letters_is_refused(kafka: Broker, tmp_pa
     with ms.Engine(checkpoint=tmp_path / "ckpt") as engine:
         engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts", dead_letters=own)
         engine.add_query("p", "SELECT k FROM A", sink=own)
-        with pytest.raises(SinkError, match="the same topic"):
+        with pytest.raises(SinkError, match="already gets"):
             engine.push({"A": []})
     with ms.Engine() as engine, pytest.raises(ms.InputError, match="no sinks"):
         engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts", dead_letters=own)

@@ -43,9 +43,9 @@ def root(tmp_path: Path) -> Path:
 def opened(root: Path, more: str, *commands: Optimize) -> Manifest:
     with FileJob(parse_job(JOB.format(root=root) + more)) as job:
         for command in commands:
-            job._engine._command(command)
+            job.engine._command(command)
         job.step()
-        return job._engine.manifest
+        return job.engine.manifest
 
 
 def test_it_counts_until_a_command_says_otherwise(root: Path) -> None:

@@ -193,7 +193,7 @@ def test_a_job_of_files_is_timed_against_its_interval(tmp_path: Path) -> None:
 
         steps = iter(range(1, 9))
         made.run(0.001, lambda: fed(next(steps)), lambda patience: None)
-        load = made._engine.manifest.lane_optimization.load
+        load = made.engine.manifest.lane_optimization.load
     assert (load.workers, load.interval) == (3, 0.001) and load.took and all(took > 0 for took in load.took)
 
 

@@ -195,7 +195,7 @@ def test_a_password_never_gets_into_a_manifest_or_a_message(options: dict[str, s
     ],
 )
 def test_a_hostile_dsn_runs_nothing_and_has_no_password_sent_elsewhere(dsn: str) -> None:
-    with pytest.raises(ms.SinkError, match=r"dsn must not.*Remedy: set this"):
+    with pytest.raises(ms.SinkError, match=r"dsn must not.*Remedy: set the value"):
         as_sink({"type": "postgresql", "table": "t", "dsn": dsn}, "default")
 
 

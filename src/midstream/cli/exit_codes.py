@@ -22,9 +22,9 @@ class WrongUse(MidstreamError):
 
 def folder_made(path: Path) -> Path:
     """Make a folder and its parents, or raise `WriteError`."""
-    from midstream.storage.disk import writing
+    from midstream.storage.disk import Writing
 
-    with writing(str(path)):
+    with Writing(str(path)):
         path.mkdir(parents=True, exist_ok=True)
     return path
 

@@ -23,12 +23,12 @@ def spark_session(
     `with` block that is not a `MidstreamError` becomes a `SparkError`. If Spark is not installed, `otherwise` is a
     second remedy in the message.
     """
-    from midstream.storage.disk import writing
+    from midstream.storage.disk import Writing
 
     with from_extra("spark", "Spark", otherwise=otherwise):
         from midstream.spark.session import as_spark_error, end, local_session
 
-    with writing(str(log)):
+    with Writing(str(log)):
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
     try:

@@ -17,7 +17,7 @@ from midstream.checkpoint.folders import Folders
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import CarriedFiles, Manifest
 from midstream.pipeline.spark_log import begin_log, fit_sources, forget_former_logs, has_committed
-from midstream.storage.disk import names_in, writing
+from midstream.storage.disk import Writing, names_in
 from midstream.storage.files import epoch_folder
 from midstream.storage.places import work_folder
 from midstream.storage.storage_contract import Storage
@@ -113,7 +113,7 @@ class CarriedLog(SparkLog):
         if not all(map(_PATH.fullmatch, texts)):
             message = "the manifest names files that Spark's log does not have"
             raise CheckpointError(message, place=self._storage.url, remedy=_REMEDY)
-        with writing(self.folder):
+        with Writing(self.folder):
             # Its name can be guessed. Once it is there and this user's alone, nobody puts a link into it.
             os.makedirs(work_folder(self._folders.storage), mode=0o700, exist_ok=True)
             work_folder(self._folders.storage)

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
-from midstream.storage.disk import names_in, sync, sync_tree, write_whole, writing
+from midstream.storage.disk import Writing, names_in, sync, sync_tree, write_whole
 from midstream.storage.files import epoch_folder
 
 NOTHING_READ = "-"
@@ -44,7 +44,7 @@ def begin_log(root: str, epoch: int, manifest: Manifest, *, durable: bool = True
     former = _former(root, manifest.step)
     if former is None:
         return target
-    with writing(target):
+    with Writing(target):
         temporary = f"{target}.tmp"
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.copytree(former, temporary, ignore=_others)
@@ -175,7 +175,7 @@ def _copy(log: str | None, target: str, step: int) -> None:
     if log is None:
         return
     temporary = f"{target}.tmp"
-    with writing(target):
+    with Writing(target):
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.copytree(log, temporary, ignore=_others)
         _cut_off(temporary, step)

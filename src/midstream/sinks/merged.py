@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from midstream.model.time_line import Stamp
-from midstream.storage.disk import writing
+from midstream.storage.disk import Writing
 from midstream.storage.local import LocalStorage
 from midstream.storage.places import storage_at
 from midstream.storage.storage_contract import Storage
@@ -148,7 +148,7 @@ class MergedResults:
         root, view = storage.url, f"{VIEWS}/{newest.number:08d}"
         current, turned = os.path.join(root, CURRENT), os.path.join(root, f"{view}-{secrets.token_hex(4)}")
         # Where a newer list came, twice, and took this one's parts away, it is shown next.
-        with writing(current), suppress(FileNotFoundError):
+        with Writing(current), suppress(FileNotFoundError):
             if os.path.islink(current) and os.readlink(current) == view:
                 return
             os.makedirs(os.path.join(root, view), exist_ok=True)

@@ -8,8 +8,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -74,13 +74,18 @@ def cannot_read(error: OSError, path: str) -> ReadError:
     return ReadError(f"cannot read: {error.strerror or error}", place=path, remedy="check the path and its permissions")
 
 
-@contextmanager
-def writing(path: str) -> Iterator[None]:
-    """Raise `cannot_write` where the operating system does not let the `with` block write."""
-    try:
-        yield
-    except OSError as error:
-        raise cannot_write(error, path) from error
+class Writing:
+    """Raise `cannot_write` where the operating system does not let the `with` block write to `path`."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise cannot_write(error, self._path) from error
 
 
 def write_temporary(path: str, data: Bytes, *, fsync: bool = False, new_name: NewName | None = None) -> str:

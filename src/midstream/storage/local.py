@@ -15,6 +15,7 @@ import pyarrow as pa
 from midstream.model.errors import SinkError
 from midstream.storage.disk import (
     NewName,
+    Writing,
     cannot_read,
     cannot_write,
     discard,
@@ -23,7 +24,6 @@ from midstream.storage.disk import (
     sync,
     write_temporary,
     write_whole,
-    writing,
 )
 from midstream.storage.storage_contract import Storage
 from midstream.storage.unsynced import Unsynced
@@ -86,7 +86,7 @@ class LocalStorage(Storage):
 
     def prepare(self) -> None:
         """Make the folder."""
-        with writing(self._root):
+        with Writing(self._root):
             make_folder(self._root, self._new_name)
             if not os.access(self._root, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -188,7 +188,7 @@ class LocalStorage(Storage):
                     place=folder,
                     remedy="find out which program made the link, and remove the link",
                 )
-            with writing(self.path(name)), suppress(FileNotFoundError):
+            with Writing(self.path(name)), suppress(FileNotFoundError):
                 os.unlink(self.path(name))
             folders.add(folder)
         for folder in folders:
@@ -212,7 +212,7 @@ class LocalStorage(Storage):
         path = self.path(folder)
         gone = f"{path}{TEMPORARY}"
         shutil.rmtree(gone, ignore_errors=True)
-        with writing(path), suppress(FileNotFoundError):
+        with Writing(path), suppress(FileNotFoundError):
             os.rename(path, gone)
         shutil.rmtree(gone, ignore_errors=True)
         with suppress(OSError):
@@ -243,7 +243,7 @@ class LocalStorage(Storage):
     def settle(self, folder: str) -> None:
         """Sync the folder."""
         if self.durable:
-            with writing(self.path(folder)):
+            with Writing(self.path(folder)):
                 sync(self.path(folder))
 
     def exists(self, name: str) -> bool:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from midstream.storage.disk import sync, writing
+from midstream.storage.disk import Writing, sync
 
 EachPath = Callable[[Callable[[str], None], Iterable[str]], Iterable[None]]
 """Does something for several paths, perhaps at the same time."""
@@ -56,5 +56,5 @@ class Unsynced:
 
 
 def _sync(path: str) -> None:
-    with writing(path), suppress(FileNotFoundError):
+    with Writing(path), suppress(FileNotFoundError):
         sync(path)

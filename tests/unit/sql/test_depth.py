@@ -100,7 +100,7 @@ def test_what_is_too_deep_names_its_place() -> None:
 
 def test_so_many_outer_joins_are_refused() -> None:
     joins = " ".join(f"LEFT JOIN B b{i} ON A.k = b{i}.k" for i in range(90))
-    with pytest.raises(LanguageError, match=r"nests .* outer joins"):
+    with pytest.raises(LanguageError, match=r"nest .* outer joins"):
         engine().add_query("q", f"SELECT A.k FROM A {joins} WINDOW 1 SECOND")
 
 
