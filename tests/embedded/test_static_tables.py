@@ -201,7 +201,8 @@ REFUSED = {
     "SELECT k FROM A JOIN rates r ON r.k = A.k": "ambiguous",
     "SELECT A.k FROM A [ROWS 3] JOIN A [ROWS 3] b ON A.k = b.k JOIN rates r ON r.k = b.k": "a ROWS window",
     "SELECT A.k FROM A JOIN rates r USING (v)": "USING names column 'v'",
-    "SELECT A.k FROM A [RANGE 5 SECONDS] LEFT JOIN A [RANGE 5 SECONDS] b ON A.k = b.k JOIN rates r ON r.k = b.k": "may fill",
+    "SELECT A.k FROM A [RANGE 5 SECONDS] LEFT JOIN A [RANGE 5 SECONDS] b ON A.k = b.k "
+    "JOIN rates r ON r.k = b.k": "may fill",
     "SELECT A.k FROM A [RANGE 5 SECONDS], A [RANGE 5 SECONDS] b "
     "LEFT JOIN rates r ON r.k = A.k AND r.w = b.k WHERE A.k = b.k": "several streams by an outer or as-of join",
 }

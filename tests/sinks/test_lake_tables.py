@@ -122,7 +122,7 @@ def test_a_step_that_lies_behind_the_table_is_refused(lake: Lake, sink: Sink, tm
     steps(sink, tmp_path, [5])
     with pytest.raises(
         ms.SinkError,
-        match="the sink has step 5 of query 'q', which is from another time line than the job's step 3",
+        match="the sink's step 5 of query 'q' is not on the time line of the job's step 3",
     ):
         steps(sink, tmp_path, [3])
     assert lake.keys(tmp_path) == [5]

@@ -139,7 +139,7 @@ def test_a_step_that_lies_behind_the_table_is_refused(postgresql: Server, sink: 
     commit(sink, tmp_path, 5, pa.table({"k": [5], "s": ["x"]}))
     with pytest.raises(
         ms.SinkError,
-        match="the sink has step 5 of query 'q', which is from another time line than the job's step 3",
+        match="the sink's step 5 of query 'q' is not on the time line of the job's step 3",
     ):
         commit(sink, tmp_path, 3, pa.table({"k": [3], "s": ["x"]}))
     assert rows(postgresql, sink.table) == [{"k": 5, "s": "x"}]

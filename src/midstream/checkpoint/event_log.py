@@ -70,7 +70,7 @@ class StepLog(ABC):
         try:
             found = [json.loads(line) for line in lines if line.strip()]
             if not all(fits(one, self.shape) for one in found):
-                raise ValueError("the file differs from its entry in the log")
+                raise ValueError("a line of the file does not have the fields of this log")
             return found
         except (ValueError, RecursionError) as error:
             what, remedy = self._damaged(name)

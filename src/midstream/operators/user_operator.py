@@ -112,7 +112,7 @@ class OperatorSpec:
             raise self._error(f"returned a {type(found).__name__}", "return a pyarrow table from feed")
         if not found.schema.equals(schema):
             said = f"{_shown(found.schema)} instead of {_shown(schema)}"
-            raise self._error(f"returned {said}", "return from feed the same columns as for an empty table")
+            raise self._error(f"returned {said}", "let `feed` return the columns that it returns for an empty table")
         return found
 
     def snapshot(self, made: UserOperator) -> pa.RecordBatch:

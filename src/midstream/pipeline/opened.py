@@ -206,7 +206,7 @@ class OpenCheckpoint:
             raise CheckpointError(
                 "a job on Spark cannot be forked from a folder to an object store, or from a store to a folder",
                 place=place,
-                remedy="name a folder for a checkpoint in a folder, and a URL for a checkpoint on an object store",
+                remedy="fork a checkpoint in a folder to another folder, and one on an object store to another URL",
             )
         return target
 

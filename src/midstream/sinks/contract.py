@@ -134,7 +134,7 @@ class StagedStep:
         if newest is None or (newest.step < self.step and (not newest.job or self.line.has(newest))):
             return True
         raise SinkError(
-            f"the sink has step {newest.step} of query {self.name!r}, which is from another time line than the job's "
+            f"the sink's step {newest.step} of query {self.name!r} is not on the time line of the job's "
             f"step {self.step}",
             place=place,
             remedy="give the query a sink of its own, or restore this sink and the checkpoint from the same backup",
@@ -259,8 +259,8 @@ class Sink(ABC):
     def write(self, staged: StagedStep) -> None:
         """Write a step's results permanently.
 
-        A second call with the same name and step must change nothing. A database transaction that also records the
-        step has this effect.
+        A second call with the same name and step must change nothing. For example, record the step in the transaction
+        that writes the rows, and skip a step that is already recorded.
         """
 
     def newest(self, name: str) -> Stamp | None:

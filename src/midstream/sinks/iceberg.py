@@ -62,7 +62,7 @@ class IcebergSink(Sink):
             self._catalog().create_namespace_if_not_exists(self.table.rpartition(".")[0])
 
     def check_columns(self, columns: pa.Schema) -> None:
-        """Raise `SinkError` if the table exists, and its column names or types do not fit the results."""
+        """Raise `SinkError` if the columns of an existing table do not fit the results by name or type."""
         with self._failing():
             if (table := self._loaded()) is not None:
                 self._check_columns(table, lake_schema(columns))

@@ -295,7 +295,7 @@ def join_part_of(
         raise LanguageError(
             "an aggregate over an outer, semi or anti join needs WINDOW",
             place=place(found.text, found.every[1]),
-            remedy="write WINDOW n unit before EVERY; the window limits the age of the join's answers at each instant",
+            remedy="write WINDOW n unit before EVERY; an aggregate covers the join's answers of the last n units",
         )
     tree, timed = by_answers(found, tree, order)
     window = None if windowed or found.window is None else found.window.window

@@ -156,7 +156,8 @@ class _Over:
         offset = call.args.get("offset")
         by = offset.name if isinstance(offset, exp.Literal) and not offset.is_string else "1" if offset is None else ""
         if not by.isdigit() or int(by) > _ALL:
-            raise error_at(self.text, node, f"{name} needs a number of rows", f"write {name}(v, 2)")
+            said = f"the second argument of {name} must be a whole number of rows"
+            raise error_at(self.text, node, said, f"write {name}(v, 2)")
         bound, ahead, count = self.bound(node, name), name == "LEAD", int(by)
         argument, near = plain(self.inner.bind(call.this)), (0, bound) if ahead else (bound, 0)
         if isinstance(inside, exp.IgnoreNulls) and count:

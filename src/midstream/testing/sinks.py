@@ -141,7 +141,7 @@ def _tells_time_lines(bench: _Bench) -> None:
     stranger = bench.stage(1, OTHER, line=TimeLine("another job", LINE.epochs))
     with suppress(SinkError):
         bench.sink().commit(stranger)
-        raise AssertionError("the sink refuses a step that another job has written")
+        raise AssertionError("the sink accepted a step that another job has written, and must refuse this step")
     bench.holds(FIRST | SECOND, "a step that was refused changes nothing")
     if bench.case.takes_back:
         again = bench.stage(1, OTHER, line=WENT_BACK)

@@ -122,7 +122,7 @@ CASES = [
         "line 1, column 8",
         "[RANGE 1 HOUR]",
     ),
-    ("SELECT LEAD(v, k) OVER (ORDER BY ts) FROM A [NOW]", "needs a number of rows", "line 1, column 8", "LEAD(v, 2)"),
+    ("SELECT LEAD(v, k) OVER (ORDER BY ts) FROM A [NOW]", "a whole number of rows", "line 1, column 8", "LEAD(v, 2)"),
     (
         "SELECT LEAD(v) OVER (ORDER BY ts ROWS 3 PRECEDING) FROM A [NOW]",
         "LEAD cannot have a frame",
@@ -465,7 +465,7 @@ CASES = [
         "SELECT COUNT(*) FROM A [NOW] LEFT JOIN B [NOW] ON A.k = B.k GROUP BY A.k EVERY 1 DAY",
         "needs WINDOW",
         "line 1, column 74",
-        "limits the age of the join's answers",
+        "covers the join's answers of the last n units",
     ),
     (
         "SELECT COUNT(*) FROM A LEFT JOIN B ON A.k = B.k GROUP BY TUMBLE(B.ts, '1 day') WINDOW 1 DAY",
