@@ -180,7 +180,7 @@ def test_results_of_a_job_that_went_back_behind_them(tmp_path: Path, restarted: 
         ms.open(tmp_path / "first").rewind(0)
         first_job(tmp_path, (7,), (8,), (9,))
         if not restarted:
-            with pytest.raises(ms.CheckpointError, match=r"gave up step 2, whose results were read.*rewind"):
+            with pytest.raises(ms.CheckpointError, match=r"gave up step 2, but this job has read.*rewind"):
                 second.step()
     with results_of(tmp_path) as second, pytest.raises(ms.CheckpointError, match=r"gave up step 2"):
         second.step()

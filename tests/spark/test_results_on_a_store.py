@@ -99,7 +99,7 @@ def test_two_jobs_on_a_store_of_which_one_is_cut_off_amid_its_commit(
 
     ms.open(f"{bucket}/first").rewind(1)
     run = finish(first_job(spark, tmp_path, bucket))
-    with pytest.raises(Exception, match=r"gave up step 2, whose results were read.*midstream rewind"):
+    with pytest.raises(Exception, match=r"gave up step 2, but this job has read.*midstream rewind"):
         finish(second_job(spark, bucket, run.results("pairs")))
     assert fours(bucket) == expected()
     with pytest.raises(ms.QueryError, match="cannot be read with the option 'cleanSource'"):

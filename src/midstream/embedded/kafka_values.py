@@ -63,7 +63,7 @@ class Registered:
             raise InputError(
                 f"the schema of {self._topic} in the registry is of type {newest.get('schemaType', 'AVRO')}",
                 place=self._place,
-                remedy=f"give the stream value = {newest.get('schemaType', 'AVRO').lower()!r}",
+                remedy=f"set value = {newest.get('schemaType', 'AVRO').lower()!r} for the stream",
             )
         names = _fields(newest["schema"]) if self._kind == "avro" else None
         missing = [] if names is None else [name for name in columns.names if name not in names]

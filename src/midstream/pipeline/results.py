@@ -123,7 +123,7 @@ def _given_up(stamp: Stamp, place: str, job: str) -> CheckpointError:
             remedy="restart the reading job with another checkpoint",
         )
     return CheckpointError(
-        f"the job went back and gave up step {stamp.step}, whose results were read",
+        f"the other job went back and gave up step {stamp.step}, but this job has read the results of that step",
         place=place,
         remedy="also rewind the reading job to a step before it read these results: midstream rewind CKPT STEP",
     )

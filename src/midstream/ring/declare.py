@@ -215,7 +215,7 @@ def _objective(options: Mapping[str, Any], nodes: int | str | None, place: str) 
         raise PlanError(f"unknown objective {given!r}", place=place, remedy=f"use one of: {', '.join(OBJECTIVES)}")
     if OBJECTIVE in options and nodes != AUTO_NODES:
         raise PlanError(
-            f"a query cannot have both an objective and a number of nodes, {nodes or DEFAULT_NODES}", place=place,
+            f"an objective needs nodes = {AUTO_NODES!r}, but the query has {nodes or DEFAULT_NODES} nodes", place=place,
             remedy=f"leave the objective out, or set nodes to {AUTO_NODES}",
         )  # fmt: skip
     return given, {name: value for name, value in options.items() if name != OBJECTIVE}

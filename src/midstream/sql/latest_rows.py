@@ -112,7 +112,7 @@ def _as_of_join(text: str, tree: exp.Select, join: exp.Expr) -> exp.Expr:
         raise error_at(text, lateral, "LATERAL must take the latest row of a stream", _LATERAL_SHAPE)
     if len(shown) > len(select.expressions) and any(item.is_star for item in tree.expressions):
         remedy = "name the columns, or select all in LATERAL: (SELECT * FROM B ...)"
-        raise error_at(text, lateral, "to use *, LATERAL must also select the columns in its conditions", remedy)
+        raise error_at(text, lateral, "SELECT * needs a LATERAL that selects the columns in its conditions", remedy)
     below = exp.Select(expressions=[one.copy() for one in shown], from_=exp.From(this=source.copy()))
     below.args["from_"].this.set("window", None)
     if kept:

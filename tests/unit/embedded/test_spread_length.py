@@ -85,7 +85,7 @@ def test_for_the_output_rate_there_are_more_nodes_than_for_soon_results() -> Non
         assert driven(made, counts) == driven(plain, counts)
         found[objective] = nodes(made)
     assert found["latency"] == 1 and found["rate"] >= 4
-    with pytest.raises(ms.PlanError, match="cannot have both an objective and a number of nodes, 3"):
+    with pytest.raises(ms.PlanError, match="an objective needs nodes = 'auto', but the query has 3 nodes"):
         made.spread("q", "psp_d", nodes=3, objective="rate")
     with pytest.raises(ms.PlanError, match=r"unknown objective 'most'.*use one of: latency, rate"):
         made.spread("q", "psp_d", nodes="auto", objective="most")
