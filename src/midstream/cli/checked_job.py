@@ -380,8 +380,8 @@ def faults_of(
 ) -> tuple[list[LanguageError], Query | None]:
     """Find every fault in a query's SQL.
 
-    After each fault the function replaces the faulty name, call or clause, and parses the SQL again. The result lacks
-    errors that only follow from an earlier fault.
+    After each fault the function replaces the faulty name, call or clause, and parses the SQL again. The function
+    leaves out faults that only follow from an earlier fault.
 
     Returns: the faults, and the query without its faulty parts. The query is None if the function cannot replace a
     fault.

@@ -91,7 +91,7 @@ class WriteError(SinkError):
 
 
 class UndeliveredError(WriteError):
-    """A step is committed, but a sink did not take the results. The next step delivers these results first."""
+    """A sink did not take the results of a committed step. The next step delivers these results first."""
 
 
 PASSING = (ReadError, WriteError, OSError, MemoryError)

@@ -67,7 +67,7 @@ class OpenCheckpoint:
 
     @staticmethod
     def of(place: Place) -> OpenCheckpoint:
-        """Open the checkpoint of a path or a URL; raises `NoCheckpointError` if there is none."""
+        """Open the checkpoint at a path or URL; raises `NoCheckpointError` if there is none."""
         return OpenCheckpoint(Checkpoint.open(place))
 
     @property
@@ -169,9 +169,9 @@ class OpenCheckpoint:
         """Make another job from a step of this job, in a new checkpoint. Return the new job's id.
 
         If both checkpoints are on one file system, they share chunks by hard links; otherwise midstream copies the
-        chunks. Results go below the new checkpoint, or into `sinks`, a mapping from queries to sinks. A sink may
-        be anything that `job.query` accepts as its `sink`. The new job does not inherit the sinks of the old job, not
-        even those of queries that wait for their first step.
+        chunks. `sinks` maps names of queries to sinks. A query without an entry writes its results below the new
+        checkpoint. A sink may be anything that `job.query` accepts as its `sink`. The new job does not inherit the
+        sinks of the old job, not even those of queries that wait for their first step.
         """
         manifest, place = self.manifest(step), located(new)
         waiting = (one.query for one in manifest.pending if isinstance(one, AddQuery))

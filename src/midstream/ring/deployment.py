@@ -76,7 +76,7 @@ class Deployment:
             if not ring or len({*ring} & {*range(self.nodes)}) != len(ring):
                 raise PlanError(
                     f"a ring cannot have the nodes {list(ring)}", place=f"source {label}",
-                    remedy=f"name different nodes from 0 to {self.nodes - 1}",
+                    remedy=f"name at least one node, and each only once, by numbers from 0 to {self.nodes - 1}",
                 )  # fmt: skip
 
     def ring(self, label: str) -> Words:

@@ -2,7 +2,7 @@
 
 A step's results are staged by its tasks, where no reader of the sink looks. Then the step's manifest is published, and
 with that the step is done; only after that does the sink commit. If anything cuts this short, the restarted job
-stages or commits again: so results are neither lost nor doubled in a sink whose `commit` may be repeated.
+stages or commits again: so results are neither lost nor duplicated in a sink whose `commit` may be repeated.
 """
 
 from __future__ import annotations

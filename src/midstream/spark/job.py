@@ -225,7 +225,7 @@ class Job:
         )
 
     def declare_optimizer(self, query: str, settings: OptimizerSettings) -> Job:
-        """Set the optimizer's settings of a query; an empty `query` means all queries without settings of their own."""
+        """Set the optimizer's settings for a query, or for all queries without settings if `query` is empty."""
         if query and query not in self._queries:
             known = ", ".join(self._queries) or "none"
             raise QueryError(

@@ -53,7 +53,7 @@ def calendar_window(
             raise error_at(
                 found.text,
                 node,
-                f"each {unit} would be in UTC, because AT TIME ZONE reads a TIMESTAMP without a zone as local time",
+                f"each {unit} would follow UTC, because AT TIME ZONE converts a TIMESTAMP without a zone to UTC",
                 f"write DATE_TRUNC('{unit}', {time} AT TIME ZONE 'UTC' AT TIME ZONE '{zone}') if {time} is in UTC; "
                 f"or declare {time} as TIMESTAMP WITH TIME ZONE",
             )

@@ -93,7 +93,7 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         )
     if found.every is None and not windows and not found.windowed and not timed:
         raise LanguageError(
-            "DISTINCT over a stream needs EVERY, a window in GROUP BY, or a selected time",
+            "DISTINCT over a stream needs EVERY, a window in GROUP BY, or a timestamp in the select list",
             place=spot,
             remedy="add EVERY 10 SECONDS; or add GROUP BY TUMBLE(ts, INTERVAL '10' SECONDS); or select the timestamp "
             "of the stream, or the window_end of answers",
