@@ -99,7 +99,7 @@ COUNTER, GAUGE, SUMMARY = "counter", "gauge", "summary"
 
 METRICS = (
     Metric("midstream_steps_total", COUNTER, "Steps that are done.", (), _whole(lambda r: r.step + 1)),
-    Metric("midstream_rows_total", COUNTER, "Rows admitted.", ("stream",), _streams("rows")),
+    Metric("midstream_rows_total", COUNTER, "Rows of a stream that the job accepted.", ("stream",), _streams("rows")),
     Metric("midstream_late_rows_total", COUNTER, "Late rows of a stream.", ("stream",), _streams("late")),
     Metric(
         "midstream_rejected_rows_total",
@@ -186,7 +186,7 @@ METRICS = (
     Metric(
         "midstream_state_rows",
         GAUGE,
-        "Rows in the states of a query and its parts.",
+        "Rows in the states of a query and of its parts, such as a subquery.",
         ("query",),
         _whole_queries(lambda q: q.state_rows),
     ),
@@ -197,8 +197,20 @@ METRICS = (
         (),
         _whole(lambda r: r.state_rows),
     ),
-    Metric("midstream_job_state_bytes", GAUGE, "Bytes of all chunks.", (), _whole(lambda r: r.state_bytes)),
-    Metric("midstream_chunks", GAUGE, "Chunks that the newest step lists.", (), _whole(lambda r: r.chunks)),
+    Metric(
+        "midstream_job_state_bytes",
+        GAUGE,
+        "Bytes of all chunks (files of the state).",
+        (),
+        _whole(lambda r: r.state_bytes),
+    ),
+    Metric(
+        "midstream_chunks",
+        GAUGE,
+        "Chunks (files of the state) that the newest manifest lists.",
+        (),
+        _whole(lambda r: r.chunks),
+    ),
     Metric("midstream_lanes", GAUGE, "Lanes: the partitions of the state.", (), _whole(lambda r: r.lanes)),
     Metric("midstream_queries", GAUGE, "Queries that run.", (), _whole(lambda r: len(r.asked))),
     Metric(
