@@ -196,12 +196,12 @@ class MigrationProgressed(Event):
 
 @dataclass(frozen=True)
 class MigrationEnded(Event):
-    """A migration ended, and only the new plan still runs; `comparisons` is the cost of the migration."""
+    """A migration ended, and only the new plan still runs."""
 
     query: str
     strategy: str
     plan: str
-    comparisons: int
+    comparisons: int  # that the migration made
     detail: dict[str, Any]
 
 
@@ -267,8 +267,8 @@ class PlanReviewed(Event):
     `policy` and `reason` say which policy decided, and why. `plan` is the running plan. `chosen` is the plan that the
     optimizer prefers to the running plan, or empty. `plans` lists the best plans. Each entry has the plan's cost, the
     bounds of this cost, and the reason for or against the plan. `switch` has the predicted cost of the change. `answer`
-    says how to approve. `figures` has statistics of the streams, and the real and the predicted cost of the plan since
-    the last review.
+    says how to approve the chosen plan, and after "ask" also how to reject it. `figures` has statistics of the streams,
+    and the real and the predicted cost of the plan since the last review.
     """
 
     query: str

@@ -85,7 +85,7 @@ class FileSink(Sink):
         self.write(staged)
 
     def write(self, staged: StagedStep) -> None:
-        """Move the files into the step's folder, without the files of other attempts.
+        """Move the files of the successful attempts into the step's folder.
 
         If the job gave up a step with the same number, these files replace the files of that step. Raises `SinkError`
         if the folder has a step of another time line.

@@ -99,9 +99,10 @@ class IcebergSink(Sink):
                 self._back(table, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Undo all steps after `step`: restore the snapshot that the first of them replaced.
+        """Undo all steps after `step`.
 
-        Raises `SinkError` if another writer wrote after `step`, or if the snapshot to restore has expired.
+        The table gets back the snapshot from before the first of these steps. Raises `SinkError` if another writer
+        wrote after `step`, or if the snapshot to restore has expired.
         """
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.table.update.snapshot import ManageSnapshots

@@ -48,10 +48,10 @@ class SinkCase:
 
 
 def check_sink(case: SinkCase) -> None:
-    """Raise an `AssertionError` if a sink breaks a promise of the contract; the error names the promise.
+    """Raise an `AssertionError` if a sink breaks a promise of the contract.
 
-    During the check `StagedStep.frame` returns an Arrow table, as in an embedded engine. If `case.frames` is set,
-    `StagedStep.frame` returns the result of `case.frames(step)`.
+    The error names the promise. During the check `StagedStep.frame` returns an Arrow table, as in an embedded engine.
+    If `case.frames` is set, `StagedStep.frame` returns the result of `case.frames(step)`.
 
     >>> import pyarrow.parquet
     >>> from midstream.sinks import files
