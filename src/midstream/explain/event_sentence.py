@@ -102,7 +102,7 @@ def _of_rows(event: Event) -> str:
 def _of_queries(event: Event) -> str:
     match event:
         case QueryAdded(query=query, plan=plan, sees=sees, from_step=seen, exact_from=exact):
-            return f"query {query} begins by plan {plan} and sees {coverage_text(sees, seen, exact)}"
+            return f"query {query} starts with plan {plan} and sees {coverage_text(sees, seen, exact)}"
         case QueryChanged(query=query, sees=sees, from_step=seen, exact_from=exact):
             return f"query {query} has another text and sees {coverage_text(sees, seen, exact)}"
         case QueryDropped(query=query):

@@ -69,7 +69,7 @@ def test_events_say_in_words_what_a_query_sees(job: SmallJob, capsys: pytest.Cap
     (job.path / "events" / "000000000000.jsonl").write_text(lines)
     assert main(["status", str(job.path), "--events", "2"]) == 0
     shown = capsys.readouterr().out
-    assert "query two begins by plan (A B) and sees rows from step 0 on, exact from 1970-01-01 00:00:20" in shown
+    assert "query two starts with plan (A B) and sees rows from step 0 on, exact from 1970-01-01 00:00:20" in shown
     assert "and sees new rows and those from 1970-01-01 00:00:05 on, exact from 1970-01-01 00:00:25" in shown
     assert main(["status", str(job.path), "--events", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["events"] == [encode(event) for event in events]

@@ -42,7 +42,7 @@ def test_all_that_happens_is_told_once(capsys: pytest.CaptureFixture[str]) -> No
     engine = opened()
     with RunConsole(quiet=False, doing="waiting for files") as shown:
         shown.report(engine)
-        assert lines(capsys) == ["step 0: query pairs begins by plan (A B) and sees all rows"]
+        assert lines(capsys) == ["step 0: query pairs starts with plan (A B) and sees all rows"]
         engine.migrate("pairs", "(B A)", "moving_state")
         engine.push({})
         shown.report(engine)

@@ -22,7 +22,7 @@ def test_no_event_shows_python_values_or_microseconds(event: Event) -> None:
 def test_times_are_dates_and_lengths_have_units() -> None:
     added = QueryAdded(3, "q", "(A B)", 1357020000000000, 1357023600000000)
     assert event_sentence(added) == (
-        "query q begins by plan (A B) and sees new rows and those from "
+        "query q starts with plan (A B) and sees new rows and those from "
         "2013-01-01 06:00:00 on, exact from 2013-01-01 07:00:00"
     )
     cut = ChainChanged(3, "A B", (20_000_000, 90_000_000), (), "query r was added", 2)
