@@ -190,7 +190,7 @@ def _check_not_inside(place: str, path: str, what: str, other: str) -> None:
         raise SinkError(
             f"{path} cannot {'be in' if inside else 'contain'} the folder of {what}, {other}",
             place=place,
-            remedy="give each query a folder apart from other queries' folders and the checkpoint's",
+            remedy="give each query a folder of its own, outside the checkpoint and the folders of other queries",
         )
 
 

@@ -30,8 +30,8 @@ class UserOperator(Protocol):
 
     The operator must be deterministic, and depend only on its options and its rows. The operator may remember a row
     until the time in the row's `_until`. The class attribute `remembers` can extend this time to a number of
-    microseconds after the row's `_ts`. A migration can replace only an operator that keeps to this limit. The new
-    operator sees only the rows within the limit.
+    microseconds after the row's `_ts`. A migration can replace an operator only if it forgets each row at this
+    time. The new operator sees only the rows that are not yet forgotten.
     """
 
     def feed(self, rows: pa.Table, watermark: int | None) -> pa.Table:

@@ -159,7 +159,7 @@ class KafkaSink(Sink):
             return self._newest()
 
     def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Raise `SinkError` if the topic has steps after `step`, because Kafka cannot remove these messages."""
+        """Raise `SinkError` if the topic has messages of steps after `step`, because Kafka cannot remove them."""
         newest = self.newest(name)
         if newest is not None and newest.step > step and given_up(newest):
             raise SinkError(

@@ -34,6 +34,7 @@ TASK_ATTEMPTS = 4
 _SHIPPED: set[tuple[str, str]] = set()
 
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
+_LOOPBACK = "127.0.0.1"
 _LOGGING = Path(__file__).parent / "log4j2.properties"
 
 QUERY_SETTINGS: Mapping[str, str] = {
@@ -57,18 +58,22 @@ STEP_SETTINGS: Mapping[str, str] = {
 def local_session(
     app_name: str = "midstream", cores: int | str = "2", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start a quiet session on this machine: no user interface, errors only, little waiting.
+    """Start a quiet session: no user interface, errors only, little waiting.
 
-    `cores` as in `local[cores]`; a task that dies is tried again. `settings` are added. If this process has a session
-    already, that one is given back as it is. Spark's JVM, if this call starts it, ends with this process and by no
-    SIGTERM of its own.
+    The session runs on this machine, with `cores` as in `local[cores]`, unless `settings` have a `spark.master`. A task
+    that dies is tried again. If this process has a session already, the function returns this session as it is. Spark's
+    JVM, if this call starts it, ends with this process and by no SIGTERM of its own.
     """
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    given = dict(settings or {})
+    master = given.get("spark.master", f"local[{cores},{TASK_ATTEMPTS}]")
+    if master.startswith("local"):
+        # Machines of a cluster could not reach a driver at these addresses.
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+        given = {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK, **given}
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # pyspark says at every turn that it has not been tried with pandas 3, which is not used here.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
-    builder = SparkSession.builder.master(f"local[{cores},{TASK_ATTEMPTS}]").appName(app_name)
-    given = dict(settings or {})
+    builder = SparkSession.builder.master(master).appName(app_name)
     if _JVM_OPTIONS in given:
         given[_JVM_OPTIONS] += f" {_quiet()[_JVM_OPTIONS]}"
     for key, value in {**_quiet(), **given}.items():
@@ -102,8 +107,6 @@ def _quiet() -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "4g",
         _JVM_OPTIONS: f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
         # Otherwise every local file that Spark writes has a twin of checksums, and starts processes to set rights.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
