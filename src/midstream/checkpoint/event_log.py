@@ -27,7 +27,7 @@ class StepLog(ABC):
     """
 
     shape: ClassVar[Mapping[str, type]]
-    """What each object has, as `fits` knows it."""
+    """The fields of each object and their types, in the notation of `fits`."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage

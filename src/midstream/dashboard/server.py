@@ -23,10 +23,9 @@ PORT = 8765
 
 
 class Dashboard:
-    """A dashboard that is served, over one or more checkpoints; `close` it, or use it as a context manager.
+    """Serve a dashboard over one or more checkpoints; `close` it, or use it as a context manager.
 
-
-    A job may write its checkpoint later. The dashboard listens from the moment on that it is made. `url` is what to
+    A job may write its checkpoint later. The dashboard listens as soon as the object exists. `url` is the address to
     open: with control it ends in the token.
     """
 

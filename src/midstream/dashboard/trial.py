@@ -61,12 +61,12 @@ class KeptTable:
 
     @property
     def listings(self) -> list[StateListing]:
-        """What each lane holds of the state."""
+        """List the chunks that each lane holds of the state."""
         return [lane.states.get(self.spec.id, StateListing()) for lane in self.lanes.values()]
 
     @property
     def rows(self) -> int:
-        """How many rows are alive."""
+        """Count the rows that are alive."""
         return sum(one.live for one in self.listings)
 
     @property

@@ -61,7 +61,7 @@ class FileSource(ABC):
 
     @property
     def most(self) -> int | None:
-        """How many files a step takes at most; None for all that `waiting` gives."""
+        """Limit the number of files in a step; None for all that `waiting` gives."""
         return None
 
     @abstractmethod

@@ -25,7 +25,7 @@ DRIFTING = 0.12
 """That of the experiments which do not name theirs."""
 
 STREAMS = (
-    "No engine: plans cost what OM's functions say (§4.1), at the paper's processing rates and weights 0.4 and 0.6. "
+    "Costs are those of OM's functions (§4.1), without an engine, by the paper's rates and weights 0.4 and 0.6. "
     "We do not have its trace: arrivals of each second are drawn from a log-normal distribution and averaged twice, "
     "over as many seconds as it takes to bring the rate's coefficient of variation down to the one wanted; 500 rows a "
     f"second. Estimates look back {SEEN} rounds with a = {DECAY:g} (§4.3; the paper gives neither). A hit is a round "

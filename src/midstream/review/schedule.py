@@ -166,7 +166,7 @@ def inner_joins(manifest: Manifest, lead: str) -> tuple[tuple[CounterKey, ...], 
 
 
 class JoinBounds:
-    """How many rows an inner join may make in a step before the step is broken off, reviewed and done again.
+    """Bound the rows that an inner join may make before the step stops, is reviewed and runs again.
 
     A plan that did next to nothing may have to make millions of rows in one step, as where a hot key comes to one more
     stream. Counters tell that only afterwards. So a join that is about to make rows for several times the work of a

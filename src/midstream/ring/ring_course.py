@@ -45,7 +45,7 @@ class Hops:
 
     @cached_property
     def origins(self) -> int:
-        """How many nodes' partial results are counted apart: those of all nodes together are one.
+        """Count the groups of partial results that are counted apart: one for each node, or one for all nodes.
 
         Nodes differ in their orders after the first hop only, or results would be lost.
         """

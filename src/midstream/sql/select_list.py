@@ -30,13 +30,13 @@ _KEPT |= {"window", "every", "subtrahends", "laterals", "relation"}
 
 
 def written_out(node: exp.Expr, tree: exp.Select, scope: Scope) -> exp.Expr:
-    """A name of an item of the select list, that is not a column's, as what it stands for."""
+    """Replace a name of an item of the select list by a copy of the item, unless a column has this name."""
     if not isinstance(node, exp.Column) or node.table:
         return node
     known = {column.name for alias, _ in scope.sources for column in scope.columns(alias)}
     titles = {item.alias: item.unalias() for item in tree.expressions if item.alias}
     chosen = find_name(node.name, titles)
-    return node if len(chosen) != 1 or find_name(node.name, known) else titles[chosen[0]]
+    return node if len(chosen) != 1 or find_name(node.name, known) else titles[chosen[0]].copy()
 
 
 def select_of(text: str, tree: exp.Expr) -> exp.Select:

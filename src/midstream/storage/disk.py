@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Bytes: TypeAlias = bytes | pa.Buffer | tuple[bytes | pa.Buffer, ...]
-    """What a file is written from; the pieces of a tuple follow one another."""
+    """The content of a file to write; the pieces of a tuple follow one another."""
 
 try:
     from isal.isal_zlib import crc32 as _crc32
